@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paddock.app.inside import door
-from paddock.app.server import ServerHandle
-from paddock.app.settings import ServerSettings
+from paddock.app.localtransport import door
+from paddock.app.options.settings import ServerSettings
+from paddock.app.server.server import ServerHandle
 from paddock.base.clock import SystemClock
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from tests.apiharness import Harness
 
 

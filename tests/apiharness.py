@@ -18,10 +18,10 @@ import orjson
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, trust
+from paddock.apiserver.context import ServerParts, User
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.apiserver.objects.encoding import stamp
-from paddock.apiserver.parts import ServerParts, User
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.routing import RequestRoute
@@ -30,9 +30,9 @@ from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
 from paddock.apiserver.security.tokens import AccountTokens, own_keyring
-from paddock.app import inside
+from paddock.app import localtransport
 from paddock.client.client import Client
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.meta import ages
 from paddock.schema.kind import AdmissionSettings
 from paddock.store.contract import Store, StoreKey
@@ -209,7 +209,7 @@ class Harness:
 
     def client(self, user: str = trust.CONTROLLER) -> Client:
         """A client in this process, by default that of a controller."""
-        return Client(LocalTransport(inside.door(self.api, user, trust.CONTROLLER_GROUPS)))
+        return Client(LocalTransport(localtransport.door(self.api, user, trust.CONTROLLER_GROUPS)))
 
     async def answer(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
         """The answer of the road; header names may be written with underscores."""

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from paddock.engine.machine.config import Tap, UserNetwork
 from paddock.engine.networks.addresses import AddressTable
-from paddock.engine.networks.cards import AttachedNic, NicPolicy, NicSpec, PublishedService
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.nics import AttachedNic, NicPolicy, NicSpec, PublishedService
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

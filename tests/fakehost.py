@@ -15,12 +15,12 @@ from typing import Any, cast
 
 import yaml
 
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.app.controllers.control import EmbeddedControllers
-from paddock.app.controllers.surroundings import ControllerEnvironment
-from paddock.app.settings import MachineSettings
+from paddock.app.controllers.environment import ControllerEnvironment
+from paddock.app.options.settings import MachineSettings
+from paddock.app.subresources.environment import DatagramFlow, SubresourceEnvironment
 from paddock.app.subresources.group import GROUP as VERBS
-from paddock.app.subresources.parts import DatagramFlow, SubresourceEnvironment
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.client.client import Client
 from paddock.engine.engine import Engine

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.app.inside import door
-from paddock.client.inside import LocalTransport
+from paddock.app.localtransport import door
+from paddock.client.localtransport import LocalTransport
 from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from tests.apiharness import Harness
 

@@ -12,8 +12,8 @@ from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 
+from paddock.cli.diagnosis import page as why
 from paddock.dialects import catalog
-from paddock.plan.why import page as why
 from paddock.schema.generate import files, reference
 from paddock.translate.machine.support import table
 from tools import upstream

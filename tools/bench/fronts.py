@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from paddock.app import loop
+from paddock.app.server import eventloop
 from paddock.client.target import Key
 from paddock.controllers.vitistack import machines
 from paddock.controllers.vitistack.settings import VitistackSettings
@@ -86,7 +86,7 @@ async def _run(folder: Path, count: int) -> list[Figure]:
     async with FakeHost(folder) as host:
         host.engine.room = Room.of(_MEMORY * (count + 1))
         # As the server does when it has started.
-        loop.spare_the_collector()
+        eventloop.spare_the_collector()
         return await _Bench(host, count).figures()
 
 

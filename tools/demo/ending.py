@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from paddock.app import running
+from paddock.app.directory import process
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.process import holders
 from paddock.engine.networks.networks import Networks
@@ -22,7 +22,7 @@ def end(place: Place) -> None:
     """First as a user deletes machines; then whatever that did not do."""
     if not place.exists:
         return
-    if running.find(place.host) is not None:
+    if process.find(place.host) is not None:
         with contextlib.suppress(PaddockError, OSError, TimeoutError):
             asyncio.run(_delete(place))
     place.end(SERVER)

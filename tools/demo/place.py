@@ -12,8 +12,8 @@ from subprocess import DEVNULL, Popen
 
 import msgspec
 
-from paddock.app.places import DataPaths
-from paddock.app.running import started_at
+from paddock.app.directory.paths import DataPaths
+from paddock.app.directory.process import started_at
 from paddock.base.errors import Terminal
 
 REPOSITORY = Path(__file__).resolve().parents[2]

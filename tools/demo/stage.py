@@ -14,7 +14,7 @@ from string import Template
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from paddock.app import running
+from paddock.app.directory import process
 from paddock.base.errors import PaddockError, Terminal
 from paddock.engine.networks.taps import read_setting
 from tools.demo.place import SERVER, SHELF, Place
@@ -88,7 +88,7 @@ def _shelf(place: Place) -> None:
 
 
 def _server(place: Place, say: Say) -> None:
-    if running.find(place.host) is not None:
+    if process.find(place.host) is not None:
         return
     network = os.environ.get("PADDOCK_DEMO_NETWORK") or ("user" if read_setting("ipv4/conf/all/rp_filter") == "1" else "auto")
     # Root's guests pass through it, as users of their own.
@@ -96,7 +96,7 @@ def _server(place: Place, say: Say) -> None:
     options = ["--listen", "127.0.0.1:0", "--image-from", "127.0.0.1", "--network", network]
     began = time.monotonic()
     child = place.launch(SERVER, ["paddock.app", "up", "--dir", place.host.root, *options])
-    _until(lambda: (found := running.find(place.host)) is not None and found.pid == child.pid, child, place, SERVER)
+    _until(lambda: (found := process.find(place.host)) is not None and found.pid == child.pid, child, place, SERVER)
     say(f"the control plane is ready after {time.monotonic() - began:.1f} s: paddock up --dir {place.host.root}")
 
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from paddock.apiserver.discovery import Discovery
+from paddock.apiserver.context import RequestContext, ServerParts, User
+from paddock.apiserver.discovery.groups import Discovery
+from paddock.apiserver.discovery.openapi import OpenApi
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
 from paddock.apiserver.health import ServerHealth
-from paddock.apiserver.openapi import OpenApi
-from paddock.apiserver.parts import RequestContext, ServerParts, User
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.routing import RequestRoute, route
 from paddock.apiserver.security.audit.log import DECISION

@@ -8,8 +8,8 @@ import orjson
 
 from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, joined, metadata_end
-from paddock.apiserver.objects.following import BOOKMARK, line
-from paddock.apiserver.objects.rows import ResourceTables
+from paddock.apiserver.objects.tables import ResourceTables
+from paddock.apiserver.objects.watches import BOOKMARK, line
 from paddock.apiserver.resources.conversion import Conversion
 from paddock.meta import failure
 from paddock.meta.tables import Ages

@@ -6,7 +6,7 @@ from paddock.cli.console import Console, one_line
 from paddock.cli.objects import InputObject
 from paddock.meta.objects import Resource
 from paddock.meta.translated import Loss
-from paddock.plan.differences import HIDDEN, without_secrets
+from paddock.plan.changes.differences import HIDDEN, without_secrets
 from paddock.schema import finding, shape
 from paddock.schema.field import Object
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from paddock.cli.rendered import RenderedObject
+from paddock.cli.rendering import RenderedObject
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli.compared import ComparedObject, ObjectPair
+from paddock.cli.comparison import ComparedObject, ObjectPair
 from paddock.dialects import admission
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import from_data, to_data
 from paddock.meta.world import ObjectSet
-from paddock.plan import changes, rollouts
-from paddock.plan.differences import FieldDifference
-from paddock.plan.effects import Effect, EffectRow
-from paddock.plan.references import MACHINE
+from paddock.plan.changes import rollouts, table
+from paddock.plan.changes.differences import FieldDifference
+from paddock.plan.changes.effects import Effect, EffectRow
+from paddock.plan.changes.references import MACHINE
 from paddock.schema.finding import Finding, Path, Severity
 from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
@@ -60,7 +60,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
         kind = self.pair.kind
         if self.before and self.before == self.after and not self._is_machine:
             return ChangeVerdict(str(Effect.NONE), "it becomes the same objects as before")
-        row = changes.judge(kind, difference) if kind is not None else None
+        row = table.judge(kind, difference) if kind is not None else None
         if kind is None or row is None:
             return ChangeVerdict("unknown", "Paddock does not know this kind")
         if kind.group == _VIRTRIGAUD and self.settings.target == "embedded":
@@ -105,7 +105,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
         old, new, kind = self.pair.old, self.pair.new, self.pair.kind
         if old is None or new is None or kind is None or old.admission.value is None:
             return []
-        status = changes.CARRIED_OUT.get((kind.group, kind.kind)) if self._is_carried_out(kind.group) else None
+        status = table.CARRIED_OUT.get((kind.group, kind.kind)) if self._is_carried_out(kind.group) else None
         before = old.admission.value if status is None else from_data({**old.admission.data, "status": status}, kind.cls)
         already = len(new.admission.findings)
         found = admission.admit_change(before, new.admission, self.settings).findings[already:]

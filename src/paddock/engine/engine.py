@@ -10,9 +10,9 @@ from paddock.engine.claims import HostReservations
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import HostFacts
+from paddock.engine.images.cleanup import ImageUpkeep
 from paddock.engine.images.library import ImageLibrary
 from paddock.engine.images.settings import ImageSettings
-from paddock.engine.images.upkeep import ImageUpkeep
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import Forwarded, MachineConfig
 from paddock.engine.machine.host import MachineEnvironment
@@ -20,9 +20,9 @@ from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import apart
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
 from paddock.engine.machine.users import on_this_host
-from paddock.engine.networks.cards import Protocol
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from paddock.engine.networks.nics import Protocol
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volumes import Volumes

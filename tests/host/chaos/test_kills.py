@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.app import running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, Invalid, NotFound
 from paddock.client.http.https import Https
-from paddock.engine.storage.places import RECORD
+from paddock.engine.storage.paths import RECORD
 from tests.host import guests
 from tests.host.machines import bootsector
 
@@ -78,7 +78,7 @@ class Host:
             environment = {**os.environ, **self.environment}
             self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=environment)
         deadline = time.monotonic() + 60
-        while (found := running.find(DataPaths(self.root))) is None or (self.waits and not found.ready):
+        while (found := process.find(DataPaths(self.root))) is None or (self.waits and not found.ready):
             assert self._process.poll() is None and time.monotonic() < deadline, (self.root / "said").read_text()[-2000:]
             time.sleep(0.02)
 

@@ -17,7 +17,7 @@ from paddock.engine.images.errors import ImageError
 from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, RegistryImage
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from tests import imageserver
 from tests.diskimages import CLUSTER, DATA_FILE, LUKS, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
 from tests.host.images.conftest import Fetch, opened

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.machine import starting
+from paddock.engine.machine import startup
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.qmp import Qmp
@@ -31,7 +31,7 @@ class Steps:
         for owner, name in (
             *((Directory, name) for name in ("write_record", "promote", "drop_beside", "open_log")),
             (Qmp, "execute"),
-            *((starting, name) for name in ("spawn", "hand_over")),
+            *((startup, name) for name in ("spawn", "hand_over")),
             *((os, name) for name in ("rename", "link")),
         ):
             setattr(owner, name, self._counted(getattr(owner, name)))

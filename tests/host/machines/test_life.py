@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from paddock.engine.machine import starting
+from paddock.engine.machine import startup
 from paddock.engine.machine.config import CpuConfig
 from paddock.engine.machine.host import Timeouts
 from paddock.engine.machine.machine import QemuMachine
@@ -70,7 +70,7 @@ def test_adopted_it_goes_on(place: Place) -> None:
 @pytest.mark.parametrize("closes_first", [False, True])
 def test_what_qemu_says_when_it_ends_at_once_is_told(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
     if closes_first:
-        monkeypatch.setattr(starting, "reach", closed)
+        monkeypatch.setattr(startup, "reach", closed)
 
     async def script() -> None:
         machines = place.open()

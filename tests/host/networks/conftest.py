@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.claims import HostReservations
-from paddock.engine.networks.cards import NicSpec
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from paddock.engine.networks.nics import NicSpec
 from tests.host.networks.namespaces import Guest, Lab, there
 
 Script = Callable[["World"], Awaitable[None]]

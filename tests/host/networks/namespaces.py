@@ -21,7 +21,7 @@ from typing import Any
 
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import taps
-from paddock.engine.networks.cards import AttachedNic
+from paddock.engine.networks.nics import AttachedNic
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNET = 0x40000000

@@ -11,9 +11,9 @@ import pytest
 from paddock.client.client import Client
 from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
-from paddock.controllers.networkpolicies import policing
-from paddock.controllers.services import services
-from paddock.engine.networks.cards import NicSpec, Ports
+from paddock.controllers.networkpolicies import controller
+from paddock.controllers.services import controller as services
+from paddock.engine.networks.nics import NicSpec, Ports
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests.apiharness import Harness
@@ -71,7 +71,7 @@ async def cluster(world: World) -> AsyncIterator[Cluster]:
     async with Harness() as api, api.client() as client:
         program = ControllerManager(client, component="networks", instance="test", machinery=Machinery(chance=random.Random(1)))
         services.add(program, world.networks, "cluster.local")
-        policing.add(program, world.networks)
+        controller.add(program, world.networks)
         task = asyncio.create_task(program.run())
         try:
             yield Cluster(api, client, world)

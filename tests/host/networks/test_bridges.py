@@ -2,8 +2,8 @@
 
 import pytest
 
-from paddock.engine.networks.cards import HostBridge, NicSpec, Range
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import run
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.networks.cards import HostBridge, NicSpec, Range
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.usermode import LINK_LOCAL
 from tests.host.machines.conftest import Place, until
 from tests.host.machines.conftest import place as machine_place

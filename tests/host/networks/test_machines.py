@@ -12,8 +12,8 @@ from paddock.engine.images.build import tiny
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, FirmwareConfig, Forwarded, KernelConfig, MachineConfig, MemoryConfig, Nic
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from paddock.engine.networks.cards import AttachedNic, ForwardTarget, NicSpec, Ports, Protocol, PublishedPort, PublishedService
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicSpec, Ports, Protocol, PublishedPort, PublishedService
 from paddock.engine.networks.usermode import HOST_IS_OPEN, NO_MEETING
 from tests.host.machines.conftest import Place, surroundings, until
 from tests.host.machines.conftest import place as machine_place

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from paddock.engine.networks.cards import DhcpOptions, NicSpec, Ports
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.netlink import Netlink
+from paddock.engine.networks.nics import DhcpOptions, NicSpec, Ports
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, run
 from tests.host.networks.talking import talk, tcp_ask, tcp_echo, tcp_peer, tcp_serve, udp_ask, udp_serve

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from paddock.engine.networks.cards import (
+from paddock.engine.networks.nics import (
     ForwardTarget,
     NicPeer,
     NicPolicy,

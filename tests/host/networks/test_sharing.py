@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from paddock.engine.networks import hostobjects
-from paddock.engine.networks.cards import HostBridge, NicSpec
 from paddock.engine.networks.netlink import Netlink
+from paddock.engine.networks.nics import HostBridge, NicSpec
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Guest, run
 

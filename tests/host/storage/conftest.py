@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from paddock.app.server import ServerHandle
-from paddock.app.settings import MachineSettings, ServerSettings
+from paddock.app.options.settings import MachineSettings, ServerSettings
+from paddock.app.server.server import ServerHandle
 from paddock.base.clock import SystemClock
 from paddock.client import kubeconfig
 from paddock.client.client import Client

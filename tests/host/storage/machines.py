@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import orjson
 
-from paddock.app.hosting import HostedEngine
-from paddock.app.settings import MachineSettings as Settings
+from paddock.app.options.settings import MachineSettings as Settings
+from paddock.app.server.enginehost import HostedEngine
 from paddock.client.errors import NotFound
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import QemuMachine

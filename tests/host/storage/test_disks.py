@@ -14,7 +14,7 @@ from paddock.client.errors import Invalid
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage import qemuimg
-from paddock.plan import claimsizes
+from paddock.plan.storage import claimsizes
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, Data, base64_of, pvc
 from tests.host.storage.machines import Machines, claim, machines

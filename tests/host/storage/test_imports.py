@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from paddock.app.settings import MachineSettings
+from paddock.app.options.settings import MachineSettings
 from tests.host.storage.conftest import CDI, CORE, Data, base64_of, disk, holds, io, pvc, site
 from tests.imageserver import Fault, Registry, Seen, Server, authority, basic, layer, running
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from paddock.app import running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process as running
+from paddock.app.directory.paths import DataPaths
 from tests.scenario.chaos.client import Client, context_of
 
 _PATIENCE = 60.0

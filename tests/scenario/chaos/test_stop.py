@@ -7,8 +7,8 @@ import pytest
 
 from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.edge.server import Server as Edge
-from paddock.app.server import ServerHandle
-from paddock.app.settings import ServerSettings
+from paddock.app.options.settings import ServerSettings
+from paddock.app.server.server import ServerHandle
 from tests.scenario.chaos.chaos import Chaos
 
 

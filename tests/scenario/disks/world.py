@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.client.client import Client
 from paddock.client.target import Data
 from paddock.client.transport import Transport

@@ -12,7 +12,7 @@ from paddock.client.errors import AlreadyExists, ApiError, Conflict, NotFound
 from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, plain
 from paddock.meta.patch import merge_patch_between
-from paddock.plan import claimsizes
+from paddock.plan.storage import claimsizes
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, owners
 from paddock.runtime.machinery import Machinery

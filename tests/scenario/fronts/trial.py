@@ -17,10 +17,10 @@ import msgspec
 import orjson
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.housekeeping.house import BackgroundControllers
-from paddock.app.inside import door
+from paddock.apiserver.housekeeping.background import BackgroundControllers
+from paddock.app.localtransport import door
 from paddock.client.client import Client
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.target import Data
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager

@@ -15,7 +15,7 @@ import pytest
 
 from paddock.base.jsondata import copied
 from paddock.dialects import admission, catalog
-from paddock.plan.changes import UNWRITTEN
+from paddock.plan.changes.table import UNWRITTEN
 from paddock.schema.kind import AdmissionSettings, Kind
 from tests import virtualtime
 from tests.apiharness import Harness

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from paddock.cli.diagnosis import walk
+from paddock.cli.diagnosis.explain import Explanation, explain
+from paddock.cli.diagnosis.links import WIDE
+from paddock.cli.diagnosis.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
 from paddock.meta import ages
-from paddock.plan.why import walk
-from paddock.plan.why.explain import Explanation, explain
-from paddock.plan.why.links import WIDE
-from paddock.plan.why.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
 
 Data = dict[str, Any]
 NOW = 1_800_000_000.0

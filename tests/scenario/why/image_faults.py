@@ -11,7 +11,7 @@ from unittest.mock import patch
 from paddock.engine.images import facts, http, job, registry, sparse
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.http import DownloadResponse
-from paddock.engine.images.reach import ReachPolicy
+from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.storage import errors as storage
 from tests.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject

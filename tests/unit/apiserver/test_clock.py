@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping import compaction
-from paddock.apiserver.housekeeping.eventlife import EventExpiry
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
+from paddock.apiserver.housekeeping.eventexpiry import EventExpiry
 from paddock.apiserver.security.tokens import AccountTokens, own_keyring
 from tests import virtualtime
 from tests.apiharness import Clock, Events, Harness

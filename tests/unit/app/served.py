@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.app.server import ServerHandle
-from paddock.app.settings import ServerSettings
+from paddock.app.options.settings import ServerSettings
+from paddock.app.server.server import ServerHandle
 
 
 class Answered(msgspec.Struct, frozen=True):

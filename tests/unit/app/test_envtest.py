@@ -10,9 +10,11 @@ from urllib.request import urlopen
 import pytest
 
 from paddock.apiserver.security.pki import Authority, new_key
-from paddock.app import etcd, kubeflags, options
 from paddock.app.commands import envtest_assets
-from paddock.app.settings import ServerSettings
+from paddock.app.options import kubeflags
+from paddock.app.options import server as options
+from paddock.app.options.settings import ServerSettings
+from paddock.app.server import etcd
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
 from tests.unit.app.served import ask, running, trusting

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.app.inside import door
+from paddock.app.localtransport import door
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden, Unreachable
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.target import Key, plain
 from tests.apiharness import GuardedHarness
 

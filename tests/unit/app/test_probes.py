@@ -2,7 +2,7 @@
 
 import asyncio
 
-from paddock.app.probes import Probes
+from paddock.app.server.probes import Probes
 from paddock.base.metrics import MetricsRegistry
 from paddock.client.access import Access, StaticCredential
 from paddock.client.http.https import Https

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from paddock.apiserver.security.identity import StaticTokenFile
-from paddock.app import options, running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
+from paddock.app.options import server
 from tests.unit.app.served import ask, trusting
 
 TOKEN = "a-token-that-nobody-may-see"
@@ -43,15 +44,15 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ]
     subprocess.run(start, check=True, capture_output=True, timeout=60)
     yield root
-    found = running.find(DataPaths(root))
+    found = process.find(DataPaths(root))
     assert found is not None
     os.kill(found.pid, signal.SIGTERM)
-    while running.is_alive(found):
+    while process.is_alive(found):
         time.sleep(0.01)
 
 
 def address(root: Path) -> tuple[str, int]:
-    found = running.find(DataPaths(root))
+    found = process.find(DataPaths(root))
     assert found is not None
     place = urlsplit(found.address)
     return str(place.hostname), int(place.port or 0)
@@ -59,8 +60,8 @@ def address(root: Path) -> tuple[str, int]:
 
 def test_it_listens_on_loopback_unless_told_otherwise(started: Path) -> None:
     assert address(started)[0] == "127.0.0.1"
-    parsed, _ = options.read("up", "", [f"--dir={started}"])
-    assert options.settings("up", parsed).host == "127.0.0.1"
+    parsed, _ = server.read("up", "", [f"--dir={started}"])
+    assert server.settings("up", parsed).host == "127.0.0.1"
 
 
 def test_nobody_else_can_read_what_it_writes(started: Path) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from paddock.apiserver.housekeeping.presence import NodeProblem
-from paddock.app.supervision import PAUSES, STARTING, Supervisor
+from paddock.apiserver.housekeeping.node import NodeProblem
+from paddock.app.server.supervision import PAUSES, STARTING, Supervisor
 from paddock.base.errors import Terminal
 from tests import virtualtime
 

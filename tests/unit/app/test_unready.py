@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.app import running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
 
 WHY = "there is no qemu-system-"
 
@@ -27,7 +27,7 @@ def test_a_host_without_qemu_is_not_ready_and_says_what_to_install(tmp_path: Pat
     (tmp_path / "bin").mkdir()
     root, nothing = tmp_path / "server", str(tmp_path / "bin")
     said = paddock("up", f"--dir={root}", "--listen=:0", "--network=user", "--detach", path=nothing)
-    found = running.find(DataPaths(root))
+    found = process.find(DataPaths(root))
     try:
         assert said.returncode == 2 and "Traceback" not in said.stderr
         assert WHY in said.stderr and "install QEMU" in said.stderr and "is not ready" in said.stderr
@@ -41,5 +41,5 @@ def test_a_host_without_qemu_is_not_ready_and_says_what_to_install(tmp_path: Pat
     finally:
         if found is not None:
             os.kill(found.pid, signal.SIGTERM)
-            while running.is_alive(found):
+            while process.is_alive(found):
                 time.sleep(0.01)

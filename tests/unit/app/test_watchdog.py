@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from paddock.app.watchdog import LoopWatchdog
+from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.metrics import MetricsRegistry
 from tests.scripted import scripted
 
@@ -32,7 +32,7 @@ class Seen(logging.Handler):
 @pytest.fixture
 def seen() -> "pytest.Generator[Seen, None, None]":  # type: ignore[name-defined]
     handler = Seen()
-    logger = logging.getLogger("paddock.app.watchdog")
+    logger = logging.getLogger("paddock.app.server.watchdog")
     logger.addHandler(handler)
     yield handler
     logger.removeHandler(handler)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from paddock.base.turns import FairSlots
+from paddock.base.fairslots import FairSlots
 from tests.scripted import timeless
 
 

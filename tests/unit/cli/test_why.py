@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from paddock.app.inside import door
+from paddock.app.localtransport import door
 from paddock.base.clock import SystemClock
-from paddock.cli.asked import NoKind, candidates
-from paddock.cli.looking import ObjectUnavailable, ServerReader
+from paddock.cli.diagnosis.explain import explain
+from paddock.cli.diagnosis.scene import ObjectPlace, ObjectSnapshot
+from paddock.cli.names import NoKind, candidates
+from paddock.cli.serverreader import ObjectUnavailable, ServerReader
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.transport import TransportRequest, TransportResponse
-from paddock.plan.why.explain import explain
-from paddock.plan.why.scene import ObjectPlace, ObjectSnapshot
 from tests.apiclient import served
 from tests.apiharness import Harness
 from tests.fakehost import machine

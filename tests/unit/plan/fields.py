@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paddock.plan.patterns import ENTRY, Parts
+from paddock.plan.changes.patterns import ENTRY, Parts
 from paddock.schema import shape
 from paddock.schema.kind import Kind
 

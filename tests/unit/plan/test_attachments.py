@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
-from paddock.engine.networks.cards import HostBridge, Range
-from paddock.plan.attachments import bridge_of
+from paddock.engine.networks.nics import HostBridge, Range
+from paddock.plan.network.attachments import bridge_of
 
 
 def definition(config: Any) -> NetworkAttachmentDefinition:

@@ -3,10 +3,10 @@
 import pytest
 
 from paddock.dialects import catalog
-from paddock.plan.changes import CHANGES, UNWRITTEN, judge, row_for, rows_of
-from paddock.plan.differences import ABSENT, FieldDifference, ValueChange
-from paddock.plan.effects import Effect, best
-from paddock.plan.patterns import parse
+from paddock.plan.changes.differences import ABSENT, FieldDifference, ValueChange
+from paddock.plan.changes.effects import Effect, best
+from paddock.plan.changes.patterns import parse
+from paddock.plan.changes.table import CHANGES, UNWRITTEN, judge, row_for, rows_of
 from paddock.schema.finding import Path
 from paddock.schema.kind import Kind
 from tests.unit.plan.fields import places

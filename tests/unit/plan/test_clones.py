@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paddock.dialects.kubevirt.clone import VirtualMachineClone
 from paddock.meta.patch import apply_json_patch
-from paddock.plan import clones
+from paddock.plan.snapshots import clones
 
 SOURCE = {
     "metadata": {

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from paddock.plan.cron import BadSchedule, next_after, parse
+from paddock.base.cron import BadSchedule, next_after, parse
 
 
 def due(text: str, after: datetime) -> str:

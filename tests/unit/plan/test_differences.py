@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paddock.dialects import admission, catalog
-from paddock.plan.differences import HIDDEN, FieldDifference, differences, format_named
+from paddock.plan.changes.differences import HIDDEN, FieldDifference, differences, format_named
 from paddock.schema import shape
 from paddock.schema.kind import AdmissionSettings
 

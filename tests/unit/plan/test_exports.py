@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from paddock.dialects.kubevirt.export import ExportStatus, VirtualMachineExport
-from paddock.plan import exports as plan
+from paddock.plan.storage import exports as plan
 
 NOW = "2026-01-01T00:00:00Z"
 

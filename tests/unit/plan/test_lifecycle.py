@@ -10,8 +10,8 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import StartFailure, VirtualMachine
 from paddock.meta import failure, patch
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import lifecycle, runrequests
-from paddock.plan.runstrategy import STEPS, InstanceState, RunStep, RunStrategy, next_step, strategy_of
+from paddock.plan.machine import lifecycle, runrequests
+from paddock.plan.machine.runstrategy import STEPS, InstanceState, RunStep, RunStrategy, next_step, strategy_of
 
 NOW = 1_800_000_000.0
 

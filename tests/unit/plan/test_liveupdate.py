@@ -6,7 +6,7 @@ import pytest
 
 from paddock.base.jsondata import copied
 from paddock.meta import patch
-from paddock.plan import liveupdate
+from paddock.plan.machine import liveupdate
 
 Data = dict[str, Any]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from paddock.plan.differences import ValueChange
-from paddock.plan.effects import Effect, EffectRow, best
-from paddock.plan.patterns import generalize, parse, places
+from paddock.plan.changes.differences import ValueChange
+from paddock.plan.changes.effects import Effect, EffectRow, best
+from paddock.plan.changes.patterns import generalize, parse, places
 
 DATA: dict[str, Any] = {"a": {"b": [{"c": 1}, {"d": 2}, 5], "m": {"x": {"c": 3}, "y": {"c": 4}}}, "n": None}
 

@@ -7,7 +7,7 @@ import pytest
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.meta.pods import Affinity
 from paddock.meta.wire import from_data
-from paddock.plan.placement import Neighbour, NodeTaint, PlacementEnvironment, PlacementNode, placed, pod_labels
+from paddock.plan.machine.placement import Neighbour, NodeTaint, PlacementEnvironment, PlacementNode, placed, pod_labels
 
 HOST = PlacementNode("here", {"kubernetes.io/hostname": "here", "zone": "a", "cpus": "8"})
 WEB = {"app": "web"}

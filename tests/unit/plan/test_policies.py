@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.engine.networks.cards import NicPeer, NicPolicy, PolicyAllowance, Ports
-from paddock.plan.policies import ClusterView, PolicySubject, policies
+from paddock.engine.networks.nics import NicPeer, NicPolicy, PolicyAllowance, Ports
+from paddock.plan.network.policies import ClusterView, PolicySubject, policies
 
 SUBJECTS = (
     PolicySubject("web", "shop", {"app": "web"}, {("http", "TCP"): 8080}),

@@ -8,7 +8,9 @@ import pytest
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.meta.objects import OwnerReference
 from paddock.meta.wire import to_data
-from paddock.plan import disks, pool, poolscale
+from paddock.plan.pool import machines as pool
+from paddock.plan.pool import scale
+from paddock.plan.storage import datavolumetemplates
 from tests.unit.dialects.kubermatic.objects import FLAT, GONE, NESTED, TEMPLATE, admitted, changed, errors, pool_of
 
 # Secrets and ConfigMaps in every place where a machine's volumes can name them.
@@ -33,7 +35,7 @@ def test_three_machines_with_disks_of_their_own(raw: dict[str, Any]) -> None:
     assert [each.metadata.name for each in made] == ["my-vm-http-pool-0", "my-vm-http-pool-1", "my-vm-http-pool-2"]
     for index, machine in enumerate(made):
         name = f"my-pool-vm-data-volume-{index}"
-        assert [volume.metadata.name for volume in disks.data_volumes(machine)] == [name]
+        assert [volume.metadata.name for volume in datavolumetemplates.data_volumes(machine)] == [name]
         assert machine.spec.template.spec.volumes is not None
         assert [volume.dataVolume and volume.dataVolume.name for volume in machine.spec.template.spec.volumes] == [name]
         assert admitted(to_data(machine)).findings == ()
@@ -123,25 +125,25 @@ def test_the_lowest_free_numbers_come_first(taken: tuple[str, ...], wanted: int,
 def test_a_round_makes_a_few_of_a_billion_machines() -> None:
     given = pool_of(FLAT)
     huge = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=10**9))
-    around = poolscale.ScaleContext({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), 0.0, lambda: 0.5)
-    found = poolscale.plan(huge, [], around)
-    assert (found.make[:2], len(found.make)) == ((0, 2), poolscale.BURST)
+    around = scale.ScaleContext({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), 0.0, lambda: 0.5)
+    found = scale.plan(huge, [], around)
+    assert (found.make[:2], len(found.make)) == ((0, 2), scale.BURST)
     assert found.wait
 
 
 def test_a_round_deletes_a_few_of_many_machines() -> None:
     given = pool_of(FLAT)
     empty = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=0))
-    members = [poolscale.PoolMember(pool.replica(given, index)) for index in range(poolscale.BURST + 1)]
-    around = poolscale.ScaleContext((), pool.revision_name(given), (), 0.0, lambda: 0.5)
-    found = poolscale.plan(empty, members, around)
-    assert len(found.delete) == poolscale.BURST and found.wait
+    members = [scale.PoolMember(pool.replica(given, index)) for index in range(scale.BURST + 1)]
+    around = scale.ScaleContext((), pool.revision_name(given), (), 0.0, lambda: 0.5)
+    found = scale.plan(empty, members, around)
+    assert len(found.delete) == scale.BURST and found.wait
 
 
 def test_a_disk_has_the_labels_and_annotations_of_its_template() -> None:
     at = f"{TEMPLATE}.dataVolumeTemplates[0].metadata"
     given = pool_of(changed(FLAT, {f"{at}.labels": {"a": "b"}, f"{at}.annotations": {"c": "d"}}))
-    (volume,) = disks.data_volumes(pool.replica(given, 0))
+    (volume,) = datavolumetemplates.data_volumes(pool.replica(given, 0))
     assert volume.metadata.labels == {"a": "b"}
     assert volume.metadata.annotations == {"c": "d"}
 
@@ -150,8 +152,8 @@ def test_disks_without_a_literal_claim_wait_for_their_class() -> None:
     template = f"{TEMPLATE}.dataVolumeTemplates[0].spec"
     resources = {"requests": {"storage": "1Gi"}}
     given = pool_of(changed(FLAT, {f"{template}.storage": {"resources": resources}, f"{template}.pvc": GONE}))
-    (volume,) = disks.data_volumes(pool.replica(given, 0))
-    assert disks.claim(volume) is None
+    (volume,) = datavolumetemplates.data_volumes(pool.replica(given, 0))
+    assert datavolumetemplates.claim(volume) is None
 
 
 def test_a_machine_without_disks() -> None:
@@ -161,4 +163,4 @@ def test_a_machine_without_disks() -> None:
             {f"{TEMPLATE}.dataVolumeTemplates": GONE, f"{TEMPLATE}.volumes[0]": {"name": "rootdisk", "emptyDisk": {"capacity": "1Gi"}}},
         )
     )
-    assert disks.data_volumes(pool.replica(given, 0)) == ()
+    assert datavolumetemplates.data_volumes(pool.replica(given, 0)) == ()

@@ -8,10 +8,9 @@ import pytest
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
-from paddock.plan import pool as machines
-from paddock.plan import poolscale, preservation
-from paddock.plan.poolscale import PoolMember, ScaleContext, ScalePlan
-from paddock.plan.preservation import STATE_PRESERVATION
+from paddock.plan.pool import machines, preservation, scale
+from paddock.plan.pool.preservation import STATE_PRESERVATION
+from paddock.plan.pool.scale import PoolMember, ScaleContext, ScalePlan
 
 MARKED = {STATE_PRESERVATION: "Offline"}
 
@@ -86,7 +85,7 @@ def test_who_goes_on_after_an_interruption(replicas: int, scale_in: dict[str, An
     wanted = pool(replicas, scale_in)
     members = [PoolMember(_machine(wanted, number, marked=number == 1)) for number in range(3)]
     around = ScaleContext({each.name for each in members}, "web-1", {"web-1"}, 0.0, lambda: 0.5)
-    assert poolscale.plan(wanted, members, around) == ScalePlan(delete=deleted)
+    assert scale.plan(wanted, members, around) == ScalePlan(delete=deleted)
 
 
 def _machine(wanted: VirtualMachinePool, number: int, *, marked: bool) -> VirtualMachine:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from paddock.dialects import catalog
-from paddock.plan.patterns import parse
-from paddock.plan.references import PROVIDES, REFERENCES, KindId, provided, references
+from paddock.plan.changes.patterns import parse
+from paddock.plan.changes.references import PROVIDES, REFERENCES, KindId, provided, references
 from paddock.schema import shape
 from tests.unit.plan.fields import places
 

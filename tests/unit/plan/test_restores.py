@@ -9,8 +9,8 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
 from paddock.meta.wire import from_data
-from paddock.plan import claimsizes
-from paddock.plan import restores as plan
+from paddock.plan.snapshots import restores as plan
+from paddock.plan.storage import claimsizes
 
 MACHINE: dict[str, Any] = {
     "metadata": {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.plan import rollouts
+from paddock.plan.changes import rollouts
 
 Data = dict[str, Any]
 

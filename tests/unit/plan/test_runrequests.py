@@ -8,8 +8,8 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, patch
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import runrequests
-from paddock.plan.runstrategy import RunStrategy
+from paddock.plan.machine import runrequests
+from paddock.plan.machine.runstrategy import RunStrategy
 
 STRATEGIES = ("Always", "RerunOnFailure", "Manual", "Halted", "Once")
 PHASES = ("none", "Running", "Succeeded", "Failed")

@@ -6,10 +6,10 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.meta.wire import from_data
-from paddock.plan import instancetype
-from paddock.plan.commonpreferences import preferences
-from paddock.plan.commonsizes import instancetypes
-from paddock.plan.instancetype import MissingInstancetype, expanded, topology
+from paddock.plan.machine import instancetypes as instancetype
+from paddock.plan.machine.commoninstancetypes import instancetypes
+from paddock.plan.machine.commonpreferences import preferences
+from paddock.plan.machine.instancetypes import MissingInstancetype, expanded, topology
 
 Data = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.plan import snapshots as plan
+from paddock.plan.snapshots import machines as plan
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.app.inside import door
+from paddock.app.localtransport import door
 from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.retrying import Retries
 from paddock.client.target import Data, Key
 from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse

@@ -11,10 +11,10 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paddock.app.inside import door
+from paddock.app.localtransport import door
 from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.options import Selection
 from paddock.client.retrying import Retries
 from paddock.client.target import Key, plain

@@ -8,7 +8,7 @@ import msgspec
 
 from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.retrying import Retries
 from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.runtime.correlation import Correlator, EventRequest

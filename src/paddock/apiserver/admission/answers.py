@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.apiserver.calling import WebhookReply
+from paddock.apiserver.webhooks import WebhookReply
 from paddock.meta import failure
 from paddock.meta.failure import Failure, FailureTarget, StatusCause
 

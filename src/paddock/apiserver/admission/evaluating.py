@@ -9,7 +9,7 @@ from paddock.apiserver.admission.conditions import UndecidedConditions
 from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, ExpressionFailed, Scope
 from paddock.apiserver.admission.stored import ValidatingPolicy
 from paddock.apiserver.admission.world import AdmissionContext
-from paddock.apiserver.objects.asked import Attempt
+from paddock.apiserver.objects.requests import Attempt
 from paddock.apiserver.resources.resource import ServedResource
 
 Data = dict[str, Any]

@@ -11,9 +11,9 @@ from paddock.apiserver.admission.mutations import Mutations
 from paddock.apiserver.admission.policies import PolicySet
 from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, WebhookDispatcher, Webhooks
 from paddock.apiserver.admission.world import AdmissionContext
-from paddock.apiserver.calling import Caller
-from paddock.apiserver.objects.asked import Attempt, Options
+from paddock.apiserver.objects.requests import Attempt, Options
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.webhooks import Caller
 
 # Whoever configures admission must not be kept from it by admission.
 _GROUP = "admissionregistration.k8s.io"

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from paddock.apiserver.admission.world import AdmissionContext
-from paddock.apiserver.objects.asked import Attempt
+from paddock.apiserver.objects.requests import Attempt
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import selectors
 from paddock.meta.selectors import LabelSelector

@@ -5,7 +5,7 @@ from typing import Any
 from paddock.apiserver.admission.matching import AdmissionAttributes, is_namespace, selector_of
 from paddock.apiserver.admission.stored import PolicyBinding
 from paddock.apiserver.admission.world import AdmissionContext
-from paddock.apiserver.objects.asked import Attempt
+from paddock.apiserver.objects.requests import Attempt
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import selectors
 

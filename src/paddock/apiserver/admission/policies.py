@@ -12,8 +12,8 @@ from paddock.apiserver.admission.covering import Candidates, CoverageIndex
 from paddock.apiserver.admission.parameters import NotConfigured
 from paddock.apiserver.admission.stored import PolicyBinding, ValidatingPolicy, read_binding, read_policy
 from paddock.apiserver.admission.world import AdmissionContext
-from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
+from paddock.apiserver.objects.requests import Attempt
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 from paddock.meta.failure import Failure, StatusCause

@@ -17,10 +17,10 @@ from paddock.apiserver.admission.answers import CannotAsk, WebhookAnswer
 from paddock.apiserver.admission.covering import Candidates, CoverageIndex
 from paddock.apiserver.admission.matching import Matcher, read_matcher
 from paddock.apiserver.admission.world import AdmissionContext
-from paddock.apiserver.calling import Caller, CallFailed, WebhookReply, address_of
-from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
+from paddock.apiserver.objects.requests import Attempt
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.webhooks import Caller, CallFailed, WebhookReply, address_of
 from paddock.meta import failure, patch
 
 _LOG = logging.getLogger(__name__)

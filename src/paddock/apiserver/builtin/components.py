@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin.tables import Cells, Data, column, name_of
+from paddock.apiserver.context import RequestContext, ServerParts
 from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import encode
-from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of
 from paddock.meta import failure
 from paddock.meta.objects import Resource

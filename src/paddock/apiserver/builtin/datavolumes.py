@@ -14,10 +14,10 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta import failure
-from paddock.plan import cloning, contents
-from paddock.plan.cloning import Maker
-from paddock.plan.contents import POPULATED_FOR, Lookup, VolumeContent
-from paddock.plan.datavolumeclaims import ADOPT
+from paddock.plan.storage import contents, requesters
+from paddock.plan.storage.contents import POPULATED_FOR, Lookup, VolumeContent
+from paddock.plan.storage.datavolumeclaims import ADOPT
+from paddock.plan.storage.requesters import Maker
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
@@ -35,13 +35,13 @@ class DataVolumeStrategy(CustomStrategy):
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Who made it, whatever the body says; and nobody copies what he may not."""
-        _annotate(new, cloning.note(context.user, context.groups))
+        _annotate(new, requesters.note(context.user, context.groups))
         self._permit(new, context)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Who made it stays."""
-        _annotate(new, (old["metadata"].get("annotations") or {}).get(cloning.MAKER))
+        _annotate(new, (old["metadata"].get("annotations") or {}).get(requesters.MAKER))
         return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
@@ -66,10 +66,10 @@ class DataVolumeStrategy(CustomStrategy):
         found = contents.of_data_volume(volume, _lookup(context.view))
         if not isinstance(found, VolumeContent) or found.kind not in ("pvc", "snapshot") or found.namespace == namespace:
             return
-        maker = cloning.maker_of(volume.metadata, namespace)
+        maker = requesters.maker_of(volume.metadata, namespace)
         if maker is None or not self._may(maker, found.namespace):
             who = maker.user if maker is not None else context.user
-            why = f"User {who} has insufficient permissions in clone source namespace {found.namespace}; {cloning.FIX}"
+            why = f"User {who} has insufficient permissions in clone source namespace {found.namespace}; {requesters.FIX}"
             raise failure.forbidden(failure.FailureTarget(volume.metadata.name, GROUP, "datavolumes"), why)
 
     def _may(self, maker: Maker, namespace: str) -> bool:
@@ -81,7 +81,7 @@ class DataImportCronStrategy(CustomStrategy):
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Who made it, whatever the body says."""
-        new.setdefault("spec", {})["createdBy"] = cloning.note(context.user, context.groups)
+        new.setdefault("spec", {})["createdBy"] = requesters.note(context.user, context.groups)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
@@ -93,9 +93,9 @@ class DataImportCronStrategy(CustomStrategy):
 
 def _annotate(new: Data, maker: str | None) -> None:
     meta = new["metadata"]
-    notes = {key: value for key, value in (meta.get("annotations") or {}).items() if key != cloning.MAKER}
+    notes = {key: value for key, value in (meta.get("annotations") or {}).items() if key != requesters.MAKER}
     if maker is not None:
-        notes[cloning.MAKER] = maker
+        notes[requesters.MAKER] = maker
     if notes or meta.get("annotations"):
         meta["annotations"] = notes
 

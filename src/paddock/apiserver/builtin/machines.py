@@ -23,8 +23,8 @@ from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, fieldpath
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import instancetype, presets
 from paddock.plan.instance import defaults
+from paddock.plan.machine import instancetypes, presets
 from paddock.schema import finding
 from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.kind import AdmissionSettings, Kind
@@ -89,7 +89,7 @@ class MachineStrategy(_ReservedStrategy):
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """A matcher that is new is completed as at creation."""
-        if _template(new) is not None and any(new["spec"].get(each) != old["spec"].get(each) for each in instancetype.KINDS):
+        if _template(new) is not None and any(new["spec"].get(each) != old["spec"].get(each) for each in instancetypes.KINDS):
             self._name_sizes(new, context)
         return new
 
@@ -100,7 +100,7 @@ class MachineStrategy(_ReservedStrategy):
         if old is not None:
             yield from _dead_templates(new, old, context.view)
         spec = new.get("spec") or {}
-        if not any(spec.get(member) for member in instancetype.KINDS):
+        if not any(spec.get(member) for member in instancetypes.KINDS):
             return
         if old is not None and spec == old.get("spec"):
             return
@@ -116,26 +116,26 @@ class MachineStrategy(_ReservedStrategy):
         """Complete the matchers, in place; returns what the preference says."""
         spec, namespace = new["spec"], new["metadata"].get("namespace", "")
         look = looking(context.view)
-        for member in instancetype.KINDS:
+        for member in instancetypes.KINDS:
             matcher = spec.get(member)
             if not isinstance(matcher, dict):
                 continue
             if matcher.get("inferFromVolume") and not matcher.get("name"):
                 self._infer(new, member, look)
             elif matcher.get("name") and not matcher.get("kind"):
-                spec[member] = {**matcher, "kind": instancetype.KINDS[member][0]}
+                spec[member] = {**matcher, "kind": instancetypes.KINDS[member][0]}
         try:
-            found = instancetype.find(instancetype.PREFERENCE, spec, namespace, look, new.get("status"))
-        except instancetype.MissingInstancetype:
+            found = instancetypes.find(instancetypes.PREFERENCE, spec, namespace, look, new.get("status"))
+        except instancetypes.MissingInstancetype:
             # Told by `validate`, with everything else that is wrong.
             return {}
         return found.spec if found is not None else {}
 
-    def _infer(self, new: Data, member: str, look: instancetype.Find) -> None:
+    def _infer(self, new: Data, member: str, look: instancetypes.Find) -> None:
         spec = new["spec"]
         try:
-            matcher = instancetype.inferred(member, spec, new["metadata"].get("namespace", ""), look)
-        except instancetype.MissingInstancetype as missing:
+            matcher = instancetypes.inferred(member, spec, new["metadata"].get("namespace", ""), look)
+        except instancetypes.MissingInstancetype as missing:
             about = failure.FailureTarget(name=new["metadata"].get("name", ""), group=self._kind.group, kind=self._kind.kind)
             raise failure.invalid(about, [_not_found(("spec", member, "inferFromVolume"), missing.why)]) from None
         if matcher is None:
@@ -251,7 +251,7 @@ def grace_of(hardware: Data) -> int:
     return given if isinstance(given, int) else _DEFAULT_GRACE_SECONDS
 
 
-def looking(view: ObjectView) -> instancetype.Find:
+def looking(view: ObjectView) -> instancetypes.Find:
     """How instancetypes and what they are inferred from are found in the store."""
     return lambda resource, namespace, name: view.get(resource, namespace, name)
 
@@ -260,16 +260,16 @@ def size_findings(place: MachinePlace, view: ObjectView, status: Data | None = N
     """What is wrong between a machine and the instancetype and preference it names (V15, V16)."""
     found: dict[str, Any] = {}
     spec, namespace = place.spec, place.namespace or ""
-    for member, cls in ((instancetype.INSTANCETYPE, InstancetypeSpec), (instancetype.PREFERENCE, PreferenceSpec)):
+    for member, cls in ((instancetypes.INSTANCETYPE, InstancetypeSpec), (instancetypes.PREFERENCE, PreferenceSpec)):
         written = {member: msgspec.to_builtins(getattr(spec, member))}
         try:
-            named = instancetype.find(member, written, namespace, looking(view), status)
-        except instancetype.MissingInstancetype as missing:
+            named = instancetypes.find(member, written, namespace, looking(view), status)
+        except instancetypes.MissingInstancetype as missing:
             yield _not_found(place.at(member), missing.why)
             continue
         if named is not None:
             found[member] = from_data(named.spec, cls)
-    size, preference = found.get(instancetype.INSTANCETYPE), found.get(instancetype.PREFERENCE)
+    size, preference = found.get(instancetypes.INSTANCETYPE), found.get(instancetypes.PREFERENCE)
     if size is not None:
         yield from sizing.conflicts(place, size)
     # Without its instancetype it is not known how large the machine is.

@@ -2,13 +2,13 @@
 
 from msgspec import structs
 
+from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom import definition
-from paddock.apiserver.custom.ending import DefinitionFinalizer
-from paddock.apiserver.custom.own import OwnKinds
+from paddock.apiserver.custom.finalizer import DefinitionFinalizer
+from paddock.apiserver.custom.owndefinitions import OwnKinds
 from paddock.apiserver.custom.pipeline import DefinitionPipeline
-from paddock.apiserver.custom.serving import DefinitionServer
+from paddock.apiserver.custom.resources import DefinitionServer
 from paddock.apiserver.custom.strategy import DefinitionStrategy
-from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.resources.declared import resources_of
 from paddock.dialects import catalog
 from paddock.schema.kind import AdmissionSettings

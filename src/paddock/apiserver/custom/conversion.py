@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.calling import Caller, CallFailed, ServiceView, address_of
 from paddock.apiserver.custom import review
 from paddock.apiserver.custom.pipeline import StructuralPipeline
 from paddock.apiserver.objects.encoding import Data, decode, encode
 from paddock.apiserver.resources.conversion import ConvertedForm
+from paddock.apiserver.webhooks import Caller, CallFailed, ServiceView, address_of
 from paddock.meta.failure import Failure
 
 SECONDS = 30.0

@@ -6,7 +6,7 @@ from typing import Any
 from paddock.apiserver.custom import checks, naming
 from paddock.apiserver.custom.definition import COLLECTION, FINALIZER, GROUP, PLURAL
 from paddock.apiserver.custom.naming import NamesInUse
-from paddock.apiserver.custom.own import OwnKinds
+from paddock.apiserver.custom.owndefinitions import OwnKinds
 from paddock.apiserver.resources.strategy import CustomStrategy, ObjectView, WriteContext
 from paddock.meta import failure
 from paddock.schema.finding import Finding

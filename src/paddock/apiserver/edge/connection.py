@@ -13,8 +13,8 @@ import httptools
 import msgspec
 
 from paddock.apiserver.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
-from paddock.apiserver.edge.incoming import RequestBody
-from paddock.apiserver.edge.writing import ResponseWriter, head_of
+from paddock.apiserver.edge.requestbody import RequestBody
+from paddock.apiserver.edge.responsewriter import ResponseWriter, head_of
 
 if TYPE_CHECKING:
     from paddock.apiserver.edge import websocket

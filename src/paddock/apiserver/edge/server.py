@@ -7,7 +7,7 @@ from typing import Any
 
 from paddock.apiserver.edge.connection import NO_DOORS, ConnectionLimits, ConnectionStats, ServerConnection
 from paddock.apiserver.edge.http import ConnectionPeer, Handler, StreamingRoutes
-from paddock.apiserver.edge.listening import Listener
+from paddock.apiserver.edge.listener import Listener
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 

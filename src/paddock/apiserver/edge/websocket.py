@@ -9,7 +9,7 @@ from wsproto.events import Request as Opening
 from wsproto.utilities import ProtocolError
 
 from paddock.apiserver.edge.http import HttpRequest
-from paddock.apiserver.edge.writing import ResponseWriter
+from paddock.apiserver.edge.responsewriter import ResponseWriter
 
 PING_SECONDS = 15.0
 # Messages are joined from frames; one that is larger ends the session.

@@ -6,10 +6,10 @@ type `kubernetes.io/service-account-token` that names the account in an annotati
 
 import base64
 
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import DeleteOptions, Options, Proposal
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.meta import failure
 from paddock.store.contract import CommittedWrite, StoreKey

@@ -1,9 +1,9 @@
 """Cluster roles that are made of others: their rules are the rules of all roles that their selectors choose."""
 
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.security.rbac import CLUSTER_ROLES
 from paddock.store.contract import CommittedWrite, StoreKey
 

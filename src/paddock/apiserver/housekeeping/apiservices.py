@@ -3,10 +3,10 @@
 import asyncio
 
 from paddock.apiserver.builtin.apiservices import COLLECTION, GROUP
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import DeleteOptions, Options
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import DeleteOptions, Options
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.store.contract import CommittedWrite
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from paddock.apiserver.builtin.stored import SYSTEM_PRIORITIES
+from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
-from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.meta import failure
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from paddock.apiserver.builtin.claims import PROTECTION
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, envelope
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.store.contract import CommittedWrite, StoreKey
 
 CLAIMS = "persistentvolumeclaims"

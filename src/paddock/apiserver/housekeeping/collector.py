@@ -9,11 +9,11 @@ owner, not with the object (docs/design/0011-hand-over-of-disks.md).
 
 from enum import Enum
 
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import Compute, DeleteOptions, Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.deletion import FOREGROUND, ORPHAN
 from paddock.apiserver.objects.encoding import Data, Envelope, OwnerRef, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Compute, DeleteOptions, Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import adoption, failure
 from paddock.store.contract import CommittedWrite, StoredValue, StoreKey

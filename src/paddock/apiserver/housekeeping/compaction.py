@@ -3,7 +3,7 @@ when it is old, so that a client that pages slowly is told in the end, on a quie
 
 from collections import deque
 
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.context import ServerParts
 
 # What watches may resume from.
 KEPT_REVISIONS = 10_000

@@ -4,13 +4,13 @@ A controller of machines or pods that runs beside this server fills them. So an 
 is missing is made, and a mirrored slice is known by its shape, whoever made it.
 """
 
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import DeleteOptions, Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
-from paddock.plan import mirroring
+from paddock.plan.network import mirrors
 from paddock.store.contract import CommittedWrite, StoreKey
 
 SERVICES, ENDPOINTS, SLICES = "services", "endpoints", "endpointslices.discovery.k8s.io"
@@ -47,7 +47,7 @@ class EndpointsController:
             elif change.key.collection == ENDPOINTS:
                 self.chores.offer(place)
             elif change.key.collection == SLICES:
-                name = (decode(change.value)["metadata"].get("labels") or {}).get(mirroring.SERVICE)
+                name = (decode(change.value)["metadata"].get("labels") or {}).get(mirrors.SERVICE)
                 if name:
                     self.chores.offer((change.key.namespace, name))
 
@@ -56,7 +56,7 @@ class EndpointsController:
             return
         service, endpoints = self._read(SERVICES, place), self._read(ENDPOINTS, place)
         spec = (service or {}).get("spec") or {}
-        wanted: dict[mirroring.Shape, Data] = {}
+        wanted: dict[mirrors.Shape, Data] = {}
         if service is None:
             if endpoints is not None and place in self._orphaned:
                 await self._delete("", ENDPOINTS, place)
@@ -66,8 +66,8 @@ class EndpointsController:
         elif spec.get("selector"):
             if self._selecting:
                 await self._furnish(service, endpoints)
-        elif endpoints is not None and mirroring.is_mirrored(endpoints):
-            wanted = mirroring.mirrored(endpoints)
+        elif endpoints is not None and mirrors.is_mirrored(endpoints):
+            wanted = mirrors.mirrored(endpoints)
         await self._mirror(place, wanted)
 
     def _read(self, collection: str, place: tuple[str, str]) -> Data | None:
@@ -77,7 +77,7 @@ class EndpointsController:
     def _slices(self, place: tuple[str, str], manager: str) -> list[Data]:
         """The slices of a Service that a controller manages."""
         namespace, name = place
-        wanted = {mirroring.SERVICE: name, mirroring.MANAGER: manager}
+        wanted = {mirrors.SERVICE: name, mirrors.MANAGER: manager}
         found = ((each, each["metadata"].get("labels") or {}) for each in self._parts.view.list(SLICES, namespace))
         return [each for each, labels in found if wanted.items() <= labels.items()]
 
@@ -87,16 +87,16 @@ class EndpointsController:
         owner = {"apiVersion": "v1", "kind": "Service", "name": meta["name"], "uid": meta["uid"]}
         owners = [{**owner, "controller": True, "blockOwnerDeletion": True}]
         if endpoints is None:
-            await self._create("", ENDPOINTS, meta["namespace"], mirroring.empty(service), _MAKER)
-        if not self._slices(place, mirroring.SELECTING):
-            for each in mirroring.placeholders(service):
+            await self._create("", ENDPOINTS, meta["namespace"], mirrors.empty(service), _MAKER)
+        if not self._slices(place, mirrors.SELECTING):
+            for each in mirrors.placeholders(service):
                 made = {**each, "metadata": {**each["metadata"], "ownerReferences": owners}}
                 await self._create("discovery.k8s.io", "endpointslices", meta["namespace"], made, _MAKER)
 
-    async def _mirror(self, place: tuple[str, str], wanted: dict[mirroring.Shape, Data]) -> None:
+    async def _mirror(self, place: tuple[str, str], wanted: dict[mirrors.Shape, Data]) -> None:
         missing = dict(wanted)
-        for existing in self._slices(place, mirroring.MIRRORING):
-            made = missing.pop(mirroring.shape_of(existing), None)
+        for existing in self._slices(place, mirrors.MIRRORING):
+            made = missing.pop(mirrors.shape_of(existing), None)
             at = (place[0], existing["metadata"]["name"])
             if made is None:
                 await self._delete("discovery.k8s.io", "endpointslices", at)

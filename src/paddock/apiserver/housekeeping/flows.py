@@ -5,10 +5,10 @@ from typing import Any
 
 from paddock.apiserver.builtin import flowdefaults
 from paddock.apiserver.builtin.flowcontrol import GROUP
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.security.flow.control import LEVELS, SCHEMAS
 from paddock.meta import failure
 from paddock.store.contract import CommittedWrite, StoreKey

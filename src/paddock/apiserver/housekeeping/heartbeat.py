@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from paddock.apiserver.housekeeping import presence
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping import node as presence
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.meta import ages, failure
 from paddock.store.contract import StoreKey
 

@@ -1,10 +1,10 @@
 """Emptying namespaces that are being deleted, and what every namespace has from its beginning."""
 
 from paddock.apiserver.builtin.namespaces import FINALIZER, with_finalizers
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import DeleteOptions, Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 from paddock.store.contract import CommittedWrite, StoreKey

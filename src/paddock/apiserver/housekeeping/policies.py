@@ -1,10 +1,10 @@
 """The status of every ValidatingAdmissionPolicy: what a look at its expressions showed."""
 
 from paddock.apiserver.admission.policies import POLICIES
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.store.contract import CommittedWrite, StoreKey
 
 _WHO = Options(

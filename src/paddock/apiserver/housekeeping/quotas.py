@@ -2,10 +2,10 @@
 
 from paddock.apiserver.admission import measuring
 from paddock.apiserver.admission.ledger import QUOTAS, Quota
-from paddock.apiserver.housekeeping.chores import KeyQueue
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.store.contract import StoreKey
 
 _WHO = Options(

@@ -4,14 +4,14 @@ Machines bring a controller of their own, which makes the volumes of its claims.
 """
 
 from paddock.apiserver.builtin.claims import CLASSES
-from paddock.apiserver.housekeeping.chores import KeyQueue
+from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping.claims import CLAIMS
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.dialects.core.storageclass import PROVISIONER, VOLUME_PROTECTION
-from paddock.plan import binding
+from paddock.plan.storage import binding
 from paddock.store.contract import CommittedWrite, StoreKey
 
 VOLUMES = "persistentvolumes"

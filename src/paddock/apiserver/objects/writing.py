@@ -10,9 +10,9 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata
-from paddock.apiserver.objects.asked import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
 from paddock.apiserver.objects.index import ObjectIndex
+from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
 from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ServedResource

@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from typing import Any, Protocol
 
-from paddock.apiserver.parts import User
+from paddock.apiserver.context import User
 from paddock.apiserver.resources.strategy import ObjectView
 
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})\Z")

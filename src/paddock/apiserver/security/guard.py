@@ -4,8 +4,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import HttpRequest
-from paddock.apiserver.parts import User
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Identities

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import msgspec
 
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import HttpRequest
-from paddock.apiserver.parts import User
 from paddock.base.errors import Terminal
 from paddock.meta import failure
 

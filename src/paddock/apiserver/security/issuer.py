@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import HttpRequest, HttpResponse
-from paddock.apiserver.parts import User
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.meta import failure
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
-from paddock.apiserver.parts import User
+from paddock.apiserver.context import User
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.identity import PendingIdentity
 from paddock.base.errors import Terminal, Transient

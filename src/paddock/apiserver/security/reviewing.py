@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from paddock.apiserver import bodies
+from paddock.apiserver.context import RequestContext, ServerParts, User
 from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.parts import RequestContext, ServerParts, User
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import Identities

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from paddock.apiserver.parts import User
+from paddock.apiserver.context import User
 from paddock.apiserver.resources.strategy import ObjectView
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.jose import Claims, PublicKey, SigningKey

@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 
 from paddock.apiserver import bodies
+from paddock.apiserver.context import RequestContext, ServerParts
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.objects.asked import Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import RequestContext, ServerParts
+from paddock.apiserver.objects.requests import Proposal
 from paddock.apiserver.representation import RepresentationForm, answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, refusal

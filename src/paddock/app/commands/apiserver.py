@@ -1,6 +1,6 @@
 """`paddock apiserver`: the API server alone, without controllers, as a stand-in where tests need one."""
 
-from paddock.app.starting import start
+from paddock.app.server.start import start
 from paddock.cli.console import Console
 
 TEXT = "run the API server alone, without controllers"

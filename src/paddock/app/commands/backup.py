@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from paddock.app.places import DataPaths
+from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments

@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from paddock.app import running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal, Transient
 from paddock.cli import arguments
@@ -42,13 +42,13 @@ def run(given: list[str], console: Console) -> int:
 
 
 def _stop(places: DataPaths, patience: float, console: Console) -> None:
-    found = running.find(places)
+    found = process.find(places)
     if found is None:
         console.say(f"paddock: no server is running in {places.root}")
         return
     os.kill(found.pid, signal.SIGTERM)
     end = time.monotonic() + patience
-    while running.is_alive(found):
+    while process.is_alive(found):
         if time.monotonic() > end:
             raise Transient(f"the server {found.pid} is still stopping", fix="wait, or look at its log")
         time.sleep(0.05)
@@ -56,7 +56,7 @@ def _stop(places: DataPaths, patience: float, console: Console) -> None:
 
 
 def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.app import purge  # noqa: PLC0415 - a plain stop does without the engine
+    from paddock.app.directory import purge  # noqa: PLC0415 - a plain stop does without the engine
 
     for line in purge.describe(places, data=parsed.delete_data):
         console.say(f"paddock: {line}")
@@ -73,7 +73,7 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415
 
-    from paddock.app import purge  # noqa: PLC0415
+    from paddock.app.directory import purge  # noqa: PLC0415
 
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from paddock.app import imagelibrary
+from paddock.app.directory import imagelibrary
 from paddock.cli import arguments
 from paddock.cli.console import Console, one_line
 from paddock.engine.images import catalogue

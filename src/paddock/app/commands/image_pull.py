@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from paddock.app import imagelibrary
+from paddock.app.directory import imagelibrary
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.engine.images import catalogue

@@ -1,6 +1,6 @@
 """`paddock image push`: an image of this host becomes a container disk in a registry."""
 
-from paddock.app import imagelibrary
+from paddock.app.directory import imagelibrary
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.engine.images.sources import RegistryImage

@@ -1,7 +1,7 @@
 """`paddock image rm`: images leave this host, unless something uses them."""
 
-from paddock.app import imagelibrary
-from paddock.app.places import DataPaths
+from paddock.app.directory import imagelibrary
+from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments

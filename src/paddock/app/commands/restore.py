@@ -4,8 +4,8 @@ import sqlite3
 import time
 from pathlib import Path
 
-from paddock.app import running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -22,7 +22,7 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("source", type=Path, help="the backup")
     parsed = options.parse_args(given)
     places = DataPaths(parsed.dir or default_root())
-    if running.find(places) is not None:
+    if process.find(places) is not None:
         raise Terminal(f"the server in {places.root} is running", fix="stop it first: paddock down")
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:

@@ -6,8 +6,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from paddock.app import running
-from paddock.app.places import DataPaths
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -22,7 +22,7 @@ def run(given: list[str], console: Console) -> int:
     arguments.add_format(options, formats=("text", "json"))
     parsed = options.parse_args(given)
     places = DataPaths(parsed.dir or default_root())
-    found = running.find(places)
+    found = process.find(places)
     ready = found is not None and _is_ready(found.address, places)
     said = {
         "running": found is not None,

@@ -1,6 +1,6 @@
 """`paddock up`: start the server, here or in the background."""
 
-from paddock.app.starting import start
+from paddock.app.server.start import start
 from paddock.cli.console import Console
 
 TEXT = "start the control plane on this host"

@@ -8,15 +8,15 @@ import asyncio
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
 from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtualmachines
+from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.fronts import FrontSettings
-from paddock.app.controllers.surroundings import ControllerEnvironment
-from paddock.app.inside import door
-from paddock.app.settings import MachineSettings
+from paddock.app.localtransport import door
+from paddock.app.options.settings import MachineSettings
 from paddock.client.client import Client
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.controllers.exports import controller as exports
 from paddock.controllers.exports.sources import ExportSources
-from paddock.controllers.storage.family import StorageServices
+from paddock.controllers.storage.assembly import StorageServices
 from paddock.engine.engine import Engine, EngineSettings
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.networks.networks import NetworkSettings

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from paddock.app.controllers.surroundings import ControllerEnvironment
+from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.controllers.networkattachments.attachments import NetworkAttachments
 from paddock.controllers.virtualmachineinstance.assembly import NodeIdentity, assembled
 from paddock.engine.engine import Engine

@@ -9,12 +9,12 @@ import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
-from paddock.apiserver.housekeeping.presence import NodeProblem
+from paddock.apiserver.housekeeping.node import NodeProblem
 from paddock.app.controllers import fronts, virtualmachines
 from paddock.app.controllers.fronts import FrontSettings
-from paddock.app.inside import door
+from paddock.app.localtransport import door
 from paddock.client.client import Client
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.controllers.outage import controller as outage
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager

@@ -1,7 +1,7 @@
 """The controllers of claims, DataVolumes and their relatives."""
 
-from paddock.app.controllers.surroundings import ControllerEnvironment
-from paddock.controllers.storage.family import StorageServices, StorageSettings, storage_controllers
+from paddock.app.controllers.environment import ControllerEnvironment
+from paddock.controllers.storage.assembly import StorageServices, StorageSettings, storage_controllers
 from paddock.engine.engine import Engine
 from paddock.runtime.program import ControllerManager
 

@@ -15,7 +15,7 @@ from paddock.controllers.exports.sources import ExportSource, ExportSources, Exp
 from paddock.controllers.exports.targets import EXPORTS, SECRETS
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
-from paddock.plan import exports as plan
+from paddock.plan.storage import exports as plan
 
 PREFIX = plan.PREFIX.encode() + b"/"
 _BINARY, _JSON, _PLAIN = "application/octet-stream", "application/json", "text/plain; charset=utf-8"

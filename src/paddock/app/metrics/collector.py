@@ -9,8 +9,10 @@ import platform
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from paddock.app.metrics.asking import PendingQueries
 from paddock.app.metrics.life import Panics, Phases
+from paddock.app.metrics.queries import PendingQueries
+from paddock.app.metrics.series import disks, families, host, instances, machines, usage
+from paddock.app.metrics.series.page import MetricsPage, Sample, labels, sample
 from paddock.app.subresources.installation import RELEASE
 from paddock.app.subresources.sessions import Sessions
 from paddock.base.metrics import Counter
@@ -20,8 +22,6 @@ from paddock.controllers.storage import targets
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
-from paddock.plan.metrics import disks, families, host, instances, machines, usage
-from paddock.plan.metrics.page import MetricsPage, Sample, labels, sample
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers

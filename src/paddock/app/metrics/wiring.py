@@ -1,8 +1,8 @@
 """Puts the series of machines on the server's page: one call."""
 
 from paddock.apiserver.api import Api
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.apiserver.parts import User
 from paddock.app.metrics.collector import MetricsCollector
 
 PATH = "/metrics"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from paddock.app.controllers import fronts
 from paddock.app.operator import definitions
 from paddock.app.operator.settings import ListenAddress, OperatorSettings
-from paddock.app.probes import HEALTH, METRICS, Probes
+from paddock.app.server.probes import HEALTH, METRICS, Probes
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.target import Key

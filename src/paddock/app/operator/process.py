@@ -12,10 +12,10 @@ from typing import TextIO
 
 import msgspec
 
-from paddock.app import loop
-from paddock.app.operator import options, wayin
+from paddock.app.operator import kubeconfig, options
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import OperatorSettings
+from paddock.app.server import eventloop
 from paddock.base.errors import PaddockError
 from paddock.client.access import Access
 from paddock.client.client import Client
@@ -31,10 +31,10 @@ def run(parsed: argparse.Namespace) -> int:
     """Work until SIGTERM or SIGINT; a second one ends it at once."""
     settings = options.settings(parsed, os.environ)
     machinery = Machinery()
-    access, front = wayin.find(settings, os.environ, machinery.clock), wayin.front(settings, os.environ, machinery.clock)
+    access, front = kubeconfig.find(settings, os.environ, machinery.clock), kubeconfig.front(settings, os.environ, machinery.clock)
     settings = msgspec.structs.replace(settings, namespace=settings.namespace or access.namespace)
     _log_to(sys.stderr, settings)
-    with asyncio.Runner(loop_factory=loop.new) as runner:
+    with asyncio.Runner(loop_factory=eventloop.new) as runner:
         return runner.run(_work(settings, machinery, access, front))
 
 
@@ -50,7 +50,7 @@ async def _work(settings: OperatorSettings, machinery: Machinery, access: Access
     operator = Operator(settings, clients[0], machinery, identity=identity, front=clients[1] if front is not None else None)
     work = asyncio.create_task(operator.run(), name="operator")
     _end_on_signals(work)
-    loop.spare_the_collector()
+    eventloop.spare_the_collector()
     dialects = sorted(settings.fronts.wanted)
     _LOG.info("started", extra={"server": access.server, "dialects": dialects, "identity": identity, "lease": settings.lease.name})
     try:

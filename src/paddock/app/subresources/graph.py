@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import MACHINES, StoredObjects
 from paddock.meta import failure
-from paddock.plan.references import FieldReference, KindId, references
+from paddock.plan.changes.references import FieldReference, KindId, references
 
 Data = dict[str, Any]
 DEPENDENCY = "kubevirt.io/dependency-type"
@@ -31,9 +31,9 @@ class Graphs:
         place = (call.route.namespace, call.route.name)
         is_machine = call.route.plural == MACHINES
         data = self._stored.machine_data(*place) if is_machine else self._stored.instance_data(*place)
-        keeps = _filter(asking.options(call.request))
+        keeps = _filter(queries.options(call.request))
         kind = ("kubevirt.io", "VirtualMachine" if is_machine else "VirtualMachineInstance")
-        return asking.said(node(kind, place, children=[each for each in below(kind, data) if keeps(each)]))
+        return queries.said(node(kind, place, children=[each for each in below(kind, data) if keeps(each)]))
 
 
 def below(kind: KindId, data: Data) -> Iterator[Data]:

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
+from paddock.app.subresources.environment import AgentApi
 from paddock.app.subresources.instances import InstanceFinder
-from paddock.app.subresources.parts import AgentApi
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.guest import AgentInfo, GuestFilesystem, GuestOs, GuestUser
@@ -41,17 +41,17 @@ class GuestInfo:
         told["userList"] = [about_user(each) for each in await _tried(agent.users(), ())]
         told["fsInfo"] = {"disks": [about_filesystem(each) for each in await _tried(agent.filesystems(), ())]}
         told["fsFreezeStatus"] = "frozen" if await _tried(agent.frozen(), False) else "thawed"
-        return asking.said({name: value for name, value in told.items() if value != ""})
+        return queries.said({name: value for name, value in told.items() if value != ""})
 
     async def users(self, call: RequestContext) -> HttpResponse:
         """Who is logged in."""
         found = await _asked(self._agent(call).users())
-        return asking.said(_listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in found]))
+        return queries.said(_listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in found]))
 
     async def filesystems(self, call: RequestContext) -> HttpResponse:
         """What is mounted."""
         found = await _asked(self._agent(call).filesystems())
-        return asking.said(_listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in found]))
+        return queries.said(_listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in found]))
 
     def _agent(self, call: RequestContext) -> AgentApi:
         return self._instances.with_agent(self._instances.asked(call)).agent

@@ -4,9 +4,9 @@ from typing import Any
 
 import paddock
 from paddock.apiserver import health
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
 from paddock.app.subresources.stored import StoredObjects
 from paddock.meta import failure
 
@@ -36,15 +36,15 @@ class InstallationApi:
 
     async def version(self, call: RequestContext) -> HttpResponse:
         """As KubeVirt's clients compare it with their own."""
-        return asking.said({**health.version(), "gitVersion": f"{RELEASE}+paddock.{paddock.__version__}"})
+        return queries.said({**health.version(), "gitVersion": f"{RELEASE}+paddock.{paddock.__version__}"})
 
     async def guestfs(self, call: RequestContext) -> HttpResponse:
         """The image that `virtctl guestfs` would run in a pod. There is none: the pod is refused, and that says why."""
-        return asking.said({"registry": "", "tag": RELEASE, "digest": "", "imagePrefix": "", "gsImage": ""})
+        return queries.said({"registry": "", "tag": RELEASE, "digest": "", "imagePrefix": "", "gsImage": ""})
 
     async def health(self, call: RequestContext) -> HttpResponse:
         """Whoever can ask is answered."""
-        return asking.said({"apiserver": {"connectivity": "ok", "version": RELEASE}})
+        return queries.said({"apiserver": {"connectivity": "ok", "version": RELEASE}})
 
     async def profiler(self, call: RequestContext) -> HttpResponse:
         """Starting, stopping and dumping profiles of the installation's pods."""

@@ -7,10 +7,10 @@ paused, and whether its agent is there, the engine knows best, and before the st
 import logging
 from collections.abc import Awaitable
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
-from paddock.app.subresources.parts import MachineApi, SubresourceEnvironment
+from paddock.app.subresources import queries
+from paddock.app.subresources.environment import MachineApi, SubresourceEnvironment
 from paddock.app.subresources.stored import INSTANCES, PreconditionFailed, StoredObjects, about, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -83,7 +83,7 @@ class InstanceControl:
 
     async def pause(self, call: RequestContext) -> HttpResponse:
         """The guest's processors stop."""
-        dry_run = asking.is_dry(asking.options(call.request))
+        dry_run = queries.is_dry(queries.options(call.request))
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
         name = instance.metadata.name
@@ -94,11 +94,11 @@ class InstanceControl:
             raise failure.forbidden(about(INSTANCES, name), "Pausing VMIs with LivenessProbe is currently not supported")
         if not dry_run:
             await _do(instance, machine.pause())
-        return asking.done()
+        return queries.done()
 
     async def unpause(self, call: RequestContext) -> HttpResponse:
         """The guest goes on."""
-        dry_run = asking.is_dry(asking.options(call.request))
+        dry_run = queries.is_dry(queries.options(call.request))
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
         if not machine.observed.paused:
@@ -108,7 +108,7 @@ class InstanceControl:
             raise conflict("virtualmachines", instance.metadata.name, "VM snapshot is in progress")
         if not dry_run:
             await _do(instance, machine.resume())
-        return asking.done()
+        return queries.done()
 
     async def reset(self, call: RequestContext) -> HttpResponse:
         """As the button on a computer's case does it."""
@@ -117,7 +117,7 @@ class InstanceControl:
         if machine is None:
             raise conflict(INSTANCES, instance.metadata.name, f"Failed to reset non-running VMI with phase {phase_of(instance)}")
         await _do(instance, machine.reset())
-        return asking.done()
+        return queries.done()
 
     async def reboot(self, call: RequestContext) -> HttpResponse:
         """The guest's operating system reboots, asked by its agent."""
@@ -131,17 +131,17 @@ class InstanceControl:
         if not machine.observed.agent and not has_acpi:
             raise conflict(INSTANCES, name, "VMI neither have the agent connected nor the ACPI feature enabled")
         await _do(instance, _reboot(machine))
-        return asking.done()
+        return queries.done()
 
     async def renew(self, call: RequestContext) -> HttpResponse:
         """The guest moves into a new QEMU of this host. The answer comes when it has, and tells how long it stood still."""
-        dry_run = asking.is_dry(asking.options(call.request))
+        dry_run = queries.is_dry(queries.options(call.request))
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
         if machine.observed.paused:
             raise conflict(INSTANCES, instance.metadata.name, "VMI is paused")
         if dry_run:
-            return asking.done()
+            return queries.done()
         try:
             renewed = await machine.renew()
         except PaddockError as error:
@@ -155,11 +155,11 @@ class InstanceControl:
             "seconds": round(renewed.seconds, 3),
             "pauseSeconds": round(renewed.pause, 4),
         }
-        return asking.said(said)
+        return queries.said(said)
 
     async def cancel_evacuation(self, call: RequestContext) -> HttpResponse:
         """An instance is not to leave its node any more."""
-        dry_run = asking.is_dry(asking.options(call.request))
+        dry_run = queries.is_dry(queries.options(call.request))
         instance = self._instances.asked(call)
         node = instance.status.evacuationNodeName if instance.status else None
         if node:
@@ -169,7 +169,7 @@ class InstanceControl:
                 await self._instances.stored.change(INSTANCES, place, operations, dry_run=dry_run)
             except PreconditionFailed:
                 raise failure.modified(about(INSTANCES, instance.metadata.name)) from None
-        return asking.done()
+        return queries.done()
 
 
 _EVACUATION = "/status/evacuationNodeName"

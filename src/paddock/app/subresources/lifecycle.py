@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
 from paddock.app.subresources.stored import INSTANCES, MACHINES, MIGRATIONS, PreconditionFailed, StoredObjects
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.plan import runrequests
-from paddock.plan.runrequests import RunPatches
+from paddock.plan.machine import runrequests
+from paddock.plan.machine.runrequests import RunPatches
 
 # How often a decision is taken anew because somebody was faster.
 _ATTEMPTS = 5
@@ -25,30 +25,30 @@ class Lifecycle:
 
     async def start(self, call: RequestContext) -> HttpResponse:
         """Run."""
-        given = asking.options(call.request)
-        return await self._carry_out(call, partial(runrequests.start, paused=given.get("paused") is True), asking.is_dry(given))
+        given = queries.options(call.request)
+        return await self._carry_out(call, partial(runrequests.start, paused=given.get("paused") is True), queries.is_dry(given))
 
     async def stop(self, call: RequestContext) -> HttpResponse:
         """Do not run any more."""
-        given = asking.options(call.request)
-        grace = asking.seconds(given, "gracePeriod")
-        return await self._carry_out(call, partial(runrequests.stop, grace_seconds=grace), asking.is_dry(given))
+        given = queries.options(call.request)
+        grace = queries.seconds(given, "gracePeriod")
+        return await self._carry_out(call, partial(runrequests.stop, grace_seconds=grace), queries.is_dry(given))
 
     async def restart(self, call: RequestContext) -> HttpResponse:
         """Stop and run again."""
-        given = asking.options(call.request)
-        grace = asking.seconds(given, "gracePeriodSeconds")
-        return await self._carry_out(call, partial(runrequests.restart, grace_seconds=grace), asking.is_dry(given))
+        given = queries.options(call.request)
+        grace = queries.seconds(given, "gracePeriodSeconds")
+        return await self._carry_out(call, partial(runrequests.restart, grace_seconds=grace), queries.is_dry(given))
 
     async def migrate(self, call: RequestContext) -> HttpResponse:
         """Move; on one host the object that is made says that it cannot."""
-        given = asking.options(call.request)
+        given = queries.options(call.request)
         added = given.get("addedNodeSelector")
         machine = self._stored.machine(call.route.namespace, call.route.name)
         instance = self._stored.instance_if_any(call.route.namespace, call.route.name)
         wanted = runrequests.migrate(machine, instance, added if isinstance(added, dict) else None)
-        await self._stored.create(MIGRATIONS, call.route.namespace, wanted, dry_run=asking.is_dry(given))
-        return asking.accepted()
+        await self._stored.create(MIGRATIONS, call.route.namespace, wanted, dry_run=queries.is_dry(given))
+        return queries.accepted()
 
     async def _carry_out(self, call: RequestContext, decide: Decide, dry_run: bool) -> HttpResponse:
         place = (call.route.namespace, call.route.name)
@@ -60,7 +60,7 @@ class Lifecycle:
             except PreconditionFailed:
                 machine = self._stored.machine(*place)
             else:
-                return asking.accepted()
+                return queries.accepted()
         raise runrequests.failed_test(machine)
 
     async def _perform(self, place: tuple[str, str], change: RunPatches, dry_run: bool) -> None:

@@ -5,9 +5,9 @@ Both are wishes in the machine's status, which the controller of machines carrie
 
 from typing import Any
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING, phase_of
 from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects, conflict
 from paddock.base import quantity
@@ -31,10 +31,10 @@ class MemoryDumps:
 
     async def request(self, call: RequestContext) -> HttpResponse:
         """Dump to a claim."""
-        given = asking.needed(call.request)
+        given = queries.needed(call.request)
         place = (call.route.namespace, call.route.name)
         before = _request_of(self._stored.machine_data(*place))
-        claim = asking.text(given, "claimName")
+        claim = queries.text(given, "claimName")
         associated = str(before.get("claimName") or "")
         if not claim and not associated:
             raise failure.bad_request("Memory dump requires claim name to be set")
@@ -56,8 +56,8 @@ class MemoryDumps:
                 raise conflict(MACHINES, place[1], f"memory dump request for pvc [{claim}] already in progress")
             return _with_request(old, {"claimName": claim, "phase": ASSOCIATING})
 
-        await self._stored.edit(MACHINES, place, change, sub="status", dry_run=asking.is_dry(given))
-        return asking.accepted()
+        await self._stored.edit(MACHINES, place, change, sub="status", dry_run=queries.is_dry(given))
+        return queries.accepted()
 
     async def remove(self, call: RequestContext) -> HttpResponse:
         """Let the claim go; the dump on it stays."""
@@ -75,7 +75,7 @@ class MemoryDumps:
             return _with_request(old, {"claimName": claim, "phase": DISSOCIATING, "remove": True})
 
         await self._stored.edit(MACHINES, place, change, sub="status")
-        return asking.accepted()
+        return queries.accepted()
 
     def _check_claim(self, instance: VirtualMachineInstance, namespace: str, name: str) -> None:
         found = self._stored.find("persistentvolumeclaims", namespace, name)

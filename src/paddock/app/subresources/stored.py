@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.context import ServerParts
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine

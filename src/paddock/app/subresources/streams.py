@@ -7,14 +7,14 @@ nothing else, so 400 is what it gets as long as the machine may still come to ru
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge import frames
 from paddock.apiserver.edge.http import Answer, HttpResponse, Socket, Upgrade
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
+from paddock.app.subresources.environment import DatagramFlow, NetworksApi
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.instances import NOT_RUNNING, InstanceFinder, phase_of, refused
-from paddock.app.subresources.parts import DatagramFlow, NetworksApi
-from paddock.app.subresources.pump import RemoteEnd, pump, subprotocol
+from paddock.app.subresources.remoteend import RemoteEnd, pump, subprotocol
 from paddock.app.subresources.sessions import Kind, Sessions
 from paddock.app.subresources.stored import INSTANCES, conflict
 from paddock.base.errors import PaddockError
@@ -124,7 +124,7 @@ class Streams:
             raise refused(instance, error) from error
         except PaddockError as error:
             raise failure.internal(str(error)) from error
-        return HttpResponse(asking.OK, picture, (("content-type", "image/png"),))
+        return HttpResponse(queries.OK, picture, (("content-type", "image/png"),))
 
     def _with_display(self, call: RequestContext) -> VirtualMachineInstance:
         instance = self._instances.asked(call)

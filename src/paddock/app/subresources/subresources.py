@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from paddock.apiserver.api import Api
 from paddock.app.subresources import group
-from paddock.app.subresources.expanding import MachineExpansion
-from paddock.app.subresources.freezing import GuestFreezer
+from paddock.app.subresources.environment import SubresourceEnvironment
+from paddock.app.subresources.expansion import MachineExpansion
+from paddock.app.subresources.freezer import GuestFreezer
 from paddock.app.subresources.graph import Graphs
 from paddock.app.subresources.group import SubresourceRow
 from paddock.app.subresources.guestinfo import GuestInfo
@@ -13,7 +14,6 @@ from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.instances import InstanceControl, InstanceFinder
 from paddock.app.subresources.lifecycle import Lifecycle
 from paddock.app.subresources.memorydump import MemoryDumps
-from paddock.app.subresources.parts import SubresourceEnvironment
 from paddock.app.subresources.sessions import Sessions
 from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects
 from paddock.app.subresources.streams import Streams

@@ -6,9 +6,9 @@ What runs is changed by the controller of instances, which sees the volumes of t
 from collections.abc import Callable
 from typing import Any
 
+from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext
-from paddock.app.subresources import asking
+from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING
 from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects, conflict
 from paddock.base.jsondata import copied
@@ -29,23 +29,23 @@ class VolumeRequests:
     async def add_to_machine(self, call: RequestContext) -> HttpResponse:
         """Plug into the machine, running or not, and keep it."""
         given, wanted = _wanted(call)
-        return await self._change_machine(call, lambda spec: added(spec, wanted), _has(wanted["volume"]["name"]), asking.is_dry(given))
+        return await self._change_machine(call, lambda spec: added(spec, wanted), _has(wanted["volume"]["name"]), queries.is_dry(given))
 
     async def remove_from_machine(self, call: RequestContext) -> HttpResponse:
         """Unplug from the machine, running or not, for good."""
         given, name = _named(call)
         there = _has(name)
-        return await self._change_machine(call, lambda spec: removed(spec, name), lambda spec: not there(spec), asking.is_dry(given))
+        return await self._change_machine(call, lambda spec: removed(spec, name), lambda spec: not there(spec), queries.is_dry(given))
 
     async def add_to_instance(self, call: RequestContext) -> HttpResponse:
         """Plug into what runs, until it ends."""
         given, wanted = _wanted(call)
-        return await self._change_instance(call, lambda spec: added(spec, wanted), asking.is_dry(given))
+        return await self._change_instance(call, lambda spec: added(spec, wanted), queries.is_dry(given))
 
     async def remove_from_instance(self, call: RequestContext) -> HttpResponse:
         """Unplug from what runs."""
         given, name = _named(call)
-        return await self._change_instance(call, lambda spec: removed(spec, name), asking.is_dry(given))
+        return await self._change_instance(call, lambda spec: removed(spec, name), queries.is_dry(given))
 
     async def _change_machine(self, call: RequestContext, edit: Edit, is_done: Callable[[Data], bool], dry_run: bool) -> HttpResponse:
         place = (call.route.namespace, call.route.name)
@@ -68,7 +68,7 @@ class VolumeRequests:
                     raise
             except _Unfit as error:
                 raise conflict(INSTANCES, place[1], str(error)) from None
-        return asking.accepted()
+        return queries.accepted()
 
     async def _change_instance(self, call: RequestContext, edit: Edit, dry_run: bool) -> HttpResponse:
         place = (call.route.namespace, call.route.name)
@@ -80,7 +80,7 @@ class VolumeRequests:
             return _refusing(INSTANCES, place[1], lambda: _of_spec(old, edit))
 
         await self._stored.edit(INSTANCES, place, change, dry_run=dry_run)
-        return asking.accepted()
+        return queries.accepted()
 
 
 class _Unfit(Exception):
@@ -101,7 +101,7 @@ def _of_spec(old: Data, edit: Edit) -> Data:
 def _wanted(call: RequestContext) -> tuple[Data, Data]:
     """The options of a request to add, and the disk and volume they describe."""
     given = _body(call)
-    name = asking.text(given, "name")
+    name = queries.text(given, "name")
     if not name:
         raise failure.bad_request("AddVolumeOptions requires name to be set")
     disk, source = given.get("disk"), given.get("volumeSource")
@@ -118,7 +118,7 @@ def _wanted(call: RequestContext) -> tuple[Data, Data]:
 
 def _named(call: RequestContext) -> tuple[Data, str]:
     given = _body(call)
-    name = asking.text(given, "name")
+    name = queries.text(given, "name")
     if not name:
         raise failure.bad_request("RemoveVolumeOptions requires name to be set")
     return given, name
@@ -127,7 +127,7 @@ def _named(call: RequestContext) -> tuple[Data, str]:
 def _body(call: RequestContext) -> Data:
     if not call.request.body.strip():
         raise failure.bad_request("Request with no body, a new name is expected as the request body")
-    return asking.options(call.request)
+    return queries.options(call.request)
 
 
 def _has(name: str) -> Callable[[Data], bool]:

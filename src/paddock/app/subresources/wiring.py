@@ -3,8 +3,8 @@
 import asyncio
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.parts import ServerParts
-from paddock.app.subresources.parts import Data, DatagramFlow, MachineApi, SubresourceEnvironment
+from paddock.apiserver.context import ServerParts
+from paddock.app.subresources.environment import Data, DatagramFlow, MachineApi, SubresourceEnvironment
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.dialects.kubevirt.instance import GROUP
 from paddock.engine.engine import Engine

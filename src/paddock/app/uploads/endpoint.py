@@ -10,14 +10,14 @@ import logging
 from collections.abc import AsyncIterator
 
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.incoming import BodyInterrupted, RequestBody
+from paddock.apiserver.edge.requestbody import BodyInterrupted, RequestBody
 from paddock.app.uploads.forms import BadForm, FormFile
 from paddock.app.uploads.tokens import TokenClaims, UploadTokens
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.client.target import Key
-from paddock.controllers.storage.receiving import NotATarget, UploadTargets
 from paddock.controllers.storage.transfers import TransferBlocked
+from paddock.controllers.storage.uploads import NotATarget, UploadTargets
 
 _LOG = logging.getLogger(__name__)
 PREFIXES = (b"/v1beta1/upload", b"/v1alpha1/upload")

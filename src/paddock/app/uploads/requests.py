@@ -4,8 +4,8 @@ import msgspec
 import orjson
 
 from paddock.apiserver import bodies
+from paddock.apiserver.context import RequestContext, ServerParts
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.app.uploads.tokens import UploadTokens

@@ -1,11 +1,11 @@
 """Joins uploads to a server: one call."""
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.context import ServerParts
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens
-from paddock.controllers.storage.receiving import UploadTargets
+from paddock.controllers.storage.uploads import UploadTargets
 
 
 def install(api: Api, parts: ServerParts, receiving: UploadTargets) -> Uploads:

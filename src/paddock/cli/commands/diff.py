@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paddock.cli import arguments, report
-from paddock.cli.compared import ObjectPair, pair, place
+from paddock.cli.comparison import ObjectPair, pair, place
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-from paddock.cli.gather import gather
+from paddock.cli.inputobjects import gather
 from paddock.cli.objects import InputReader
-from paddock.cli.rendered import RenderSummary
-from paddock.plan.differences import ABSENT, FieldDifference, format_named
+from paddock.cli.rendering import RenderSummary
+from paddock.plan.changes.differences import ABSENT, FieldDifference, format_named
 from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Compare two sets of manifests by meaning: quantities by value, defaults filled in, list entries by name, and machines

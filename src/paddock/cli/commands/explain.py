@@ -9,7 +9,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.kinds import KindPath, descend, members, resolve
 from paddock.dialects import catalog
-from paddock.plan import changes
+from paddock.plan.changes import table
 from paddock.schema import shape
 from paddock.schema.generate import words
 from paddock.schema.kind import Kind
@@ -54,7 +54,7 @@ def _head(asked: KindPath, place: shape.Shape, prop: shape.Property | None) -> I
     for name, text in _facts(place, prop):
         yield from _wrapped(f"{name}: {text}", 4, hang=2)
     if asked.path:
-        row = changes.row_for(kind, asked.path)
+        row = table.row_for(kind, asked.path)
         if row is not None:
             yield from _wrapped(f"A change of it: {row.effect}: {row.why}", 4, hang=2)
 
@@ -123,7 +123,7 @@ def _wrapped(text: str, indent: int, hang: int = 0) -> list[str]:
 
 def _as_data(asked: KindPath, place: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
     data = {"group": asked.kind.group, "kind": asked.kind.kind, "dialect": asked.kind.dialect, **_versions(asked.kind)}
-    row = changes.row_for(asked.kind, asked.path) if asked.path else None
+    row = table.row_for(asked.kind, asked.path) if asked.path else None
     change = {"change": {"effect": str(row.effect), "why": row.why}} if row is not None else {}
     return {**data, "path": ".".join(asked.path), **change, **_field_data(place, prop, 2 if not recursive else 100)}
 

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 
 from paddock.cli import arguments, report
-from paddock.cli.compared import ObjectPair, pair, place, text
+from paddock.cli.comparison import ObjectPair, pair, place, text
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-from paddock.cli.gather import gather
+from paddock.cli.inputobjects import gather
 from paddock.cli.objects import InputReader
-from paddock.cli.rendered import RenderSummary
+from paddock.cli.rendering import RenderSummary
 from paddock.cli.verdicts import FAILS, ChangeVerdict, ObjectChange, object_change
-from paddock.plan.differences import ABSENT, FieldDifference, ValueChange, format_named
-from paddock.plan.effects import Effect
+from paddock.plan.changes.differences import ABSENT, FieldDifference, ValueChange, format_named
+from paddock.plan.changes.effects import Effect
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings
 

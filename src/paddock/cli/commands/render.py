@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
-from paddock.cli.gather import gather
+from paddock.cli.inputobjects import gather
 from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
-from paddock.cli.rendered import RenderSummary, render
+from paddock.cli.rendering import RenderSummary, render
 from paddock.meta.rendering import Rendering
 from paddock.schema.kind import AdmissionSettings
 

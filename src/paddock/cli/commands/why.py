@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 
 from paddock.base.errors import Terminal
-from paddock.cli import arguments, explained, report
+from paddock.cli import arguments, explanations, report
 from paddock.cli.console import Console
+from paddock.cli.diagnosis.explain import Explanation
 from paddock.cli.exits import FINDINGS, GOOD, UNJUDGED
-from paddock.plan.why.explain import Explanation
 
 _TEXT = """Tell why an object is not what it should be: one cause, where it was read, and one fix. KIND is a kind, its plural
 or a short name (vm, dv, pvc, Machine ...), also with its group; without it the likeliest object of the name is taken. Exit code 4:
@@ -30,9 +30,9 @@ def run(given: Sequence[str], console: Console) -> int:
 
     answer, now = asyncio.run(_answer(parsed, console))
     if parsed.output == "text":
-        console.out("".join(f"{line}\n" for line in explained.lines(answer, now)))
+        console.out("".join(f"{line}\n" for line in explanations.lines(answer, now)))
     else:
-        console.out(report.structured(explained.as_data(answer), parsed.output))
+        console.out(report.structured(explanations.as_data(answer), parsed.output))
     return {"good": GOOD, "unknown": UNJUDGED}.get(answer.state, FINDINGS)
 
 
@@ -41,14 +41,14 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Explana
 
     from paddock.base.clock import SystemClock  # noqa: PLC0415
     from paddock.base.directories import running_kubeconfigs  # noqa: PLC0415
-    from paddock.cli.asked import candidates  # noqa: PLC0415
-    from paddock.cli.looking import ServerReader  # noqa: PLC0415
+    from paddock.cli.diagnosis.explain import explain  # noqa: PLC0415
+    from paddock.cli.diagnosis.walk import walk  # noqa: PLC0415
+    from paddock.cli.names import candidates  # noqa: PLC0415
+    from paddock.cli.serverreader import ServerReader  # noqa: PLC0415
     from paddock.client import kubeconfig  # noqa: PLC0415
     from paddock.client.client import Client, ClientSettings  # noqa: PLC0415
     from paddock.client.errors import BadAccess  # noqa: PLC0415
     from paddock.client.http.https import Https  # noqa: PLC0415
-    from paddock.plan.why.explain import explain  # noqa: PLC0415
-    from paddock.plan.why.walk import walk  # noqa: PLC0415
 
     clock = SystemClock()
     try:

@@ -18,7 +18,7 @@ from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMa
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages
 from paddock.meta.conditions import holds
-from paddock.plan import clones as plan
+from paddock.plan.snapshots import clones as plan
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, owners
 from paddock.runtime.informers import Informers

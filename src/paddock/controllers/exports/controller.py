@@ -17,7 +17,7 @@ from paddock.controllers.exports.targets import EXPORTS, SECRETS
 from paddock.dialects.kubevirt.export import ExportStatus, VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
-from paddock.plan import exports as plan
+from paddock.plan.storage import exports as plan
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, again
 from paddock.runtime.informer import Informer

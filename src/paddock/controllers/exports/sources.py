@@ -11,8 +11,8 @@ from paddock.client.target import Data, Key
 from paddock.controllers.exports.targets import CLAIMS, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
-from paddock.plan import exports as plan
-from paddock.plan.snapshots import volumes_of
+from paddock.plan.snapshots.machines import volumes_of
+from paddock.plan.storage import exports as plan
 from paddock.runtime.informers import Informers
 
 

@@ -48,12 +48,12 @@ class KubeVirtReconciler:
             return DONE
         found = seen.read(INSTALLATIONS)
         # Lazily: hundreds of lines of data that are needed once in the life of a directory.
-        from paddock.plan import commonpreferences, commonsizes  # noqa: PLC0415
+        from paddock.plan.machine import commoninstancetypes, commonpreferences  # noqa: PLC0415
 
-        if (found.metadata.annotations or {}).get(EDITION) != commonsizes.VERSION:
-            await self._make_all(commonsizes.instancetypes(), declared(instancetype.KINDS[1], dict))
+        if (found.metadata.annotations or {}).get(EDITION) != commoninstancetypes.VERSION:
+            await self._make_all(commoninstancetypes.instancetypes(), declared(instancetype.KINDS[1], dict))
             await self._make_all(commonpreferences.preferences(), declared(preference.KINDS[1], dict))
-            mark = {"metadata": {"annotations": {EDITION: commonsizes.VERSION}}}
+            mark = {"metadata": {"annotations": {EDITION: commoninstancetypes.VERSION}}}
             await self._client.patch(INSTALLATION_DATA, KEY, merge_patch(mark))
         status = self._status(found)
         if status:

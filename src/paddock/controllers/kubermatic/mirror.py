@@ -31,13 +31,13 @@ from paddock.meta import ages, selectors
 from paddock.meta.objects import Resource
 from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet
-from paddock.plan import sourcerefs
-from paddock.plan.instances import VM_FINALIZER
 from paddock.plan.kubermatic import writing
 from paddock.plan.kubermatic.status import FAILURE, ConditionText, mirrored
-from paddock.plan.pool import FINALIZER
-from paddock.plan.runstrategy import RunStrategy, strategy_of
-from paddock.plan.sourcerefs import SourceBlocker
+from paddock.plan.machine.instances import VM_FINALIZER
+from paddock.plan.machine.runstrategy import RunStrategy, strategy_of
+from paddock.plan.pool.machines import FINALIZER
+from paddock.plan.storage import sourcerefs
+from paddock.plan.storage.sourcerefs import SourceBlocker
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome

@@ -21,11 +21,11 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta import ages
 from paddock.meta.patch import merge_patch_between
 from paddock.meta.wire import to_data
-from paddock.plan import datasources
-from paddock.plan.contents import Lookup
-from paddock.plan.datasources import SourceLookup
 from paddock.plan.kubermatic import writing
 from paddock.plan.kubermatic.status import ConditionText, mirrored
+from paddock.plan.storage import datasources
+from paddock.plan.storage.contents import Lookup
+from paddock.plan.storage.datasources import SourceLookup
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from paddock.client.target import Key, Target
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.networks.cards import HostBridge
-from paddock.plan.attachments import bridge_of
+from paddock.engine.networks.nics import HostBridge
+from paddock.plan.network.attachments import bridge_of
 from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller
 from paddock.runtime.informers import Informers

@@ -24,11 +24,11 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages, failure, selectors
 from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import pool as machines
-from paddock.plan import poolscale, preservation, runrequests
-from paddock.plan.instances import POOL_REVISION
-from paddock.plan.poolscale import PoolMember, ScaleContext
-from paddock.plan.runstrategy import RunStrategy, strategy_of
+from paddock.plan.machine import runrequests
+from paddock.plan.machine.instances import POOL_REVISION
+from paddock.plan.machine.runstrategy import RunStrategy, strategy_of
+from paddock.plan.pool import machines, preservation, scale
+from paddock.plan.pool.scale import PoolMember, ScaleContext
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import release
 from paddock.runtime.cache import CacheChange, CachedObject, CachedOwner
@@ -105,7 +105,7 @@ class PoolReconciler:
         look = _Look(seen, pool, await self._members(seen, pool))
         revisions = await self._revisions.current(pool, seen)
         around = ScaleContext(taken, revisions.name, revisions.same_disks, self._clock.seconds(), self._chance.random)
-        wanted = poolscale.plan(pool, look.members, around)
+        wanted = scale.plan(pool, look.members, around)
         try:
             await self._carry_out(look, wanted, revisions)
         except PaddockError as error:
@@ -114,7 +114,7 @@ class PoolReconciler:
         if look.error is not None:
             raise look.error
         used = {each.revision for each in look.members} | {each.instance_revision or "" for each in look.members}
-        if wanted == poolscale.ScalePlan(wait=wanted.wait):
+        if wanted == scale.ScalePlan(wait=wanted.wait):
             await self._revisions.prune(key.namespace, revisions, frozenset(used))
         return DONE if wanted.wait is None else again(wanted.wait)
 
@@ -125,7 +125,7 @@ class PoolReconciler:
         found, asked = [], self._asked.setdefault(seen.key, set())
         alive: set[str] = set()
         for number, each in enumerate(self._caches.machines.cache.by("owner", seen.meta.uid)):
-            if number and number % poolscale.BURST == 0:
+            if number and number % scale.BURST == 0:
                 # Reading thousands of machines must not keep everybody else waiting.
                 await asyncio.sleep(0)
             if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.going:
@@ -154,7 +154,7 @@ class PoolReconciler:
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, look: _Look, wanted: poolscale.ScalePlan, revisions: Revisions) -> None:
+    async def _carry_out(self, look: _Look, wanted: scale.ScalePlan, revisions: Revisions) -> None:
         by_name = {each.name: each for each in look.members}
         look.trouble = ("FailedScaleOut", "")
         for index in wanted.make:
@@ -246,12 +246,12 @@ class PoolReconciler:
     async def _rewrite(self, look: _Look, member: PoolMember, revision: str) -> None:
         """Another spec for a machine; its identity stays."""
         key = Key(member.machine.metadata.namespace or "", member.name)
-        index = poolscale.number_of(look.pool, member.name)
+        index = scale.number_of(look.pool, member.name)
         seen = self._caches.machines.cache.get(key)
         if index is None or seen is None:
             return
         before = orjson.loads(seen.raw)
-        made = poolscale.rewritten(before, to_data(machines.replica(look.pool, index, revision)))
+        made = scale.rewritten(before, to_data(machines.replica(look.pool, index, revision)))
         if identical(made, before):
             return
         made.pop("status", None)

@@ -13,7 +13,7 @@ from paddock.controllers.pool import kinds
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.meta.wire import to_data
-from paddock.plan import pool as machines
+from paddock.plan.pool import machines
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import owner_reference, reference

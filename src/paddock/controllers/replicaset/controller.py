@@ -17,7 +17,7 @@ from paddock.dialects.kubevirt.replicaset import ReplicaSetStatus, VirtualMachin
 from paddock.meta import ages, selectors
 from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import to_data
-from paddock.plan.runstrategy import life_of
+from paddock.plan.machine.runstrategy import life_of
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informer import Informer

@@ -23,7 +23,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.snapshots import SnapshotContext, Snapshots
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
-from paddock.plan import snapshots as plan
+from paddock.plan.snapshots import machines as plan
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again

@@ -23,9 +23,9 @@ from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, Vo
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, holds, settled
-from paddock.plan import preservation
-from paddock.plan import restores as plan
-from paddock.plan.snapshots import volumes_of
+from paddock.plan.pool import preservation
+from paddock.plan.snapshots import restores as plan
+from paddock.plan.snapshots.machines import volumes_of
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject

@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
 from paddock.dialects.stakater.rules import MACHINE_LABEL
 from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.world import namespace_of
-from paddock.plan import claimsizes
+from paddock.plan.storage import claimsizes
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Keys, own_key, there
 from paddock.runtime.informer import Informer

@@ -9,11 +9,11 @@ import orjson
 
 from paddock.base.backoff import Backoff
 from paddock.client.target import Key
-from paddock.controllers.stakater.acts import MANAGER
+from paddock.controllers.stakater.actions import MANAGER
 from paddock.controllers.stakater.caches import StakaterCaches
 from paddock.controllers.stakater.machines import StakaterMachineReconciler
 from paddock.controllers.stakater.settings import StakaterSettings
-from paddock.plan.stakater.said import READY
+from paddock.plan.stakater.conditions import READY
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import Controller
 from paddock.runtime.controller import ControllerSettings as Pace

@@ -16,17 +16,17 @@ from paddock.client.client import Client
 from paddock.client.errors import Conflict
 from paddock.client.target import Key
 from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.acts import StakaterActions
-from paddock.controllers.stakater.applying import MachineApplier
+from paddock.controllers.stakater.actions import StakaterActions
+from paddock.controllers.stakater.applier import MachineApplier
 from paddock.controllers.stakater.caches import StakaterCaches, State
-from paddock.controllers.stakater.clearing import MachineCleanup
-from paddock.controllers.stakater.looking import MachineObserver, ReconcilePass
+from paddock.controllers.stakater.cleanup import MachineCleanup
+from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass
 from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.meta import ages
 from paddock.meta.wire import to_data
 from paddock.plan.stakater import secrecy
 from paddock.plan.stakater import status as statuses
-from paddock.plan.stakater.said import PAUSE, PAUSED, no
+from paddock.plan.stakater.conditions import PAUSE, PAUSED, no
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again

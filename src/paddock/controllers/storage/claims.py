@@ -14,18 +14,18 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.storage.filling import Goal, TransferWork
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.transferwork import Goal, TransferWork
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import LARGEST, StoredVolume, too_large
-from paddock.plan import claimsizes, contents, transfers
-from paddock.plan.contents import UnclearContent, VolumeContent
 from paddock.plan.instance.brief import brief
+from paddock.plan.storage import claimsizes, contents, transfers
+from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.runtime.cache import CacheChange, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.reference import reference

@@ -9,10 +9,10 @@ from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, plain
 from paddock.controllers.storage.targets import CLASS_NAME, CLASSES, PROFILES, PROVISIONER
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHINES, StorageClass
 from paddock.dialects.kubevirt.storageprofile import StorageProfileSpec, StorageProfileStatus
-from paddock.plan.datavolumeclaims import PROPERTIES
+from paddock.plan.storage.datavolumeclaims import PROPERTIES
 from paddock.runtime.controller import DONE, Outcome
 
 _SNAPSHOT_CLASSES = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)

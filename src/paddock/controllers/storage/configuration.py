@@ -10,11 +10,11 @@ from paddock.client.errors import AlreadyExists
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.targets import CDIS, CLASSES, CONFIGS
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.kubevirt.cdiconfig import CDIConfig, CDIConfigStatus, CDIStatus, FilesystemOverhead
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, settled
-from paddock.plan import claimsizes
+from paddock.plan.storage import claimsizes
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.machinery import Machinery
 

@@ -7,14 +7,14 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import reporting
 from paddock.controllers.storage.targets import DATA_SOURCES, SNAPSHOTS, TYPED_CONFIG_MAPS, TYPED_SECRETS
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.configmap import values
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.datasource import DataSourceStatus, source_type
 from paddock.meta import ages
-from paddock.plan import datasources
-from paddock.plan.datasources import SourceLookup
-from paddock.plan.importcrons import without_nothing
+from paddock.plan.storage import datasources
+from paddock.plan.storage.datasources import SourceLookup
+from paddock.plan.storage.importcrons import without_nothing
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.machinery import Machinery
 

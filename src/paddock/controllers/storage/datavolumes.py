@@ -13,14 +13,14 @@ from paddock.controllers.storage.claims import is_bound
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, DATA_VOLUMES, PROFILES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
 from paddock.meta import ages
-from paddock.plan import claimsizes, contents, transfers
-from paddock.plan.contents import UnclearContent, VolumeContent
-from paddock.plan.datavolumeclaims import ADOPT, ClaimContext, claim_of
-from paddock.plan.transfers import FINAL, Report, TransferFacts
+from paddock.plan.storage import claimsizes, contents, transfers
+from paddock.plan.storage.contents import UnclearContent, VolumeContent
+from paddock.plan.storage.datavolumeclaims import ADOPT, ClaimContext, claim_of
+from paddock.plan.storage.transfers import FINAL, Report, TransferFacts
 from paddock.runtime import cache
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import Meta

@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from paddock.base import cron
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
@@ -13,15 +14,15 @@ from paddock.controllers.storage import permission, reporting
 from paddock.controllers.storage.imports import ImportSourceReader
 from paddock.controllers.storage.ports import ImageLibraryPort
 from paddock.controllers.storage.targets import DATA_SOURCES, DATA_VOLUMES, IMPORT_CRONS
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.kubevirt.dataimportcron import DataImportCron, DataImportCronStatus, ImportStatus
 from paddock.dialects.kubevirt.datavolume import NamespacedReference
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.engine.images.sources import RegistryImage
 from paddock.meta import ages
-from paddock.plan import cron, importcrons
-from paddock.plan.contents import VolumeContent
-from paddock.plan.importcrons import DESIRED, FINALIZER, LABEL, CronImports
+from paddock.plan.storage import importcrons
+from paddock.plan.storage.contents import VolumeContent
+from paddock.plan.storage.importcrons import DESIRED, FINALIZER, LABEL, CronImports
 from paddock.runtime import finalizers
 from paddock.runtime.cache import Meta, by_label
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again

@@ -20,7 +20,7 @@ from paddock.controllers.storage.transfers import TransferBlocked
 from paddock.dialects.kubevirt import pem
 from paddock.dialects.kubevirt.datavolume import CertConfig, GcsSource, HttpSource, RegistrySource, S3Source
 from paddock.engine.images.sources import Http, RegistryImage, ServerTrust, Source, header_line
-from paddock.plan.contents import VolumeContent
+from paddock.plan.storage.contents import VolumeContent
 
 _USER, _PASSWORD = "accessKeyId", "secretKey"
 _DOCKER_CONFIG = ".dockerconfigjson"

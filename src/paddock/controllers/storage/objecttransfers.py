@@ -13,7 +13,7 @@ from paddock.client.options import DeletionOptions
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.storage import targets
 from paddock.controllers.storage.reporting import conditions
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataCondition, DataVolume
 from paddock.dialects.kubevirt.objecttransfer import ObjectTransfer

@@ -8,9 +8,9 @@ from paddock.base.errors import Terminal
 from paddock.client.client import Client
 from paddock.client.target import Data
 from paddock.controllers.storage.targets import ACCESS_REVIEWS
-from paddock.plan import cloning
-from paddock.plan.cloning import Maker
-from paddock.plan.contents import VolumeContent
+from paddock.plan.storage import requesters
+from paddock.plan.storage.contents import VolumeContent
+from paddock.plan.storage.requesters import Maker
 
 
 class NotPermitted(Terminal):
@@ -19,13 +19,13 @@ class NotPermitted(Terminal):
 
 async def check(client: Client, content: VolumeContent, namespace: str) -> None:
     """Raise `NotPermitted` unless what is copied is in the same namespace, or whoever asks may copy from the other."""
-    maker = cloning.maker_of(content.asker.metadata if content.asker is not None else None, namespace)
+    maker = requesters.maker_of(content.asker.metadata if content.asker is not None else None, namespace)
     await _check(client, content, namespace, maker)
 
 
 async def check_maker(client: Client, content: VolumeContent, namespace: str, made_by: str) -> None:
     """The same, in the name of whom a note of the server names."""
-    await _check(client, content, namespace, cloning.read(made_by))
+    await _check(client, content, namespace, requesters.read(made_by))
 
 
 async def _check(client: Client, content: VolumeContent, namespace: str, maker: Maker | None) -> None:
@@ -39,7 +39,7 @@ def denied(maker: Maker | None, content: VolumeContent) -> NotPermitted:
     """The refusal."""
     who = f"User {maker.user}" if maker is not None else "Nobody known"
     what = f"{who} has insufficient permissions in clone source namespace {content.namespace}"
-    return NotPermitted(what, why=f"{content.kind} {content.namespace}/{content.name} is in another namespace", fix=cloning.FIX)
+    return NotPermitted(what, why=f"{content.kind} {content.namespace}/{content.name} is in another namespace", fix=requesters.FIX)
 
 
 async def _may(client: Client, maker: Maker, namespace: str) -> bool:

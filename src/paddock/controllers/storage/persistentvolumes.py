@@ -10,7 +10,7 @@ from paddock.client.target import Data, Key
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import StorageView
+from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Outcome

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal, Transient
-from paddock.base.turns import FairSlots
+from paddock.base.fairslots import FairSlots
 from paddock.client.target import Key
-from paddock.plan.transfers import NONE, Transfer
+from paddock.plan.storage.transfers import NONE, Transfer
 
 _LOG = logging.getLogger(__name__)
 _FIRST_SECONDS, _LONGEST_SECONDS = 10.0, 300.0

@@ -20,19 +20,21 @@ from paddock.client.errors import NotFound
 from paddock.client.options import json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
-from paddock.controllers.virtualmachine.acts import ActionRefused, VirtualMachineActions, at_revision
-from paddock.controllers.virtualmachine.sight import ObservedVirtualMachine, VirtualMachineCaches, claims_of, has_passed, template_names
+from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
+from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, has_passed, template_names
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import disks, lifecycle, liveupdate, machinestatus, printable, sourcerefs, volumerequests
-from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
-from paddock.plan.instancetype import KINDS, ResolvedInstancetype, kind_of
-from paddock.plan.lifecycle import LifecycleDecision
-from paddock.plan.machinestatus import FailureNote, MachineFacts
-from paddock.plan.runstrategy import InstanceState, RunStep, RunStrategy, life_of, strategy_of
-from paddock.plan.sourcerefs import InlineSource, SourceBlocker
+from paddock.plan.machine import lifecycle, liveupdate, printable, volumerequests
+from paddock.plan.machine import status as machinestatus
+from paddock.plan.machine.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
+from paddock.plan.machine.instancetypes import KINDS, ResolvedInstancetype, kind_of
+from paddock.plan.machine.lifecycle import LifecycleDecision
+from paddock.plan.machine.runstrategy import InstanceState, RunStep, RunStrategy, life_of, strategy_of
+from paddock.plan.machine.status import FailureNote, MachineFacts
+from paddock.plan.storage import datavolumetemplates, sourcerefs
+from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
@@ -202,7 +204,7 @@ class VirtualMachineReconciler:
         if _is_restored(sight):
             # The restore replaces them.
             return
-        volumes = {each.metadata.name: each for each in disks.data_volumes(sight.machine)}
+        volumes = {each.metadata.name: each for each in datavolumetemplates.data_volumes(sight.machine)}
         due = set(volumes) if look.decision.step is RunStep.START else set()
         if life_of(sight.instance) is InstanceState.LIVE:
             # What a running machine has lost comes again when it starts the next time; what is new to it is made now.

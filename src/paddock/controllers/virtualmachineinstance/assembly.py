@@ -4,26 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.cards import Cards, Resolve
-from paddock.controllers.virtualmachineinstance.changing import LiveChanges
 from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
 from paddock.controllers.virtualmachineinstance.disks import DiskLayers, PendingPulls
-from paddock.controllers.virtualmachineinstance.dumping import Dumps
+from paddock.controllers.virtualmachineinstance.events import MachineEvents
 from paddock.controllers.virtualmachineinstance.followers import Followers
 from paddock.controllers.virtualmachineinstance.instances import InstanceReconciler, ReconcilerParts
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES, MACHINES
+from paddock.controllers.virtualmachineinstance.livechanges import LiveChanges
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
-from paddock.controllers.virtualmachineinstance.placing import Scheduler
-from paddock.controllers.virtualmachineinstance.preparing import Preparer
+from paddock.controllers.virtualmachineinstance.memorydumps import Dumps
+from paddock.controllers.virtualmachineinstance.nics import Cards, Resolve
+from paddock.controllers.virtualmachineinstance.observer import InstanceObserver
+from paddock.controllers.virtualmachineinstance.preparer import Preparer
 from paddock.controllers.virtualmachineinstance.pulls import Pulls
-from paddock.controllers.virtualmachineinstance.seeding import Seeder
-from paddock.controllers.virtualmachineinstance.seeing import InstanceObserver
-from paddock.controllers.virtualmachineinstance.sweeping import Sweeper
-from paddock.controllers.virtualmachineinstance.telling import MachineEvents
+from paddock.controllers.virtualmachineinstance.scheduler import Scheduler
+from paddock.controllers.virtualmachineinstance.seeder import Seeder
+from paddock.controllers.virtualmachineinstance.sweeper import Sweeper
 from paddock.controllers.virtualmachineinstance.upgrades import Upgrades
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
-from paddock.engine.networks.cards import HostBridge
+from paddock.engine.networks.nics import HostBridge
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
 from paddock.runtime.controller import Controller, ControllerSettings, Outcome

@@ -1,8 +1,8 @@
 """Keys and passwords from Secrets: those that the agent keeps in the guest, and those that a seed brings."""
 
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.following import GuestCredentials
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
+from paddock.controllers.virtualmachineinstance.runfollower import GuestCredentials
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.access import CredentialSource
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec

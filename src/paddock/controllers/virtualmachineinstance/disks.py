@@ -7,10 +7,10 @@ from typing import NamedTuple
 from paddock.base import quantity
 from paddock.base.errors import PaddockError
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance import waiting
+from paddock.controllers.virtualmachineinstance import prerequisites
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.controllers.virtualmachineinstance.pulls import Pulls
-from paddock.controllers.virtualmachineinstance.seeding import Seeder
+from paddock.controllers.virtualmachineinstance.seeder import Seeder
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -96,18 +96,18 @@ class DiskLayers:
             _written(path, files)
             return path
         if not claim_of(volume):
-            raise waiting.failed("FailedMount", f"volume {volume.name} has no files that a guest could mount")
+            raise prerequisites.failed("FailedMount", f"volume {volume.name} has no files that a guest could mount")
         held = self._claimed(instance, volume)
         if held.files is None:
             why = "the guest can have it as a disk; a claim that was filled from an archive holds files"
-            raise waiting.failed("FailedMount", f"volume {volume.name}: claim {claim_of(volume)} holds a disk and no files: {why}")
+            raise prerequisites.failed("FailedMount", f"volume {volume.name}: claim {claim_of(volume)} holds a disk and no files: {why}")
         return held.files
 
     async def table(self, instance: VirtualMachineInstance, volume: Volume) -> Path:
         """The one file of a Secret with an ACPI table."""
         files = await self._seeder.files(instance, volume) or {}
         if len(files) != 1:
-            raise waiting.failed(
+            raise prerequisites.failed(
                 "FailedMount", f"volume {volume.name}: an ACPI table is the one value of its Secret, and it has {len(files)}"
             )
         path = self._scratch(instance, volume.name).with_suffix(".acpi")
@@ -141,7 +141,7 @@ class DiskLayers:
         if secret:
             found = self._lookups.secret(_key(instance), secret)
             if found is None:
-                raise waiting.failed("ErrImagePull", f"the pull secret {secret} of {image} does not exist")
+                raise prerequisites.failed("ErrImagePull", f"the pull secret {secret} of {image} does not exist")
             values = decoded(found)
             configs = tuple(values[key].decode("utf-8", "replace") for key in (".dockerconfigjson", ".dockercfg") if key in values)
         return RegistryImage(
@@ -160,12 +160,12 @@ class DiskLayers:
         if volume.dataVolume is not None:
             self._filled(who, volume.dataVolume.name, claim)
         if claim is None:
-            raise waiting.failed("FailedPvcNotFound", f"PVC {who.namespace}/{name} does not exist, waiting for it to appear")
+            raise prerequisites.failed("FailedPvcNotFound", f"PVC {who.namespace}/{name} does not exist, waiting for it to appear")
         if claim.status is None or claim.status.phase != "Bound":
-            raise waiting.volumes("PVCNotBound", f"PVC {name} is not bound yet")
+            raise prerequisites.volumes("PVCNotBound", f"PVC {name} is not bound yet")
         other = self.users(Key(who.namespace, name))
         if other not in ("", instance.metadata.name) and not _shared(claim) and not _shareable(instance, volume.name):
-            raise waiting.failed(
+            raise prerequisites.failed(
                 "PVCInUse",
                 f"PVC {name} is used by the running machine {other}, and allows one writer (its access mode is not ReadWriteMany)",
             )
@@ -173,14 +173,14 @@ class DiskLayers:
             self._begin_alone(instance, claim)
         found = self._volumes.get(claim.metadata.uid or "")
         if found is None:
-            raise waiting.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
+            raise prerequisites.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
         return found
 
     def _begin_alone(self, instance: VirtualMachineInstance, claim: PersistentVolumeClaim) -> None:
         """Of two machines that begin at the same moment the second waits until it is seen whether the first runs."""
         uid = instance.metadata.uid or ""
         if self._beginning.setdefault(claim.metadata.uid or "", uid) != uid:
-            raise waiting.volumes("PVCInUse", f"PVC {claim.metadata.name} is wanted by a machine that is being started", again=0.25)
+            raise prerequisites.volumes("PVCInUse", f"PVC {claim.metadata.name} is wanted by a machine that is being started", again=0.25)
 
     async def _open_to_others(self, instance: VirtualMachineInstance, volume: Volume, held: VolumeOnHost) -> DiskLayer:
         """The layer; one that several machines write at the same time has to be one plain file."""
@@ -189,18 +189,18 @@ class DiskLayers:
         try:
             return (await self._volumes.flatten(held.id)).layer
         except PaddockError as error:
-            raise waiting.failed("VolumeNotShareable", f"volume {volume.name} cannot be shared: {error}", again=10.0) from error
+            raise prerequisites.failed("VolumeNotShareable", f"volume {volume.name} cannot be shared: {error}", again=10.0) from error
 
     def _filled(self, who: Key, name: str, claim: PersistentVolumeClaim | None) -> None:
         """A DataVolume has to have its data. One that is gone while its claim is there was filled once."""
         volume = self._lookups.data_volume(who, name)
         if volume is None:
             if claim is None:
-                raise waiting.failed("FailedPvcNotFound", f"neither DataVolume nor PVC {who.namespace}/{name} exists")
+                raise prerequisites.failed("FailedPvcNotFound", f"neither DataVolume nor PVC {who.namespace}/{name} exists")
             return
         phase = volume.status.phase if volume.status is not None else ""
         if phase != "Succeeded":
-            raise waiting.volumes("DataVolumeNotReady", f"DataVolume {name} is not ready: {phase or 'Pending'}")
+            raise prerequisites.volumes("DataVolumeNotReady", f"DataVolume {name} is not ready: {phase or 'Pending'}")
 
     # --- files of the host ------------------------------------------------------------------------------------------------
 
@@ -208,11 +208,13 @@ class DiskLayers:
         path = Path(disk.path)
         resolved = path.parent.resolve() / path.name
         if not any(resolved.is_relative_to(each) for each in self.allowed_host_paths):
-            raise waiting.failed("HostDiskNotAllowed", f"volume {name}: {path} is in no directory that hostDisk volumes are allowed in")
+            raise prerequisites.failed(
+                "HostDiskNotAllowed", f"volume {name}: {path} is in no directory that hostDisk volumes are allowed in"
+            )
         if disk.type == "DiskOrCreate" and disk.capacity is not None:
             return await self._volumes.blank(resolved, quantity.whole(disk.capacity))
         if not resolved.is_file():
-            raise waiting.failed("HostDiskNotFound", f"volume {name}: there is no file {path}", again=10.0)
+            raise prerequisites.failed("HostDiskNotFound", f"volume {name}: there is no file {path}", again=10.0)
         return DiskLayer(resolved, "raw")
 
     def _scratch(self, instance: VirtualMachineInstance, name: str) -> Path:

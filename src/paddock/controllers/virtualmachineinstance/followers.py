@@ -5,8 +5,8 @@ from functools import partial
 
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
-from paddock.controllers.virtualmachineinstance.following import RunFollower
-from paddock.controllers.virtualmachineinstance.probing import ProbeTarget
+from paddock.controllers.virtualmachineinstance.prober import ProbeTarget
+from paddock.controllers.virtualmachineinstance.runfollower import RunFollower
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.networks.networks import Networks

@@ -19,21 +19,21 @@ from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.virtualmachineinstance.changing import LiveChanges
+from paddock.controllers.virtualmachineinstance.events import MachineEvents
 from paddock.controllers.virtualmachineinstance.followers import Followers
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
-from paddock.controllers.virtualmachineinstance.preparing import Preparer
-from paddock.controllers.virtualmachineinstance.seeing import InstanceObserver
-from paddock.controllers.virtualmachineinstance.telling import MachineEvents
-from paddock.controllers.virtualmachineinstance.waiting import MissingPrerequisite
+from paddock.controllers.virtualmachineinstance.livechanges import LiveChanges
+from paddock.controllers.virtualmachineinstance.observer import InstanceObserver
+from paddock.controllers.virtualmachineinstance.preparer import Preparer
+from paddock.controllers.virtualmachineinstance.prerequisites import MissingPrerequisite
 from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import QemuMachine
 from paddock.meta.conditions import holds
+from paddock.plan.instance.observed import StartBlocker
 from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
 from paddock.plan.instance.report import status_of
-from paddock.plan.instance.sight import StartBlocker
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.informer import Informer

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from paddock.base.backoff import Backoff
-from paddock.controllers.virtualmachineinstance import waiting
+from paddock.controllers.virtualmachineinstance import prerequisites
 from paddock.engine.images.errors import ImageError
 from paddock.runtime.machinery import Machinery
 
@@ -48,7 +48,7 @@ class Pulls(Generic[T]):
             pull.task, pull.next_at = self._begin(machine, fetch), 0.0
         await asyncio.wait((pull.task,), timeout=_MOMENT_SECONDS)
         if not pull.task.done():
-            raise waiting.volumes("Pulling", f"{what} is being pulled")
+            raise prerequisites.volumes("Pulling", f"{what} is being pulled")
         error = pull.task.exception()
         if error is None:
             return pull.task.result()
@@ -59,8 +59,8 @@ class Pulls(Generic[T]):
             pull.failed_at = loop.time()
             pull.next_at = pull.failed_at + _AGAIN.pause(pull.failures, self._machinery.chance)
         if loop.time() < pull.failed_at + _TOLD_SECONDS:
-            raise waiting.failed("ErrImagePull", f"{what}: {error.text}", pull.failed_at + _TOLD_SECONDS - loop.time())
-        raise waiting.failed("ImagePullBackOff", f"Back-off pulling {what}: {error.text}", pull.next_at - loop.time())
+            raise prerequisites.failed("ErrImagePull", f"{what}: {error.text}", pull.failed_at + _TOLD_SECONDS - loop.time())
+        raise prerequisites.failed("ImagePullBackOff", f"Back-off pulling {what}: {error.text}", pull.next_at - loop.time())
 
     def forget(self, machine: str) -> None:
         """The machine is gone, or has all it needs."""

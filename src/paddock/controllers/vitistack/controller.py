@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds, machines, networks
 from paddock.controllers.vitistack.caches import VitistackCaches
-from paddock.controllers.vitistack.look import ControllerParts
+from paddock.controllers.vitistack.context import ControllerParts
 from paddock.controllers.vitistack.machines import VitistackMachineReconciler
 from paddock.controllers.vitistack.metrics import VitistackMetrics
 from paddock.controllers.vitistack.networks import NetworkConfigurationReconciler, NetworkDefinitions

@@ -11,7 +11,7 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.plan.vitistack.claims import ExistingClaim
-from paddock.plan.vitistack.sight import Instance, Vm
+from paddock.plan.vitistack.observed import Instance, Vm
 
 MACHINES: Target[Machine] = declared(machine.KINDS[0], Machine)
 NETWORKS: Target[NetworkConfiguration] = declared(networkconfiguration.KINDS[0], NetworkConfiguration)

@@ -19,10 +19,10 @@ from paddock.base.errors import PaddockError
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.actions import MachineMaker
 from paddock.controllers.vitistack.caches import brief
-from paddock.controllers.vitistack.leaving import MachineFinalizer
-from paddock.controllers.vitistack.look import ControllerParts, MachineContext, look_at, revisions, sight
-from paddock.controllers.vitistack.making import MachineMaker
+from paddock.controllers.vitistack.cleanup import MachineFinalizer
+from paddock.controllers.vitistack.context import ControllerParts, MachineContext, look_at, revisions, sight
 from paddock.controllers.vitistack.networks import NetworkDefinitions
 from paddock.controllers.vitistack.storage import DiskStorage
 from paddock.dialects.vitistack.machine import MachineStatus
@@ -30,8 +30,8 @@ from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.meta import ages
 from paddock.meta.wire import to_data
 from paddock.plan.vitistack import phases, problems, report
-from paddock.plan.vitistack.news import news
-from paddock.plan.vitistack.sight import MachineProblem
+from paddock.plan.vitistack.events import news
+from paddock.plan.vitistack.observed import MachineProblem
 from paddock.runtime import finalizers, logs
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again

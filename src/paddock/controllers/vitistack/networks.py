@@ -10,7 +10,7 @@ from paddock.client.client import Client
 from paddock.client.target import Data, Key
 from paddock.controllers.vitistack import kinds
 from paddock.controllers.vitistack.caches import VitistackCaches, brief
-from paddock.controllers.vitistack.look import ControllerParts
+from paddock.controllers.vitistack.context import ControllerParts
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.meta.wire import to_data

@@ -3,7 +3,7 @@
 from paddock.base.errors import PaddockError
 from paddock.client.errors import BadRequest, Forbidden, Invalid, NotFound
 from paddock.plan.vitistack import problems
-from paddock.plan.vitistack.sight import Aspect, MachineProblem
+from paddock.plan.vitistack.observed import Aspect, MachineProblem
 from paddock.runtime.desired import ForeignObject
 from paddock.translate.vitistack.errors import NetworkConfigurationNotFound, StorageClassNotFound, UntranslatableMachine
 

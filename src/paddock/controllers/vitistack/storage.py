@@ -10,7 +10,7 @@ from paddock.controllers.vitistack import kinds
 from paddock.controllers.vitistack.caches import VitistackCaches
 from paddock.plan.vitistack import claims
 from paddock.plan.vitistack.claims import ClaimAction, ExistingClaim
-from paddock.plan.vitistack.sight import ObservedClaim
+from paddock.plan.vitistack.observed import ObservedClaim
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredObject, DesiredSet

@@ -25,7 +25,7 @@ from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.formats import Disk
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import Flusher, check_room, disk_trouble
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/nix/store", "/dev/urandom", "/dev/null")
 _PROGRESS = re.compile(rb"\(\s*(\d+(?:\.\d+)?)/100%\)")

@@ -21,7 +21,7 @@ from paddock.engine.images.http import SLOWEST, DownloadResponse, bad_status, re
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import safe_url
 from paddock.engine.images.sparse import SparseWriter, check_room, free_bytes
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 
 # Small enough to stay in a processor's cache between the socket, the hash and the file: larger ones take twice the time in the kernel.
 BUFFER = 256 * 1024

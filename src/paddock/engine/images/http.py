@@ -20,9 +20,9 @@ from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
-from paddock.engine.images.reach import ReachPolicy
+from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.images.sources import ServerTrust, canonical_url, safe_url
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10

@@ -20,11 +20,11 @@ from paddock.engine.images.job import ImportJob, Task, too_large
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.pull import Puller, wish
 from paddock.engine.images.push import push
-from paddock.engine.images.reach import ReachPolicy
+from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.images.sources import File, Http, RegistryImage, Source, Upload, checksum_of, key_of
 from paddock.engine.images.sparse import SparseWriter, disk_trouble
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.store import Image, ImageStore, SourceRecord
 from paddock.engine.images.unpack import unpack
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from paddock.base import quantity
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.progress import Meter, Progress
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.store import Image
 
 Tell = Callable[[Progress], None]

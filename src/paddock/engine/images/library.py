@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from paddock.base.turns import FairSlots
+from paddock.base.fairslots import FairSlots
 from paddock.engine.images.errors import ImageError
 from paddock.engine.images.job import ImportJob, Tell, too_large
 from paddock.engine.images.progress import Meter, Progress

@@ -25,7 +25,7 @@ from paddock.engine.images.registry import (
 )
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.images.sources import RegistryImage, checksum_of, key_of, safe_url
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.store import Image, ImageStore, SourceRecord
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from paddock.engine.images.references import endpoints, parse
 from paddock.engine.images.registry import RemoteRepository, describe, host_architecture, refusal, remote
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.images.sources import RegistryImage
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.store import Image, ImageStore
 
 _QEMU_USER = 107

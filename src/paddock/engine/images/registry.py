@@ -14,7 +14,7 @@ from paddock.engine.images.errors import ImageError, ImageRefused
 from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient, bad_status, basic
 from paddock.engine.images.references import RegistryCredentials, RegistryEndpoint, RegistryReference, credentials
 from paddock.engine.images.sources import RegistryImage, ServerTrust
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.tar import Tar, TarEntry
 
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")

@@ -17,7 +17,7 @@ from typing import Any
 from paddock.engine.images.errors import ImageError, ImageUnavailable
 from paddock.engine.images.formats import Format
 from paddock.engine.images.sources import key_of, safe_url
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_SECONDS = 7 * 86400.0

@@ -15,7 +15,7 @@ from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import HEAD_BYTES, Wrapper, head_of, stays, wrapper_of
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import SparseWriter
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.tar import Tar
 
 _IN = 128 * 1024

@@ -13,7 +13,7 @@ from paddock.engine.images import vmdk
 from paddock.engine.images.facts import ImageBytes, damaged, truncated
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import SparseWriter, check_room
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 
 _SECTOR = 512
 # Before a grain: its first sector on the disk, and how many packed bytes follow.

@@ -9,7 +9,7 @@ from paddock.engine.machine import limits
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.startqueue import StartQueue
-from paddock.engine.machine.turns import StartSlots
+from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.users import UserRange
 
 

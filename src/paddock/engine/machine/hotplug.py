@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import survey, taps
+from paddock.engine.machine import probe, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
@@ -55,7 +55,7 @@ class Hotplug:
             hand_over_disk(disk, owner.record.user, owner.surroundings.users)
             plan = hotplug.with_files(plan, {view.named(path): name for path, name in (await self._lend(disk)).items()})
         await self._reconfigured(config, plan)
-        sizes = survey.disk_sizes(await owner.execute("query-block"))
+        sizes = probe.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
 
     async def _lend(self, disk: DiskConfig) -> Mapping[Path, str]:

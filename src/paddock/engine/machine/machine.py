@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from paddock.engine.machine import migration, pictures, programs, statistics
+from paddock.engine.machine import migration, programs, screenshots, statistics
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.renewed import obstacles
@@ -210,11 +210,11 @@ class QemuMachine:
     async def screenshot(self) -> bytes:
         """A PNG of the display."""
         self._admit(Verb.LOOK, "take a picture of")
-        return await pictures.screenshot(self._owner)
+        return await screenshots.screenshot(self._owner)
 
     async def dump_memory(self, path: Path) -> None:
         """An ELF file; the guest stands still meanwhile."""
-        await self._change(lambda: pictures.dump_memory(self._owner, path), "write the memory of")
+        await self._change(lambda: screenshots.dump_memory(self._owner, path), "write the memory of")
 
     async def statistics(self) -> Statistics:
         """What it used up to now."""

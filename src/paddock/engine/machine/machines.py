@@ -14,7 +14,7 @@ from paddock.engine.machine.host import MachineEnvironment, SharedHost
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import wanted_seconds
-from paddock.engine.machine.turns import StartSlots
+from paddock.engine.machine.startslots import StartSlots
 
 _LOG = logging.getLogger(__name__)
 

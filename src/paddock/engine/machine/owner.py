@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import ends, limits, starting, survey
+from paddock.engine.machine import limits, probe, runends, startup
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
@@ -58,7 +58,7 @@ class MachineOwner:
         # what is left to do when a QEMU was found after Paddock was away
         self.found: list[Callable[[], Coroutine[Any, Any, None]]] = []
         # reads the state of a saved machine
-        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = starting.no_restore
+        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = startup.no_restore
         self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
@@ -143,7 +143,7 @@ class MachineOwner:
         try:
             await self._turns.take(self.id)
             self.observe(phase="starting", milestone="started")
-            await starting.lets_go(self.directory, self.surroundings.times.quit)
+            await startup.lets_go(self.directory, self.surroundings.times.quit)
             await self._launch()
             if self.record.start_paused:
                 self.booted()
@@ -161,15 +161,15 @@ class MachineOwner:
         users, user = self.surroundings.users, self.record.user
         self.started = self.config
         self.directory.write_started(self.config)
-        starting.make_files(self.directory, self.config, command, user, users)
+        startup.make_files(self.directory, self.config, command, user, users)
         log = self.directory.open_log(self.record.run)
         try:
             for helper in command.helpers:
-                pid = starting.start_helper(self.directory, helper, log, user)
+                pid = startup.start_helper(self.directory, helper, log, user)
                 self.save(helpers={**self.record.helpers, helper.name: (pid, start_ticks(pid))})
                 self.watch_helper(helper.name, pid)
-                await starting.listens(self.directory, helper, pid, user, self.surroundings.times.helper)
-            pid = starting.start_qemu(self.directory, self.config, command, log, (user, users))
+                await startup.listens(self.directory, helper, pid, user, self.surroundings.times.helper)
+            pid = startup.start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
         helpers = (each for each, _ in self.record.helpers.values())
@@ -178,8 +178,8 @@ class MachineOwner:
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
         self.observe(pid=pid, accelerator=command.accelerator)
-        await starting.unless_it_ends(self.connect())
-        await starting.unless_it_ends(self.complete(command))
+        await startup.unless_it_ends(self.connect())
+        await startup.unless_it_ends(self.complete(command))
 
     def watch(self, pid: int) -> None:
         """This process is the machine's."""
@@ -201,7 +201,7 @@ class MachineOwner:
     async def connect(self, patience: float | None = None) -> None:
         """To the monitor of the process."""
         patience = self.surroundings.times.start if patience is None else patience
-        connection = await starting.reach(self.directory, names.QMP, patience)
+        connection = await startup.reach(self.directory, names.QMP, patience)
         self.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
 
     async def complete(self, command: Command) -> None:
@@ -210,10 +210,10 @@ class MachineOwner:
             await self.restore(Path(self.record.restore))
         for request in command.before_start:
             await self.execute(request.execute, request.arguments)
-        await survey.pin(self, command.pins)
+        await probe.pin(self, command.pins)
         if wanted := self.started.limits:
             self.observe(detail="; ".join(limits.apply(self.surroundings.groups, self.id, self.observed.pid, wanted)))
-        await survey.devices(self)
+        await probe.devices(self)
         paused = self.record.start_paused
         times = {**self.observed.times, "running": self.surroundings.clock.seconds()}
         self.save(begun=True, times=times)
@@ -322,17 +322,17 @@ class MachineOwner:
             case "BLOCK_IO_ERROR":
                 self._disk_failed(data)
             case "MEMORY_DEVICE_SIZE_CHANGE" if data.get("id") == names.VIRTIO_MEM:
-                self.observe(memory=survey.boot_size(self.started) + int(data.get("size", 0)))
+                self.observe(memory=probe.boot_size(self.started) + int(data.get("size", 0)))
         for follow in self.followers:
             follow(name, data)
 
     def _shut_down(self, reason: str) -> None:
-        end = ends.SHUTDOWNS.get(reason, "crashed")
+        end = runends.SHUTDOWNS.get(reason, "crashed")
         if not (self.record.evidence and reason in ("host-qmp-quit", "host-signal")) and not self.returns(end):
             self.quit(end)
 
     def _disk_failed(self, data: Mapping[str, Any]) -> None:
-        name = survey.disk_of(self.config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
+        name = probe.disk_of(self.config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
         if name:
             error = "enospc" if data.get("nospace") else str(data.get("reason", "an error"))
             self.observe(disk_errors={**self.observed.disk_errors, name: error})
@@ -348,7 +348,7 @@ class MachineOwner:
 
     def take_status(self, status: str) -> None:
         """QEMU's run state."""
-        if (reason := ends.FINAL_STATES.get(status)) is not None:
+        if (reason := runends.FINAL_STATES.get(status)) is not None:
             if not self.returns(reason):
                 self.quit(self.record.evidence[-1] if self.record.evidence else reason)
         elif status == "running":
@@ -369,7 +369,7 @@ class MachineOwner:
         """A disk was full: the guest goes on as soon as there is room again, and pauses once more if it was not enough."""
         if self.observed.paused != "io-error" or "enospc" not in self.observed.disk_errors.values():
             return
-        if survey.has_room(self.config, self.observed.disk_errors):
+        if probe.has_room(self.config, self.observed.disk_errors):
             self.background(self._try("cont"))
         self.timers.after("space", self.surroundings.times.look, self._retry_full)
 
@@ -395,8 +395,8 @@ class MachineOwner:
                     return
                 await self.complete(command_line(self.started, self.surroundings.look(self.started)))
             else:
-                await survey.devices(self)
-                await survey.changes(self)
+                await probe.devices(self)
+                await probe.changes(self)
                 self.save(begun=True)
                 if self.record.stop is None:
                     self.observe(phase="running", detail="")
@@ -459,12 +459,12 @@ class MachineOwner:
         limits.remove(self.surroundings.groups, self.id)
         record = self.record
         if same_boot:
-            starting.end_helpers(record.helpers.values())
-            starting.end_beside(record.renewal)
-        reason = ends.judge(ends.RunEvidence(record.evidence, record.begun, status, same_boot))
+            startup.end_helpers(record.helpers.values())
+            startup.end_beside(record.renewal)
+        reason = runends.judge(runends.RunEvidence(record.evidence, record.begun, status, same_boot))
         text = self._failure
         if not text and reason in ("crashed", "never-started", "internal-error", "panicked"):
-            text = "\n".join(filter(None, (ends.describe(status), self.directory.log_tail())))
+            text = "\n".join(filter(None, (runends.describe(status), self.directory.log_tail())))
         now = self.surroundings.clock.seconds()
         end = RunEnd(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import limits, migration, survey, taps
+from paddock.engine.machine import limits, migration, probe, taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
 from paddock.engine.machine.argv.renewed import RunningHardware, obstacles, renewed
@@ -33,7 +33,7 @@ from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import Process, holders, start_ticks
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.starting import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu, unless_it_ends
+from paddock.engine.machine.startup import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu, unless_it_ends
 
 # A guest that writes faster than its memory is sent stands still after so long, and then it comes to an end.
 FORCE_SECONDS = 30.0
@@ -313,11 +313,11 @@ class Renewals:
         await self._go_on()
         if renewal.moved:
             cpu = owner.started.cpu
-            await survey.pin(owner, Pins(cpu.pinned, cpu.emulator_pinned))
+            await probe.pin(owner, Pins(cpu.pinned, cpu.emulator_pinned))
             failed = [*limits.apply(owner.surroundings.groups, owner.id, owner.observed.pid, owner.started.limits)]
             failed += await self._forward()
             owner.observe(detail="; ".join(failed))
-            await survey.changes(owner)
+            await probe.changes(owner)
             for nic in owner.config.nics:
                 if not nic.link_up:
                     await owner.execute("set_link", {"name": names.card(nic.name), "up": False})

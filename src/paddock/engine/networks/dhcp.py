@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from paddock.engine.networks.cards import LEASE_SECONDS, DhcpOptions
+from paddock.engine.networks.nics import LEASE_SECONDS, DhcpOptions
 
 CLIENT_PORT, SERVER_PORT = 68, 67
 DISCOVER, OFFER, REQUEST, DECLINE, ACK, NAK, RELEASE, INFORM = range(1, 9)

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from paddock.engine.networks.cards import NicSpec
+from paddock.engine.networks.nics import NicSpec
 
 A, PTR, SOA, AAAA, ANY, OPT = 1, 12, 6, 28, 255, 41
 _IN = 1

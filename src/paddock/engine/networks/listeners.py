@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from paddock.engine.networks.cards import ForwardTarget, Protocol, PublishedService
 from paddock.engine.networks.forwarding import TcpForward, UdpForward
+from paddock.engine.networks.nics import ForwardTarget, Protocol, PublishedService
 
 Reach = Callable[[ForwardTarget, Protocol], Awaitable[tuple[str, int]]]
 _MOST_CLIENTS = 4096

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Literal
 
 from paddock.engine.claims import HostReservations
-from paddock.engine.networks import hostnetwork, hostobjects, leading, listeners, nft, rules
+from paddock.engine.networks import hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
 from paddock.engine.networks.addresses import AddressTable, check_network, choose_network, intruder
-from paddock.engine.networks.cards import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
+from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
-from paddock.engine.networks.ledger import AddressStore
 from paddock.engine.networks.listeners import Listeners
-from paddock.engine.networks.routed import PodNetworkSettings, RoutedPodNetwork
+from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
+from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetwork
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
 _LOG = logging.getLogger(__name__)
@@ -317,7 +317,7 @@ class Networks:
             return
         concerned = any(target.owner == owner for service in self._published for port in service.ports for target in port.targets)
         if not owner or concerned:
-            await self._routed.serve(leading.services(self._published, self._listeners.places, self._address))
+            await self._routed.serve(serviceforwards.services(self._published, self._listeners.places, self._address))
 
     def _address(self, target: ForwardTarget) -> str:
         plug = self._plugs.get((target.owner, target.name))

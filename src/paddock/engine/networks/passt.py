@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.engine.machine import limits
-from paddock.engine.networks.cards import NicSpec
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
+from paddock.engine.networks.nics import NicSpec
 
 # Whom it becomes when it is started as root for a machine without a user of its own.
 NOBODY = 65534

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from paddock.engine.networks.cards import NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol
+from paddock.engine.networks.nics import NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import StreamNetwork, UserNetwork
 from paddock.engine.networks import passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
-from paddock.engine.networks.cards import INNER_NETWORK, AttachedNic, NicSpec, Protocol
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, NicSpec, Protocol
 
 # owner, name of the card, protocol, address and port on the host, port of the guest
 Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]

@@ -7,7 +7,7 @@ from pathlib import Path
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import records
 from paddock.engine.storage.errors import VolumeBroken
-from paddock.engine.storage.places import RECORD, VolumePaths
+from paddock.engine.storage.paths import RECORD, VolumePaths
 from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, VolumeRecord
 
 # Deeper is a circle, or a mistake.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, overlays, qemuimg
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.places import VolumePaths
+from paddock.engine.storage.paths import VolumePaths
 from paddock.engine.storage.records import FrozenBase, VolumeRecord
 
 _MAGIC = b"QFI\xfb"

@@ -22,7 +22,7 @@ import msgspec
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, errors, exports, files, headers, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
-from paddock.engine.storage.places import RECORD, VolumePaths, checked
+from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
 from paddock.engine.storage.volume import LARGEST, BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, too_large, too_small
 

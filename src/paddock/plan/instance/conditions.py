@@ -6,8 +6,8 @@ from typing import get_args, get_type_hints
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
+from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
-from paddock.plan.instance.sight import ObservedInstance
 
 # Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's, or hold for the whole
 # run of a machine once they were said.

@@ -11,8 +11,8 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus, MemoryStatus, VirtualMachineInstanceStatus
 from paddock.meta.conditions import settled
 from paddock.plan.instance import conditions
+from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FINAL, RUNNING, phase_of, transitions
-from paddock.plan.instance.sight import ObservedInstance
 
 
 def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> VirtualMachineInstanceStatus:

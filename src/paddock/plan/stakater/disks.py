@@ -19,8 +19,9 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.stakater.rules import MACHINE_LABEL
 from paddock.meta.objects import ObjectMeta, OwnerReference
 from paddock.meta.storage import PersistentVolumeClaimSpec
-from paddock.plan import claimsizes, printable
-from paddock.plan.stakater.said import ApplyBlocker, creating, no
+from paddock.plan.machine import printable
+from paddock.plan.stakater.conditions import ApplyBlocker, creating, no
+from paddock.plan.storage import claimsizes
 
 # Keeps a root disk that is deleted until the machine knows.
 ROOT_FINALIZER = "infrastructure.stakater.com/root-disk"

@@ -17,10 +17,10 @@ from paddock.dialects.stakater import effective
 from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.meta.world import ObjectSet, namespace_of
-from paddock.plan import claimsizes
-from paddock.plan.printable import condition
+from paddock.plan.machine.printable import condition
 from paddock.plan.stakater.bindings import BoundMachine
-from paddock.plan.stakater.said import ApplyBlocker, creating, no, waiting
+from paddock.plan.stakater.conditions import ApplyBlocker, creating, no, waiting
+from paddock.plan.storage import claimsizes
 
 
 class ReferencedObjects(msgspec.Struct, frozen=True):

@@ -11,10 +11,10 @@ from paddock.dialects.stakater.virtualmachine import GeneratedMachineStatus, Sta
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.meta.world import namespace_of
-from paddock.plan.printable import condition
+from paddock.plan.machine.printable import condition
 from paddock.plan.stakater import clonerights
+from paddock.plan.stakater.conditions import AVAILABLE, READY, SYNCED, ConditionValue, creating, no
 from paddock.plan.stakater.disks import PlannedDisk
-from paddock.plan.stakater.said import AVAILABLE, READY, SYNCED, ConditionValue, creating, no
 
 _RESTART = "RestartRequired"
 # Of the generated machine: its images are known.

@@ -6,7 +6,7 @@ import msgspec
 
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfigurationStatus
-from paddock.plan.vitistack.sight import Instance
+from paddock.plan.vitistack.observed import Instance
 
 
 class NetworkUser(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The types of errors, and what the backend itself shows to be wrong (docs/spec/vitistack.md section 4.6)."""
 
-from paddock.plan.vitistack.sight import MachineProblem, ObservedMachine, Vm
+from paddock.plan.vitistack.observed import MachineProblem, ObservedMachine, Vm
 
 TEMPLATE = "TemplateNotFound"
 NETWORK = "NetworkConfigurationNotFound"

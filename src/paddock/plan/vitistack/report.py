@@ -8,7 +8,7 @@ from paddock.dialects.vitistack import boot, marks
 from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.meta.conditions import Condition, settled
 from paddock.plan.vitistack import phases, problems
-from paddock.plan.vitistack.sight import FINAL, Instance, MachineProblem, ObservedClaim, ObservedMachine, observed_generation, retry_of
+from paddock.plan.vitistack.observed import FINAL, Instance, MachineProblem, ObservedClaim, ObservedMachine, observed_generation, retry_of
 
 READY, MACHINE, STORAGE, NETWORK = "Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"
 TYPES = (READY, MACHINE, STORAGE, NETWORK)

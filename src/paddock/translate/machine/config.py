@@ -7,8 +7,8 @@ from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.config import MachineConfig
 from paddock.translate.machine import devices, disks, firmware, processors
+from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code, Limit, Weight
-from paddock.translate.machine.place import TranslationContext
 from paddock.translate.machine.resolved import MachineInputs
 
 _DEFAULT_TYPES = {"amd64": "q35", "arm64": "virt"}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from paddock.dialects.kubevirt.devices import Devices as DevicesSpec
 from paddock.dialects.kubevirt.networks import Interface
 from paddock.engine.machine.config import DeviceConfig, Nic, SharedDirectory, Tap, Tpm
+from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import TranslationContext
 
 _DEVICES = ("spec", "domain", "devices")
 _REDIRECTIONS = 4

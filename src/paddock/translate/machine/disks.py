@@ -9,8 +9,8 @@ from paddock.dialects.kubevirt.devices import Disk as DiskSpec
 from paddock.dialects.kubevirt.domain import IOThreads
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.machine.config import Bus, DiskConfig, Role
+from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import TranslationContext
 from paddock.translate.machine.resolved import ResolvedVolume
 
 _DISKS = ("spec", "domain", "devices", "disks")

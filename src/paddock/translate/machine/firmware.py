@@ -7,8 +7,8 @@ from pathlib import Path
 from paddock.dialects.kubevirt.firmware import Chassis
 from paddock.dialects.kubevirt.firmware import Firmware as FirmwareSpec
 from paddock.engine.machine.config import FirmwareConfig, KernelConfig
+from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import TranslationContext
 from paddock.translate.machine.processors import is_on
 
 _FIRMWARE = ("spec", "domain", "firmware")

@@ -8,8 +8,8 @@ from paddock.dialects.kubevirt.domain import Memory as MemorySpec
 from paddock.dialects.kubevirt.features import Features, HyperV, SyNICTimer, Timer, TLBFlush
 from paddock.dialects.kubevirt.features import GuestClock as ClockSpec
 from paddock.engine.machine.config import ClockConfig, CpuConfig, MemoryConfig
+from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import TranslationContext
 
 _CPU = ("spec", "domain", "cpu")
 _FEATURES = ("spec", "domain", "features")

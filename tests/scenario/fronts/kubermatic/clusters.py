@@ -10,7 +10,7 @@ import asyncio
 import random
 from pathlib import Path
 
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.controllers.kubermatic.controller import wire
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager

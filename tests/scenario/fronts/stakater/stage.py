@@ -14,8 +14,8 @@ from paddock.apiserver.security.tokens import AccountTokens
 from paddock.client.options import WriteOptions, json_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachine.kinds import INSTANCES, MACHINE_DATA, MACHINES
-from paddock.plan import runrequests
-from paddock.plan.runrequests import RunPatches
+from paddock.plan.machine import runrequests
+from paddock.plan.machine.runrequests import RunPatches
 from tests.fakehost import FakeHost
 
 Data = dict[str, Any]

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from paddock.apiserver.edge.http import HttpResponse
-from paddock.apiserver.housekeeping import bootstrap, presence
+from paddock.apiserver.housekeeping import bootstrap, node
 from tests.apiharness import Harness
 from tests.webhooks import Answering, Webhook
 
@@ -398,7 +398,7 @@ def test_nobody_keeps_the_server_from_coming_up(tmp_path: Path) -> None:
         for kind in ("Validating", "Mutating"):
             await configure(api, hook, kind, rules=[everything])
         await bootstrap.ensure(api.parts)
-        await presence.ensure(api.parts, presence.this_host("127.0.0.1"), 7443)
+        await node.ensure(api.parts, node.this_host("127.0.0.1"), 7443)
         assert hook.asked == []
 
     play(tmp_path, deny, script)

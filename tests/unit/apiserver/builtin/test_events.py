@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.eventlife import EventExpiry
+from paddock.apiserver.housekeeping.eventexpiry import EventExpiry
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping import bootstrap, presence
+from paddock.apiserver.housekeeping import bootstrap
+from paddock.apiserver.housekeeping import node as presence
 from tests.apiharness import Harness
 from tests.unit.apiserver.admission import test_webhooks as webhooks
 from tests.unit.apiserver.conftest import Play

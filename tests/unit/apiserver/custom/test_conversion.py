@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.calling import CallFailed, WebhookAddress, WebhookReply
 from paddock.apiserver.custom import conversion
+from paddock.apiserver.webhooks import CallFailed, WebhookAddress, WebhookReply
 from paddock.store.contract import StoreKey
 from tests.apiharness import Harness, Reply
 from tests.unit.apiserver.conftest import Play

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.apiserver.edge.connection import ConnectionLimits
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamingRoutes
-from paddock.apiserver.edge.incoming import BodyInterrupted
+from paddock.apiserver.edge.requestbody import BodyInterrupted
 from paddock.apiserver.edge.server import Server
 
 Script = Callable[["Site"], Awaitable[None]]

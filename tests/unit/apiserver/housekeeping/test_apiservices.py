@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
 from tests.apiharness import Harness
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"

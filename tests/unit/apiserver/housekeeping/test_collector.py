@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping.collector import GarbageCollector
-from paddock.apiserver.objects.asked import Deleted, DeleteOptions
+from paddock.apiserver.objects.requests import Deleted, DeleteOptions
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta.adoption import UNCONFIRMED
 from tests.apiharness import Harness

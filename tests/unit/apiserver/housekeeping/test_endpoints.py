@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
 from tests.apiharness import Harness
 
 SERVICES = "/api/v1/namespaces/default/services"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from paddock.apiserver.housekeeping import heartbeat, presence
+from paddock.apiserver.housekeeping import heartbeat
+from paddock.apiserver.housekeeping import node as presence
 from paddock.apiserver.housekeeping.heartbeat import Heartbeat
 from paddock.meta import ages
 from tests.apiharness import Harness

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.apiserver.housekeeping.background import BackgroundControllers
 from tests.apiharness import Harness
 
 Script = Callable[[Harness, BackgroundControllers], Awaitable[None]]

@@ -11,8 +11,8 @@ import orjson
 import pytest
 import yaml
 
+from paddock.apiserver.context import RequestContext, User
 from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
-from paddock.apiserver.parts import RequestContext, User
 from paddock.apiserver.routing import RequestRoute, route
 from paddock.apiserver.security.audit import content, policy
 from paddock.apiserver.security.audit.file import AuditFile, Rotation

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from paddock.apiserver.housekeeping.signing import CsrSigner
+from paddock.apiserver.housekeeping.csrsigner import CsrSigner
 from paddock.apiserver.security.pki import Authority
 from tests.apiharness import GuardedHarness, Reply
 

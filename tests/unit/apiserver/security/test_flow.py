@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.apiserver.builtin import flowdefaults
+from paddock.apiserver.context import RequestContext, User
 from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.housekeeping import flows as chores
-from paddock.apiserver.parts import RequestContext, User
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.deadlines import Deadlines
 from paddock.apiserver.security.flow import control, rules

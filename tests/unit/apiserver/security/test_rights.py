@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.housekeeping.aggregation import RoleAggregationController
-from paddock.apiserver.parts import User
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.guard import attributes
 from tests.apiharness import GuardedHarness, Reply

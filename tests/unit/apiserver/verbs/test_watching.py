@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.objects import following
+from paddock.apiserver.objects import watches as following
 from tests.apiharness import Events, Harness
 from tests.unit.apiserver.conftest import Play
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.objects import following
+from paddock.apiserver.objects import watches
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -35,7 +35,7 @@ async def sees_everything(api: Harness) -> None:
 
 @pytest.mark.spec("kubevirt", 56)
 def test_a_thousand_machines_over_lost_connections(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "BOOKMARK_SECONDS", 0.0)
+    monkeypatch.setattr(watches, "BOOKMARK_SECONDS", 0.0)
 
     async def script(api: Harness) -> None:
         first = last = revision((await api.get(VMS)).data)

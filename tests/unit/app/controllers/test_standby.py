@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.housekeeping.presence import NodeProblem
+from paddock.apiserver.housekeeping.node import NodeProblem
 from paddock.app.controllers.standby import OutageReporter
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost, machine

@@ -17,7 +17,7 @@ from paddock.controllers.exports.sources import ExportSource, ExportSources, Exp
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
-from paddock.plan import exports as plan
+from paddock.plan.storage import exports as plan
 
 TOKEN = "t" * 20
 DISK = "/exports/team/out/volumes/root/disk.img"

@@ -13,7 +13,7 @@ from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress,
 from paddock.base.errors import Terminal
 from paddock.cli.arguments import UsageError
 from paddock.client.client import Client
-from paddock.client.inside import LocalTransport
+from paddock.client.localtransport import LocalTransport
 from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.controllers.vitistack import settings as vitistack
 from paddock.runtime.machinery import Machinery

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.app.operator import wayin
+from paddock.app.operator import kubeconfig as wayin
 from paddock.app.operator.settings import OperatorSettings
 from paddock.base.clock import SystemClock
 from paddock.client import incluster

@@ -8,8 +8,8 @@ async with World() as world:
 import asyncio
 from typing import Any
 
+from paddock.app.subresources.environment import SubresourceEnvironment as Given
 from paddock.app.subresources.group import GROUP
-from paddock.app.subresources.parts import SubresourceEnvironment as Given
 from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, MachineConfig, MemoryConfig

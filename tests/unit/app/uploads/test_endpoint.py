@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.incoming import RequestBody
+from paddock.apiserver.edge.requestbody import RequestBody
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens

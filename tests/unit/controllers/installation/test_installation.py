@@ -2,8 +2,8 @@
 
 from paddock.controllers.installation.controller import wire
 from paddock.controllers.virtualmachine.controller import wire as wire_machines
-from paddock.plan.commonpreferences import preferences
-from paddock.plan.commonsizes import instancetypes
+from paddock.plan.machine.commoninstancetypes import instancetypes
+from paddock.plan.machine.commonpreferences import preferences
 from tests.scripted import timeless
 from tests.unit.controllers.lifeharness import Life, living
 

@@ -10,8 +10,8 @@ import pytest
 from paddock.client.client import Client
 from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
-from paddock.controllers.networkpolicies import policing
-from paddock.controllers.services import services
+from paddock.controllers.networkpolicies import controller
+from paddock.controllers.services import controller as services
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests import virtualtime
@@ -39,7 +39,7 @@ class Host:
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
         self.program = ControllerManager(self.client, component="networks", instance="test", machinery=machinery)
         services.add(self.program, self.networks, "cluster.local")
-        policing.add(self.program, self.networks)
+        controller.add(self.program, self.networks)
         self._task = asyncio.create_task(self.program.run())
         await asyncio.sleep(5)
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.engine.networks.cards import NicPeer, NicPolicy, PolicyAllowance, Ports
+from paddock.engine.networks.nics import NicPeer, NicPolicy, PolicyAllowance, Ports
 from tests.unit.controllers.networks.conftest import POLICIES, Host, Play
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.engine.networks.cards import ForwardTarget, PublishedService
+from paddock.engine.networks.nics import ForwardTarget, PublishedService
 from tests.unit.controllers.networks.conftest import CORE, INSTANCES, SLICES, Host, Play
 
 SELECTS = {"app": "web"}

@@ -12,7 +12,7 @@ from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.client.client import Client
 from paddock.client.target import Target
 from paddock.controllers.storage import targets
-from paddock.controllers.storage.family import StorageSettings, storage_controllers
+from paddock.controllers.storage.assembly import StorageSettings, storage_controllers
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests import apiclient, virtualtime

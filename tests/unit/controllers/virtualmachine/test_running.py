@@ -9,7 +9,7 @@ from paddock.controllers.virtualmachine.controller import wire
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
-from paddock.plan import runrequests
+from paddock.plan.machine import runrequests
 from tests.scripted import timeless
 from tests.unit.controllers.lifeharness import KUBEVIRT, Life, living
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.controllers.virtualmachineinstance.following import SILENT_SECONDS
+from paddock.controllers.virtualmachineinstance.runfollower import SILENT_SECONDS
 from paddock.controllers.virtualmachineinstance.upgrades import LOOK_SECONDS
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface

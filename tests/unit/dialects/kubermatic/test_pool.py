@@ -9,7 +9,7 @@ from paddock.dialects import catalog
 from paddock.dialects.admission import admit, admit_change
 from paddock.dialects.kubevirt.poolform import fold, machine_spec, unfold
 from paddock.meta.wire import from_data, to_data
-from paddock.plan.pool import most_unavailable
+from paddock.plan.pool.machines import most_unavailable
 from paddock.schema.finding import CauseType
 from paddock.schema.kind import AGE, AdmissionSettings, Column, Scale
 from tests.unit.dialects.kubermatic.objects import (

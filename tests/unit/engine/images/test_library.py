@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images import download, sparse
+from paddock.engine.images.cleanup import ImageUpkeep
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line
 from paddock.engine.images.sparse import SparseWriter
-from paddock.engine.images.upkeep import ImageUpkeep
 from tests import imageserver
 from tests.imageserver import Server, running
 from tests.unit.engine.images.conftest import Fetch, disk

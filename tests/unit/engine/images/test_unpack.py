@@ -18,7 +18,7 @@ from paddock.engine.images.errors import ImageError
 from paddock.engine.images.library import Image
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import Http
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.tar import Tar
 from paddock.engine.images.unpack import unpack
 from tests.imageserver import Server, layer, special

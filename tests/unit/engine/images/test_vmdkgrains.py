@@ -10,7 +10,7 @@ import pytest
 from paddock.engine.images import headers, vmdkgrains
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.stopflag import StopFlag
 from tests.diskimages import streamed
 
 GRAIN = 64 * 1024

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.engine.machine.ends import SHUTDOWNS, RunEvidence, describe, judge
+from paddock.engine.machine.runends import SHUTDOWNS, RunEvidence, describe, judge
 
 TABLE = [
     (RunEvidence(("guest-shutdown",), True, 0), "guest-shutdown"),

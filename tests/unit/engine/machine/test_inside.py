@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.machine import statistics, survey
+from paddock.engine.machine import probe, statistics
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import RequestRefused
@@ -16,7 +16,7 @@ from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import DiskStatistics
 from paddock.engine.machine.pipes import SessionSlot, last_screen
 from paddock.engine.machine.startqueue import StartQueue
-from paddock.engine.machine.turns import StartSlots
+from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.users import NoUser, UserRange
 from tests import virtualtime
 
@@ -176,9 +176,9 @@ def test_sizes_and_counters_by_the_names_of_disks() -> None:
         {"qdev": names.device("data"), "inserted": {"image": {"virtual-size": 8}}},
         {"qdev": "floppy", "io-status": "failed"},
     ]
-    assert survey.disk_errors(CONFIG, blocks) == {}
-    assert survey.disk_errors(CONFIG, [{**blocks[0], "io-status": "nospace"}, {**blocks[1], "io-status": "ok"}]) == {"root": "enospc"}
-    assert survey.disk_sizes(blocks) == {names.device("root"): 7, names.device("data"): 8}
+    assert probe.disk_errors(CONFIG, blocks) == {}
+    assert probe.disk_errors(CONFIG, [{**blocks[0], "io-status": "nospace"}, {**blocks[1], "io-status": "ok"}]) == {"root": "enospc"}
+    assert probe.disk_sizes(blocks) == {names.device("root"): 7, names.device("data"): 8}
     stats = {"rd_operations": 1, "wr_bytes": 2, "flush_total_time_ns": 3_000_000_000}
     found = statistics.disks(CONFIG, [{"qdev": _qdev("root"), "stats": stats}, {"stats": {}}])
     assert found == {"root": DiskStatistics(reads=1, written_bytes=2, flush_seconds=3.0)}
@@ -186,10 +186,10 @@ def test_sizes_and_counters_by_the_names_of_disks() -> None:
 
 def test_the_disk_that_qemu_means() -> None:
     below = names.file_node("root", Path("/below"))
-    assert survey.disk_of(CONFIG, "", _qdev("data"), "") == "data"
-    assert survey.disk_of(CONFIG, below, "", "") == "root"
-    assert survey.disk_of(CONFIG, "", "", names.device("root")) == "root"
-    assert survey.disk_of(CONFIG, "other", "/machine/unattached/device[1]", "") == ""
+    assert probe.disk_of(CONFIG, "", _qdev("data"), "") == "data"
+    assert probe.disk_of(CONFIG, below, "", "") == "root"
+    assert probe.disk_of(CONFIG, "", "", names.device("root")) == "root"
+    assert probe.disk_of(CONFIG, "other", "/machine/unattached/device[1]", "") == ""
 
 
 def test_a_guest_s_word_about_its_memory_is_taken_if_it_is_plausible() -> None:
@@ -203,8 +203,8 @@ def test_room_is_judged_by_the_disks_that_failed(tmp_path: Path) -> None:
     config = MachineConfig(
         "ns_vm", CpuConfig(), MemoryConfig(1, 1), disks=(DiskConfig("root", layer), DiskConfig("gone", DiskLayer(tmp_path / "no", "raw")))
     )
-    assert survey.has_room(config, ["root"])
-    assert not survey.has_room(config, ["gone"]) and not survey.has_room(config, [])
+    assert probe.has_room(config, ["root"])
+    assert not probe.has_room(config, ["gone"]) and not probe.has_room(config, [])
 
 
 def test_users() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from paddock.engine.networks import addresses
 from paddock.engine.networks.addresses import AddressTable, check_network, choose_network, free_mac, loopback
-from paddock.engine.networks.cards import NicSpec
+from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.errors import NetworkUnusable
-from paddock.engine.networks.ledger import AddressStore
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from paddock.engine.networks.nics import NicSpec
 
 NETWORK = "10.112.64.0/18"
 FULL = ipaddress.IPv4Network("10.0.0.0/28").num_addresses - 3

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.engine.networks import dns, dnsserver
-from paddock.engine.networks.cards import NicSpec
 from paddock.engine.networks.dns import AAAA, NO_NAME, OK, PTR, A, Zone
 from paddock.engine.networks.dnsserver import DnsServer
+from paddock.engine.networks.nics import NicSpec
 
 CARDS = (
     (NicSpec("vm", "default", hostname="Web", group="shop", domain="front.shop.svc.cluster.local"), ("10.112.64.5", "fd00::5")),

@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from paddock.engine.networks import listeners
-from paddock.engine.networks.cards import ForwardTarget, Protocol, PublishedPort, PublishedService
 from paddock.engine.networks.datagrams import open_datagrams
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.listeners import ForwardTo, ListenEndpoint, Listeners
+from paddock.engine.networks.nics import ForwardTarget, Protocol, PublishedPort, PublishedService
 
 ONE, TWO = ForwardTarget("one", "default", 80), ForwardTarget("two", "default", 80)
 

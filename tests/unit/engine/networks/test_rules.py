@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from paddock.engine.networks import leading, rules
-from paddock.engine.networks.cards import ForwardTarget, NicPeer, NicPolicy, PolicyAllowance, Ports, PublishedPort, PublishedService
+from paddock.engine.networks import rules, serviceforwards
 from paddock.engine.networks.listeners import ListenEndpoint
+from paddock.engine.networks.nics import ForwardTarget, NicPeer, NicPolicy, PolicyAllowance, Ports, PublishedPort, PublishedService
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 from tests.golden import Golden
 
@@ -86,7 +86,7 @@ def test_the_kernel_leads_where_somebody_listens_and_to_whom_has_an_address() ->
         ListenEndpoint("udp", "0.0.0.0", 30082),
         ListenEndpoint("tcp", "192.0.2.1", 80),
     )
-    found = leading.services(services, listened, lambda target: "10.112.64.5" if target.owner == "web" else "")
+    found = serviceforwards.services(services, listened, lambda target: "10.112.64.5" if target.owner == "web" else "")
     assert [(each.address, each.port) for each in found] == [
         ("10.97.0.5", 80),
         ("192.0.2.1", 80),

@@ -8,9 +8,9 @@ import pytest
 from paddock.base.errors import Transient
 from paddock.engine.machine.config import UserNetwork
 from paddock.engine.networks import passt, usermode
-from paddock.engine.networks.cards import NicSpec, Ports, Protocol
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from paddock.engine.networks.nics import NicSpec, Ports, Protocol
 
 USER = NetworkSettings(mode="user")
 PLACES = [

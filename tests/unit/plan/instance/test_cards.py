@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.networks.cards import DhcpOptions, HostBridge, NicSpec, Ports
-from paddock.plan.instance import cards
+from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports
+from paddock.plan.instance import nics
 
 
 def instance(interface: Mapping[str, object], network: Mapping[str, object], **more: object) -> VirtualMachineInstance:
@@ -18,8 +18,8 @@ def instance(interface: Mapping[str, object], network: Mapping[str, object], **m
     return msgspec.convert({"metadata": meta, "spec": spec}, VirtualMachineInstance)
 
 
-def only(found: VirtualMachineInstance, bridges: dict[str, HostBridge | str] | None = None) -> NicSpec | cards.NicRefusal:
-    (card,) = cards.cards_of(found, bridges or {}, "cluster.local")
+def only(found: VirtualMachineInstance, bridges: dict[str, HostBridge | str] | None = None) -> NicSpec | nics.NicRefusal:
+    (card,) = nics.cards_of(found, bridges or {}, "cluster.local")
     return card
 
 
@@ -61,12 +61,12 @@ def test_a_card(interface: dict[str, object], network: dict[str, object], expect
 )
 def test_a_card_that_cannot_be_had(interface: dict[str, object], network: dict[str, object], said: str) -> None:
     found = only(instance(interface, network), {"default": "there is no definition lan"})
-    assert isinstance(found, cards.NicRefusal)
+    assert isinstance(found, nics.NicRefusal)
     assert said in found.message
 
 
 def test_an_absent_card_is_not_asked_for() -> None:
-    assert list(cards.cards_of(instance({"bridge": {}, "state": "absent"}, POD), {}, "cluster.local")) == []
+    assert list(nics.cards_of(instance({"bridge": {}, "state": "absent"}, POD), {}, "cluster.local")) == []
 
 
 def test_queues_follow_the_processors_where_asked_for() -> None:

@@ -9,8 +9,8 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.observation import GuestFault, Observation, RunEnd
 from paddock.meta.conditions import Condition
+from paddock.plan.instance.observed import GuestReport, ObservedInstance, StartBlocker
 from paddock.plan.instance.report import status_of
-from paddock.plan.instance.sight import GuestReport, ObservedInstance, StartBlocker
 
 STOPPED = GuestFault("ProcessStopped", "QEMU does not answer.")
 RUNNING = Observation(phase="running", accelerator="kvm")

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from paddock.app.metrics.series import disks, families
+from paddock.app.metrics.series.page import MetricsPage, Sample
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.dialects.kubevirt.dataimportcron import DataImportCron
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.storageprofile import StorageProfile
-from paddock.plan.metrics import disks, families
-from paddock.plan.metrics.page import MetricsPage, Sample
 from tests.prometheus import Family, read
 
 

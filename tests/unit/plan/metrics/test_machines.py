@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from paddock.app.metrics.series import families, machines
+from paddock.app.metrics.series.page import MetricsPage
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.virtualmachine import PRINTABLE_STATUSES, VirtualMachine
-from paddock.plan.metrics import families, machines
-from paddock.plan.metrics.page import MetricsPage
 from tests.prometheus import Family, read
 
 

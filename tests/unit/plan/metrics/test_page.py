@@ -2,9 +2,9 @@
 
 import pytest
 
+from paddock.app.metrics.series import families, usage
+from paddock.app.metrics.series.page import MetricsPage, labels, prefixed, sample
 from paddock.engine.machine.guest import GuestFilesystem
-from paddock.plan.metrics import families, usage
-from paddock.plan.metrics.page import MetricsPage, labels, prefixed, sample
 from tests.prometheus import read
 
 HEAD = "# HELP a_total x\n# TYPE a_total counter\n"

@@ -6,9 +6,9 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
 from paddock.meta import patch
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import claimsizes
 from paddock.plan.stakater import disks
 from paddock.plan.stakater.disks import PlannedDisk
+from paddock.plan.storage import claimsizes
 from tests.unit.plan.stakater.made import claim, front, instance, machine, owner, volume
 
 GOING = {"deletionTimestamp": "2027-01-15T08:00:00Z"}

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from paddock.plan.stakater.conditions import SUCCESS, ConditionValue, no
 from paddock.plan.stakater.disks import PlannedDisk
-from paddock.plan.stakater.said import SUCCESS, ConditionValue, no
 from paddock.plan.stakater.status import PassOutcome, StatusFacts, is_creating, newly_requires_restart, status
 from tests.unit.plan.stakater.made import Data, claim, front, instance, machine, service, volume
 

@@ -15,7 +15,7 @@ from paddock.plan.vitistack import assumptions, claims, networks, power, problem
 from paddock.plan.vitistack.claims import ExistingClaim, ObservedClaimSpec, ObservedClaimStatus, Requests
 from paddock.plan.vitistack.clearing import RemainingObjects
 from paddock.plan.vitistack.networks import NetworkUser
-from paddock.plan.vitistack.sight import Instance, InstanceStatus, ObjectName, ObservedMachine, ObservedNic, Vm, VmStatus
+from paddock.plan.vitistack.observed import Instance, InstanceStatus, ObjectName, ObservedMachine, ObservedNic, Vm, VmStatus
 
 
 def machine(annotations: dict[str, str] | None = None, **spec: Any) -> Machine:

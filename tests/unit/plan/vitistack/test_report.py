@@ -8,8 +8,8 @@ import pytest
 from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.meta.conditions import Condition
 from paddock.plan.vitistack import problems, report
-from paddock.plan.vitistack.news import news
-from paddock.plan.vitistack.sight import (
+from paddock.plan.vitistack.events import news
+from paddock.plan.vitistack.observed import (
     Instance,
     InstanceStatus,
     MachineProblem,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.explained import as_data, lines
+from paddock.cli.diagnosis.explain import Explanation
+from paddock.cli.diagnosis.table import GROUPS, WORDS, every
+from paddock.cli.explanations import as_data, lines
 from paddock.meta import ages
-from paddock.plan.why.explain import Explanation
-from paddock.plan.why.table import GROUPS, WORDS, every
 from tests.scenario.why.cluster import NOW, Cluster, condition, event, made, ref_of
 
 Data = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.app.places import DataPaths
+from paddock.app.directory.paths import DataPaths
 from paddock.base.errors import Terminal
 from paddock.dialects.admission import admit
 from paddock.schema.kind import AdmissionSettings

@@ -10,7 +10,8 @@ import yaml
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import to_data
-from paddock.plan import disks, pool
+from paddock.plan.pool import machines as pool
+from paddock.plan.storage import datavolumetemplates
 from tests.unit.dialects.kubermatic.objects import (
     FLAT,
     MACHINE,
@@ -59,8 +60,8 @@ def test_the_documents_machine() -> None:
     # What KubeVirt and CDI, or the engine, make of it in turn.
     (result,) = translated(MACHINE, SOURCE).value
     assert isinstance(result, VirtualMachine)
-    (volume,) = disks.data_volumes(owned(result, "<vm-uid>"))
-    claim = disks.claim(owned(volume, "<dv-uid>"))
+    (volume,) = datavolumetemplates.data_volumes(owned(result, "<vm-uid>"))
+    claim = datavolumetemplates.claim(owned(volume, "<dv-uid>"))
     assert claim is not None
     assert [to_data(volume), to_data(claim)] == below
 

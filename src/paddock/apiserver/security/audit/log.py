@@ -4,8 +4,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
-from paddock.apiserver.parts import User
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.audit import content
 from paddock.apiserver.security.audit.policy import AuditDecision

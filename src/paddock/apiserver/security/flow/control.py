@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
+from paddock.apiserver.context import User
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.parts import User
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.flow import levels, rules
 from paddock.apiserver.security.flow.levels import Level, Levels, LevelTerms

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import HttpRequest, HttpResponse
-from paddock.apiserver.parts import User
 from paddock.apiserver.security.flow.control import FlowControl, Waiter
 from paddock.apiserver.security.flow.levels import Level
 from paddock.meta import failure

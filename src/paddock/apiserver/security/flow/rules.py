@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.apiserver.parts import User
+from paddock.apiserver.context import User
 from paddock.apiserver.routing import RequestRoute
 
 _ACCOUNT = "system:serviceaccount:"

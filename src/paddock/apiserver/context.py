@@ -1,0 +1,166 @@
+"""The parts of the server that every verb works with, made once by whoever puts the server together."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import urandom
+from typing import Any, TypeVar
+
+from paddock.apiserver.admission.gate import AdmissionGate
+from paddock.apiserver.admission.world import AdmissionContext, Judge
+from paddock.apiserver.edge.http import HttpRequest
+from paddock.apiserver.objects.encoding import Data, decode
+from paddock.apiserver.objects.index import ObjectIndex
+from paddock.apiserver.objects.reading import ObjectReader
+from paddock.apiserver.objects.tables import ResourceTables
+from paddock.apiserver.objects.watches import WatchHub
+from paddock.apiserver.objects.writing import ObjectWriter
+from paddock.apiserver.representation import Renderer, RepresentationForm
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.routing import RequestRoute
+from paddock.apiserver.webhooks import Caller
+from paddock.meta import ages
+from paddock.store.contract import Store, StoredValue, StoreKey
+
+
+def running_time() -> float:
+    """Seconds by the event loop's clock, which nobody sets: for everything that waits."""
+    return asyncio.get_running_loop().time()
+
+
+T = TypeVar("T")
+
+
+class ServerClock:
+    """Time and identity from the operating system."""
+
+    def seconds(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def now(self) -> str:
+        """RFC 3339, UTC, whole seconds."""
+        return ages.timestamp(self.seconds())
+
+    def uid(self) -> str:
+        """A new random UUID."""
+        text = self.random(16).hex()
+        # version 4 of RFC 9562: four bits say so, two more are fixed
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
+
+    def random(self, count: int) -> bytes:
+        """Random bytes."""
+        return urandom(count)
+
+
+class StoreView:
+    """The newest decided objects, for strategies. Resources are named by collection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        # What was noted last of each object, by collection and function.
+        self._notes: dict[tuple[str, Callable[[Data], Any]], dict[StoreKey, tuple[bytes, Any]]] = {}
+
+    def get(self, resource: str, namespace: str, name: str) -> Data | None:
+        """An object, or None."""
+        record = self._store.decided(StoreKey(resource, namespace, name))
+        return None if record is None else decode(record.value)
+
+    def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
+        """All objects of a collection, or those of one namespace; of those that are being written the newest form."""
+        for record in self._newest(resource):
+            if namespace in ("", record.key.namespace):
+                yield decode(record.value)
+
+    def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
+        """What a pure function notes of each object, by namespace and name. It is asked once for each form of an object."""
+        before = self._notes.get((resource, note), {})
+        after = self._notes[resource, note] = {}
+        for record in self._newest(resource):
+            # Known by its bytes: a revision that could not be committed is given out again.
+            value, said = before.get(record.key, (b"", None))
+            if value is not record.value:
+                said = note(decode(record.value))
+            after[record.key] = (record.value, said)
+            yield (record.key.namespace, record.key.name), said
+
+    def _newest(self, resource: str) -> Iterator[StoredValue]:
+        moving = self._store.deciding(resource)
+        for record in self._store.scan(resource):
+            if record.key not in moving:
+                yield record
+        for key in moving:
+            found = self._store.decided(key)
+            if found is not None:
+                yield found
+
+
+class ServerParts:
+    """Store, memory and rules, wired."""
+
+    def __init__(
+        self, store: Store, registry: ResourceRegistry, *, clock: Any = None, judge: Judge | None = None, off: Iterable[str] = ()
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.clock = clock or ServerClock()
+        self.index = ObjectIndex(store)
+        self.view = StoreView(store)
+        self.reader = ObjectReader(store, self.index)
+        self.gate = AdmissionGate(AdmissionContext(store, registry, self.view, self.clock, judge), off)
+        self.writer = ObjectWriter(store, self.index, self.view, self.clock, self.gate)
+        self.rows = ResourceTables(store)
+        self.following = WatchHub(store, running_time)
+        self.caller = Caller()
+
+    async def served(self, resource: ServedResource, value: bytes) -> bytes:
+        """Stored bytes in the version of a resource."""
+        encoder = self.writer.encoder(resource)
+        (prepared,) = await encoder.prepare((value,))
+        return encoder.serve(prepared)
+
+    async def prepared(self, resource: ServedResource, records: Sequence[StoredValue]) -> Sequence[StoredValue]:
+        """Records whose bytes the encoder of a resource can serve."""
+        if resource.conversion is None:
+            return records
+        values = await self.writer.encoder(resource).prepare([record.value for record in records])
+        return [record._replace(value=value) for record, value in zip(records, values, strict=True)]
+
+    def renderer(self, resource: ServedResource, form: RepresentationForm) -> Renderer:
+        """The renderer of a resource in a form."""
+        return Renderer(form, self.writer.encoder(resource), self.rows, self.clock.seconds)
+
+
+class User:
+    """Who asks."""
+
+    __slots__ = ("by", "extra", "groups", "name", "uid")
+
+    def __init__(self, name: str, groups: tuple[str, ...] = (), uid: str = "", extra: dict[str, tuple[str, ...]] | None = None) -> None:
+        # who it really is, when they act for somebody
+        self.by: User | None = None
+        self.name = name
+        self.groups = groups
+        self.uid = uid
+        self.extra = extra or {}
+
+
+class RequestContext:
+    """One request on its way: what it is about and who asks. Verbs add warnings to it."""
+
+    __slots__ = ("made", "notes", "request", "resource", "route", "user", "warnings")
+
+    def __init__(self, request: HttpRequest, route: RequestRoute, resource: ServedResource, user: User) -> None:
+        self.request = request
+        self.route = route
+        self.resource = resource
+        self.user = user
+        self.warnings: list[str] = []
+        # what the audit log shall hold besides
+        self.notes: dict[str, str] = {}
+        # the name of the object, when it is not in the path
+        self.made = ""
+
+
+Subhandler = Callable[[RequestContext], Any]

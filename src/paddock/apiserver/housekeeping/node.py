@@ -1,0 +1,235 @@
+"""What stands for this server and its host among the objects: a Node, and the Service `kubernetes` with where it leads.
+
+They are brought up to date at every start. Labels, taints and whether the node is open belong to its users and stay.
+"""
+
+import ipaddress
+import os
+import platform
+import socket
+from pathlib import Path
+
+import msgspec
+
+from paddock.apiserver import health
+from paddock.apiserver.builtin import servicenetworks, services
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.objects.requests import Options, Proposal
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.meta import failure
+from paddock.store.contract import StoreKey
+
+_WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
+_SERVICE = "kubernetes"
+_PODS = "110"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+class NodeProblem(msgspec.Struct, frozen=True):
+    """Why a host is not ready: a word that stays the same, and a sentence for people."""
+
+    reason: str
+    message: str
+
+
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a host."""
+
+    name: str
+    addresses: tuple[str, ...]
+    cpus: int
+    memory_kib: int
+    version: str
+    architecture: str = "amd64"
+    kernel: str = ""
+    system: str = "linux"
+    image: str = ""
+    machine_id: str = ""
+    boot_id: str = ""
+    accelerated: bool = False
+    # why it cannot run machines now; None: it can
+    problem: NodeProblem | None = None
+
+
+def this_host(listening: str) -> NodeFacts:
+    """The facts of the host that this process runs on. `listening` is the address or the name it is reached at."""
+    machine = platform.machine()
+    name = socket.gethostname().lower() or "localhost"
+    return NodeFacts(
+        name=name,
+        addresses=(_address(listening, name),),
+        cpus=os.cpu_count() or 1,
+        memory_kib=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024,
+        version=health.version()["gitVersion"],
+        architecture=_ARCHITECTURES.get(machine, machine),
+        kernel=platform.release(),
+        image=_image(),
+        machine_id=_line("/etc/machine-id"),
+        boot_id=_line("/proc/sys/kernel/random/boot_id"),
+        accelerated=Path("/dev/kvm").exists(),
+    )
+
+
+def _address(listening: str, name: str) -> str:
+    """The address behind what a server listens on; any address means that of the host's own name."""
+    for candidate in (listening if listening not in ("", "0.0.0.0", "::") else name, "127.0.0.1"):
+        try:
+            return str(socket.getaddrinfo(candidate, None, type=socket.SOCK_STREAM)[0][4][0])
+        except OSError:
+            continue
+    return "127.0.0.1"
+
+
+def _line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _image() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        return ""
+
+
+_READY = NodeProblem("ServerReady", "the server is up")
+
+
+async def ensure(parts: ServerParts, host: NodeFacts, port: int, network: ipaddress.IPv4Network = services.NETWORK) -> None:
+    """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers."""
+    address = host.addresses[0]
+    await ensure_node(parts, host)
+    await ensure_network(parts, str(network))
+    await _ensure(parts, "", "services", "default", service(port, services.own_address(network)))
+    await _ensure(parts, "", "endpoints", "default", endpoints(address, port))
+    await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
+
+
+def node(host: NodeFacts, now: str, before: Data | None) -> Data:
+    """The Node of a host; `before` is the stored one, from which its users' part is kept."""
+    old_meta = (before or {}).get("metadata") or {}
+    labels = {
+        "kubernetes.io/hostname": host.name,
+        "kubernetes.io/os": host.system,
+        "kubernetes.io/arch": host.architecture,
+        "kubevirt.io/schedulable": "true",
+        # Machines that ask for a worker run here: there is no other node.
+        "node-role.kubernetes.io/worker": "",
+    }
+    meta = {**old_meta, "name": host.name, "labels": {**(old_meta.get("labels") or {}), **labels}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": meta,
+        "spec": (before or {}).get("spec") or {},
+        "status": _status(host, now, before),
+    }
+
+
+def _status(host: NodeFacts, now: str, before: Data | None) -> Data:
+    amounts = {"cpu": str(host.cpus), "memory": f"{host.memory_kib}Ki", "pods": _PODS}
+    if host.accelerated:
+        amounts["devices.kubevirt.io/kvm"] = "1k"
+    known = ((before or {}).get("status") or {}).get("conditions") or ()
+    problem = host.problem or _READY
+    ready = {"type": "Ready", "status": "True" if host.problem is None else "False", "lastHeartbeatTime": now}
+    ready |= {"reason": problem.reason, "message": problem.message}
+    since = next((each.get("lastTransitionTime") for each in known if each["type"] == "Ready" and each["status"] == ready["status"]), now)
+    info = {
+        "architecture": host.architecture,
+        "operatingSystem": host.system,
+        "kernelVersion": host.kernel,
+        "osImage": host.image,
+        "kubeletVersion": host.version,
+        "kubeProxyVersion": "",
+        "containerRuntimeVersion": "",
+        "machineID": host.machine_id,
+        "systemUUID": "",
+        "bootID": host.boot_id,
+    }
+    addresses = [{"type": "InternalIP", "address": each} for each in host.addresses]
+    return {
+        "capacity": amounts,
+        "allocatable": dict(amounts),
+        "conditions": [{**ready, "lastTransitionTime": since}],
+        "addresses": [*addresses, {"type": "Hostname", "address": host.name}],
+        "nodeInfo": info,
+    }
+
+
+def service(port: int, inside: str) -> Data:
+    """The Service of the API server."""
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
+    spec = {"clusterIP": inside, "clusterIPs": [inside], "ports": ports, "type": "ClusterIP"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": _SERVICE, "labels": labels}, "spec": spec}
+
+
+def endpoints(address: str, port: int) -> Data:
+    """Where the Service leads."""
+    labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    subset = {"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}
+    return {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": _SERVICE, "labels": labels}, "subsets": [subset]}
+
+
+def endpoint_slice(address: str, port: int) -> Data:
+    """Where the Service leads, in the newer form."""
+    kind = f"IPv{ipaddress.ip_address(address).version}"
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": _SERVICE, "labels": {"kubernetes.io/service-name": _SERVICE}},
+        "addressType": kind,
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+
+
+async def ensure_node(parts: ServerParts, host: NodeFacts) -> None:
+    """Make or renew the Node; its users' part stays."""
+    resource = parts.registry.find("", "v1", "nodes")
+    if resource is None:
+        return
+    now = parts.clock.now()
+    if parts.store.decided(StoreKey(resource.collection, "", host.name)) is None:
+        await parts.writer.create(resource, "", node(host, now, None), _WHO)
+    await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), _WHO)
+    status = msgspec.structs.replace(_WHO, subresource="status")
+    await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), status)
+
+
+async def ensure_network(parts: ServerParts, cidr: str) -> None:
+    """Make or renew the network of Services, and say that it is in use."""
+    await _ensure(parts, servicenetworks.GROUP, "servicecidrs", "", servicenetworks.own_network(cidr))
+    resource = parts.registry.find(servicenetworks.GROUP, "v1", "servicecidrs")
+    if resource is not None:
+        now = parts.clock.now()
+        status = msgspec.structs.replace(_WHO, subresource="status")
+        await parts.writer.replace(resource, "", servicenetworks.OWN, lambda old: Proposal(servicenetworks.ready(old, now)), status)
+
+
+async def _ensure(parts: ServerParts, group: str, plural: str, namespace: str, wanted: Data) -> None:
+    resource = parts.registry.find(group, "v1", plural)
+    if resource is None:
+        return
+    try:
+        await parts.writer.create(resource, namespace, wanted, _WHO)
+    except failure.Failure as said:
+        if said.reason != "AlreadyExists":
+            raise
+        await _renew(parts, resource, namespace, wanted)
+
+
+async def _renew(parts: ServerParts, resource: ServedResource, namespace: str, wanted: Data) -> None:
+    name = wanted["metadata"]["name"]
+
+    def renewed(old: Data) -> Proposal:
+        meta = {**old["metadata"]}
+        if labels := wanted["metadata"].get("labels"):
+            meta["labels"] = {**(meta.get("labels") or {}), **labels}
+        return Proposal({**old, **wanted, "metadata": meta})
+
+    await parts.writer.replace(resource, namespace, name, renewed, _WHO)

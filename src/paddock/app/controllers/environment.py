@@ -1,0 +1,27 @@
+"""What controllers are told about the server they run beside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from paddock.app.options.settings import MachineSettings
+
+
+@dataclass(frozen=True)
+class ControllerEnvironment:
+    """One server, as its controllers see it."""
+
+    # where the engine keeps everything
+    directory: Path
+    machines: MachineSettings
+    # the network of Services
+    services: IPv4Network
+    # name of the Node
+    node: str
+    # PEM of the server's authority
+    authority: bytes
+    # the address of the API, which is known when it listens
+    address: Callable[[], str]
+    # names inside end with it
+    domain: str = "cluster.local"

@@ -1,0 +1,1 @@
+"""A server's directory: its files, its process, its credentials, its guests."""

@@ -1,0 +1,104 @@
+"""Everything about who may come in that a start has to make or read: authority, certificates, keys, users."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.security import kubeconfig, pki
+from paddock.apiserver.security.bootstraptokens import BootstrapTokens
+from paddock.apiserver.security.identity import Identities, StaticTokenFile, TokenSource
+from paddock.apiserver.security.rbac import MASTERS
+from paddock.apiserver.security.tls import Pair, ServingContext
+from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, Keyring, keyring_of, own_keyring
+from paddock.app.directory.paths import DataPaths
+from paddock.app.options.settings import ServerSettings
+
+_LOG = logging.getLogger(__name__)
+# How often certificates are looked at.
+RENEW_SECONDS = 3600.0
+
+
+class ServerCredentials:
+    """The server's own, and those that it takes."""
+
+    def __init__(self, settings: ServerSettings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._settings = settings
+        self._places = DataPaths(settings.root)
+        tls = settings.tls
+        # address and certificate of the kubeconfig that was written
+        self._way_in: tuple[str, bytes] | None = None
+        # Made only when somebody needs it: a test brings its own.
+        own = tls.certificate is None or tls.clients is None
+        self._authority = pki.Authority(self._places.pki, now) if own else None
+        self.serving = ServingContext(self._pair, tls.clients or self._own.certificate_file, tls.least)
+
+    @property
+    def _own(self) -> pki.Authority:
+        assert self._authority is not None
+        return self._authority
+
+    @property
+    def clients(self) -> pki.Authority | None:
+        """The authority of client certificates, when it is the server's own."""
+        return self._authority if self._settings.tls.clients is None else None
+
+    def _pair(self) -> Pair:
+        tls = self._settings.tls
+        if tls.certificate is not None and tls.key is not None:
+            return tls.certificate, tls.key
+        names = (*self._settings.names, self._settings.host, self._settings.advertise)
+        return self._own.server(name for name in names if name)
+
+    @property
+    def trusted(self) -> bytes:
+        """What clients shall trust to know this server: its authority, or its certificate where somebody else made that."""
+        given = self._settings.tls.certificate
+        return self._own.certificate if given is None else Path(given).read_bytes()
+
+    def tokens(self, parts: ServerParts) -> AccountTokens:
+        """Tokens of ServiceAccounts."""
+        given = self._settings.accounts
+        terms = IssuerTerms(issuers=given.issuers, audiences=given.audiences, longest_seconds=given.longest_seconds)
+        return AccountTokens(self._keys(), parts.view, parts.clock, terms)
+
+    def _keys(self) -> Keyring:
+        given = self._settings.accounts
+        if given.signing_key is not None:
+            return keyring_of(given.signing_key, given.believed_keys)
+        self._places.pki.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return own_keyring(self._places.pki, given.believed_keys)
+
+    def identities(self, tokens: AccountTokens, parts: ServerParts) -> Identities:
+        """All ways to say who one is."""
+        known: list[TokenSource] = []
+        if self._settings.token_file is not None:
+            known.append(StaticTokenFile(self._settings.token_file))
+        known += [BootstrapTokens(parts.view, parts.clock), tokens]
+        if self._settings.oidc is not None:
+            from paddock.apiserver.security import oidc  # noqa: PLC0415 - a client of HTTP that only this needs
+
+            terms = oidc.OidcTerms(**msgspec.structs.asdict(self._settings.oidc))
+            known.append(oidc.OidcAuthenticator(terms, oidc.fetcher(terms.authority), parts.clock))
+        return Identities(tuple(known), anonymous=self._settings.anonymous)
+
+    async def renew(self) -> None:
+        """Make what is about to expire anew, and take what others have renewed: the next connections are made with it."""
+        if self.serving.refresh():
+            _LOG.info("the serving certificate is another one from now on")
+        if self._way_in is not None and self._own.is_old(self._way_in[1]):
+            self.write_kubeconfig(self._way_in[0])
+            _LOG.info("the administrator's certificate is renewed; kubeconfigs that were copied end with the old one")
+
+    def write_kubeconfig(self, address: str) -> bool:
+        """The administrator's way in, if the server can make one: with an authority of clients that is not its own it cannot."""
+        if self._settings.tls.clients is not None:
+            return False
+        certificate, key = self._own.client("admin", (MASTERS,))
+        document = kubeconfig.document(address, self.trusted, certificate, key)
+        pki.write_private(self._places.kubeconfig, document.encode())
+        self._way_in = (address, certificate)
+        return True

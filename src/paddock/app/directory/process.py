@@ -1,0 +1,52 @@
+"""Which process serves a directory: its id and start time, so that a reused id is nobody's server."""
+
+from pathlib import Path
+
+import msgspec
+
+from paddock.app.directory.paths import DataPaths
+
+
+class RunningServer(msgspec.Struct, frozen=True):
+    """A running server."""
+
+    pid: int
+    # of /proc: ticks since the boot of the host
+    started: int
+    address: str
+    # it answers, and looks after machines where it is to
+    ready: bool = True
+    # why it does not look after machines, once that is known
+    problem: str = ""
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started; None when there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command name may hold anything, parentheses and spaces included; what follows it does not.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def write(places: DataPaths, pid: int, address: str, *, ready: bool = True, problem: str = "") -> None:
+    """Say that a process serves the directory."""
+    fresh = places.pid.with_name(places.pid.name + ".new")
+    fresh.write_bytes(msgspec.json.encode(RunningServer(pid, started_at(pid) or 0, address, ready, problem)))
+    fresh.replace(places.pid)
+
+
+def find(places: DataPaths) -> RunningServer | None:
+    """The server of a directory, if it is alive."""
+    try:
+        found = msgspec.json.decode(places.pid.read_bytes(), type=RunningServer)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return found if is_alive(found) else None
+
+
+def is_alive(found: RunningServer) -> bool:
+    """Whether this very process is still there."""
+    return started_at(found.pid) == found.started

@@ -1,0 +1,93 @@
+"""The end of what a directory has on this host: guests, networks, control groups, user numbers, and its data where that is wanted.
+
+No server runs meanwhile. Every step may be repeated.
+"""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from paddock.app.directory import guests as residents
+from paddock.app.directory.paths import DataPaths
+from paddock.base.errors import Transient
+from paddock.engine.claims import HostReservations
+from paddock.engine.machine import limits
+from paddock.engine.machine.directory import Directory
+from paddock.engine.machine.process import end_process, holders, start_ticks
+from paddock.engine.networks import hostobjects
+from paddock.engine.networks.netlink import Netlink
+from paddock.engine.networks.networks import Networks
+
+_LOOK_SECONDS = 0.05
+
+
+def describe(places: DataPaths, *, data: bool) -> list[str]:
+    """What will be gone, one sentence a line."""
+    count = len(residents.running(places.engine))
+    guests = f"ends {count} guests at once, as a power cut would" if count else "ends no guest, as none runs"
+    lines = [f"this {guests}", f"it removes the networks, control groups and user numbers that {places.root} has on this host"]
+    if data:
+        return [*lines, f"it DELETES {places.root} with all objects, disks, snapshots, images and keys; pools elsewhere (--pool) stay"]
+    return [*lines, f"objects, disks, snapshots and images in {places.root} stay; --delete-data removes them as well"]
+
+
+async def clear(places: DataPaths, patience: float) -> None:
+    """End the guests, then remove what the host has of the directory. Raises `Transient` when a guest does not end in time."""
+    guests = residents.running(places.engine)
+    end_guests(guests, patience)
+    groups = limits.on_this_host()
+    for each in guests:
+        limits.remove(groups, each.id)
+    if (places.engine / "networks").is_dir():
+        await Networks(places.engine / "networks").destroy()
+    elif os.geteuid() == 0:
+        await _remove_network(places.engine / "networks")
+    if os.geteuid() == 0:
+        await hostobjects.collect()
+        HostReservations().release(places.engine)
+    residents.forget(places.engine)
+
+
+def end_guests(guests: Sequence[Directory], patience: float) -> None:
+    """QEMU writes out what it holds when it is asked to end; whoever does not end in half the time is killed."""
+    start = time.monotonic()
+    for number, limit in ((signal.SIGTERM, patience / 2), (signal.SIGKILL, patience)):
+        for each in guests:
+            for pid in _processes(each):
+                end_process(pid, start_ticks(pid), number)
+        while time.monotonic() < start + limit:
+            if not any(each.locked() for each in guests):
+                return
+            time.sleep(_LOOK_SECONDS)
+    left = [each.id for each in guests if each.locked()]
+    if left:
+        raise Transient(f"{len(left)} guests did not end within {patience:g} s", why=", ".join(left), fix="repeat the command")
+
+
+def delete(places: DataPaths) -> None:
+    """Remove the directory with everything in it."""
+    shutil.rmtree(places.root)
+
+
+def _processes(machine: Directory) -> list[int]:
+    """The QEMUs of a machine: two while its guest moves from one into the other."""
+    record = machine.read_record()
+    known = {} if record is None else {record.pid: record.ticks}
+    if record is not None and record.renewal is not None:
+        known[record.renewal.pid] = record.renewal.ticks
+    found = [pid for pid, ticks in known.items() if pid and ticks and start_ticks(pid) == ticks]
+    locks = [lock for name in ("lock", "next.lock") if (lock := machine.path / name).exists()]
+    return found or [pid for lock in locks for pid in holders(lock)]
+
+
+async def _remove_network(directory: Path) -> None:
+    """That of a directory which somebody has removed by hand."""
+    instance, netlink = hostobjects.instance_of(directory), Netlink()
+    try:
+        mark = hostobjects.read(netlink.link(hostobjects.prefix(instance)))
+        await hostobjects.remove(netlink, instance, mark.network if mark is not None else "")
+    finally:
+        netlink.close()

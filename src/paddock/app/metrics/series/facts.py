@@ -1,0 +1,35 @@
+"""What machines and their runs say of themselves, in words that labels have."""
+
+from collections.abc import Mapping
+
+from paddock.app.metrics.series.page import Sample, labels, sample
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+
+NONE = "<none>"
+_CORE = ("masquerade", "bridge", "sriov", "passtBinding")
+_NOTES = {name: f"vm.kubevirt.io/{name}" for name in ("os", "workload", "flavor")}
+
+
+def nature(annotations: Mapping[str, str] | None) -> dict[str, str]:
+    """os, workload and flavor: annotations that templates carry."""
+    return {name: (annotations or {}).get(note) or NONE for name, note in _NOTES.items()}
+
+
+def cards(name: str, place: dict[str, str], spec: VirtualMachineInstanceSpec) -> list[Sample]:
+    """The network cards."""
+    networks = {each.name: each for each in spec.networks or ()}
+    found = {}
+    for card in spec.domain.devices.interfaces or ():
+        network = networks.get(card.name)
+        multus = network.multus if network is not None else None
+        core = next((each for each in _CORE if getattr(card, each) is not None), "")
+        plugin = card.binding
+        about = {
+            "vnic_name": card.name,
+            "binding_type": "core" if core else "plugin" if plugin is not None else "core",
+            "network": multus.networkName if multus is not None else "pod networking",
+            "binding_name": core or (plugin.name if plugin is not None else "bridge"),
+            "model": card.model or NONE,
+        }
+        found[card.name] = sample(name, labels(**place, **about), 1)
+    return list(found.values())

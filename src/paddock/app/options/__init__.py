@@ -1,0 +1,1 @@
+"""The options of a start, and the settings that they become."""

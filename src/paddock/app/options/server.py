@@ -1,0 +1,300 @@
+"""The options of a start. Where kube-apiserver has an option for the same thing, it has the same name here."""
+
+import argparse
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from paddock.app.options import kubeflags, machines
+from paddock.app.options.settings import Accounts, Audit, ClientLimits, MachineSettings, OidcSettings, ServerSettings, Tls, parse_listen
+from paddock.base import duration
+from paddock.base.directories import default_root
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+
+_ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
+
+
+def parser(command: str, text: str) -> Parser:
+    """Everything that may be said at a start."""
+    options = arguments.parser(command, text)
+    options.epilog = "Other options of kube-apiserver are taken and have no effect, or are refused: docs/guide/envtest.md says which."
+    _add_places(options)
+    _add_tls(options)
+    _add_users(options)
+    _add_oidc(options)
+    _add_limits(options)
+    _add_more(options)
+    if command == "up":
+        machines.add(options)
+    return options
+
+
+def _add_places(options: Parser) -> None:
+    add = options.add_argument
+    add("--dir", type=Path, help="directory for everything the server keeps (default: $PADDOCK_DIR)")
+    add("--in-memory", action="store_true", help="keep objects in memory; they go with the process")
+    add("--cert-dir", type=Path, help="directory of certificates; without --dir, objects are kept in memory")
+    add("--listen", help="address to listen on (default: 127.0.0.1:7443); port 0 chooses one")
+    add("--bind-address", help="the same, without the port")
+    add("--secure-port", "--port", dest="secure_port", type=int, help="the same, the port alone")
+    add("--advertise-address", default="", help="the address that clients are told, when it is another one")
+    add("--external-hostname", default="", help="the same, as a name")
+    add("--detach", action="store_true", help="run in the background; returns when the server is ready")
+
+
+def _add_tls(options: Parser) -> None:
+    add = options.add_argument
+    add("--name", action="append", default=[], help="another name or address for the serving certificate")
+    add("--tls-cert-file", type=Path, help="serving certificate, when the server shall not make its own")
+    add("--tls-private-key-file", type=Path, help="its key")
+    add("--client-ca-file", type=Path, help="authority of client certificates, in place of the server's own")
+    arguments.add_choice(options, ("--tls-min-version",), ("VersionTLS12", "VersionTLS13"), "least version of TLS", "VersionTLS12")
+
+
+def _add_users(options: Parser) -> None:
+    add = options.add_argument
+    add(
+        "--token-auth-file",
+        "--token-file",
+        dest="token_file",
+        type=Path,
+        help='users with static tokens: lines of token,user,uid,"group1,group2"',
+    )
+    add("--anonymous-auth", type=_yes, nargs="?", const=True, default=True, help="whether requests without credentials are somebody")
+    add("--authorization-mode", action="append", default=[], metavar="MODE", help="RBAC (default) or AlwaysAllow")
+    add("--service-account-issuer", action="append", default=[], metavar="URL", help="issuer of tokens; several: the first one signs")
+    add("--service-account-signing-key-file", type=Path, help="key that signs tokens of ServiceAccounts")
+    add("--service-account-key-file", type=Path, action="append", default=[], help="key whose tokens are believed; several times")
+    add("--service-account-jwks-uri", default="", help="where others find the keys, when not here")
+    add("--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION", help="longest life of a token")
+    add("--api-audiences", action="append", default=[], help="whom tokens must be meant for (default: the issuers)")
+
+
+def _add_oidc(options: Parser) -> None:
+    add = options.add_argument
+    add("--oidc-issuer-url", default="", metavar="URL", help="an OpenID Connect provider whose users may come in")
+    add("--oidc-client-id", default="", metavar="ID", help="whom its tokens must be meant for")
+    add("--oidc-ca-file", type=Path, help="its authority, when the system does not know it")
+    add("--oidc-username-claim", default="sub", metavar="CLAIM", help="claim that names the user (default: sub)")
+    add("--oidc-username-prefix", default="", metavar="TEXT", help='what stands before the name (default: the issuer; "-": nothing)')
+    add("--oidc-groups-claim", default="", metavar="CLAIM", help="claim that names the groups")
+    add("--oidc-groups-prefix", default="", metavar="TEXT", help="what stands before each group")
+    add("--oidc-required-claim", action="append", default=[], metavar="CLAIM=VALUE", help="a claim that tokens must have")
+    add("--oidc-signing-algs", action="append", default=[], metavar="ALGS", help="algorithms that are taken (default: RS256)")
+
+
+def _add_limits(options: Parser) -> None:
+    add, known = options.add_argument, ClientLimits()
+    add("--max-requests-inflight", type=int, metavar="N", help=f"requests worked on at once (default: {known.requests} in all)")
+    add("--max-mutating-requests-inflight", type=int, metavar="N", help="added to --max-requests-inflight")
+    for name, text, value in (
+        ("--request-timeout", "longest time for a request, a quarter of it in a queue", known.request_seconds),
+        ("--receive-timeout", "longest time for a request to arrive", known.receive_seconds),
+        ("--send-timeout", "longest time in which a client takes nothing of its answer", known.send_seconds),
+        ("--idle-timeout", "how long a connection is kept when nothing is asked", known.idle_seconds),
+    ):
+        add(name, type=_seconds, default=value, metavar="DURATION", help=f"{text} (default: {value:.0f}s)")
+    for name, text, count in (
+        ("--max-body-bytes", "largest body of a request", known.body_bytes),
+        ("--max-head-bytes", "largest head of a request", known.head_bytes),
+        ("--max-connections", "connections at once", known.connections),
+        ("--max-connections-per-address", "connections at once from one address", known.connections_per_address),
+    ):
+        add(name, type=_count, default=count, metavar="N", help=f"{text} (default: {count})")
+
+
+def _add_more(options: Parser) -> None:
+    add = options.add_argument
+    add("--service-cluster-ip-range", default="", metavar="CIDR", help="addresses of Services (default: 10.96.0.0/12)")
+    add("--disable-admission-plugins", action="append", default=[], help="admission to leave out, by kube-apiserver's names")
+    add("--enable-admission-plugins", action="append", default=[], help="without effect: all admission that there is is on")
+    arguments.add_choice(options, ("--audit-level",), ("None", "Metadata"), "what the audit log holds (default: Metadata)")
+    add("--audit-policy-file", type=Path, help="audit policy (audit.k8s.io/v1), in place of --audit-level")
+    add("--audit-log-path", type=Path, help="file of the audit log (default: audit.log in the directory)")
+    add("--audit-log-maxsize", type=int, metavar="MB", help="size at which a new file is begun (default: 64; 0: never)")
+    add("--audit-log-maxbackup", type=int, metavar="N", help="earlier files that are kept (default: 4; 0: all)")
+    add("--audit-log-maxage", type=int, metavar="DAYS", help="days that earlier files are kept (default: for ever)")
+    words = "what becomes of changes that cannot be recorded (default: continue)"
+    arguments.add_choice(options, ("--audit-when-full",), ("continue", "refuse"), words, "continue")
+
+
+def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
+    """The settings that options make."""
+    in_memory = parsed.in_memory or (parsed.dir is None and parsed.cert_dir is not None)
+    host, port = _listen(parsed)
+    if (parsed.tls_cert_file is None) != (parsed.tls_private_key_file is None):
+        raise Terminal("a serving certificate needs its key", fix="give both --tls-cert-file and --tls-private-key-file")
+    return ServerSettings(
+        root=_root(parsed, in_memory=in_memory),
+        in_memory=in_memory,
+        temporary=in_memory and parsed.dir is None and parsed.cert_dir is None,
+        host=host,
+        port=port,
+        advertise=parsed.external_hostname or parsed.advertise_address,
+        names=tuple(parsed.name),
+        tls=_tls(parsed),
+        limits=_limits(parsed),
+        accounts=_accounts(parsed),
+        oidc=_oidc(parsed),
+        token_file=parsed.token_file,
+        anonymous=parsed.anonymous_auth,
+        open_to_all=_is_open(_split(parsed.authorization_mode)),
+        network=_network(parsed.service_cluster_ip_range),
+        admission_off=_split(parsed.disable_admission_plugins),
+        controllers=command == "up",
+        machines=machines.read(parsed) if command == "up" else MachineSettings(),
+        audit=_audit(parsed, in_memory=in_memory),
+        # Nobody waits for what is thrown away.
+        drain_seconds=1.0 if in_memory else 10.0,
+    )
+
+
+def read(command: str, text: str, given: Sequence[str]) -> tuple[argparse.Namespace, str]:
+    """The options, and what is to be said about those that have no effect."""
+    rest, ignored = kubeflags.without_ignored(given)
+    return parser(command, text).parse_args(rest), kubeflags.note(ignored)
+
+
+def _root(parsed: argparse.Namespace, *, in_memory: bool) -> Path:
+    place = parsed.dir or parsed.cert_dir
+    if place is None and in_memory:
+        import tempfile  # noqa: PLC0415 - loads every compression there is
+
+        place = Path(tempfile.mkdtemp(prefix="paddock-"))
+    return Path(place or default_root()).absolute()
+
+
+def _listen(parsed: argparse.Namespace) -> tuple[str, int]:
+    host, port = parse_listen(parsed.listen or "127.0.0.1")
+    if parsed.secure_port is not None and not 0 <= parsed.secure_port <= 65535:
+        raise Terminal(f"{parsed.secure_port} is not a port")
+    return parsed.bind_address or host, port if parsed.secure_port is None else parsed.secure_port
+
+
+def _tls(parsed: argparse.Namespace) -> Tls:
+    certificate, key = parsed.tls_cert_file, parsed.tls_private_key_file
+    if certificate is None and parsed.cert_dir is not None and (parsed.cert_dir / "apiserver.crt").exists():
+        # These are the names under which kube-apiserver looks for them.
+        certificate, key = parsed.cert_dir / "apiserver.crt", parsed.cert_dir / "apiserver.key"
+    return Tls(certificate=certificate, key=key, clients=parsed.client_ca_file, least=parsed.tls_min_version)
+
+
+def _limits(parsed: argparse.Namespace) -> ClientLimits:
+    inflight = [each for each in (parsed.max_requests_inflight, parsed.max_mutating_requests_inflight) if each is not None]
+    if any(each < 0 for each in inflight) or (inflight and not sum(inflight)):
+        raise Terminal("a server that works on no request is of no use", fix="give --max-requests-inflight a positive number")
+    return ClientLimits(
+        requests=sum(inflight) or ClientLimits().requests,
+        request_seconds=parsed.request_timeout,
+        head_bytes=parsed.max_head_bytes,
+        body_bytes=parsed.max_body_bytes,
+        receive_seconds=parsed.receive_timeout,
+        idle_seconds=parsed.idle_timeout,
+        send_seconds=parsed.send_timeout,
+        connections=parsed.max_connections,
+        connections_per_address=parsed.max_connections_per_address,
+    )
+
+
+def _audit(parsed: argparse.Namespace, *, in_memory: bool) -> Audit:
+    known = Audit()
+    is_wanted = parsed.audit_policy_file is not None or parsed.audit_log_path is not None
+    level = parsed.audit_level or ("None" if in_memory and not is_wanted else "Metadata")
+    largest, files = parsed.audit_log_maxsize, parsed.audit_log_maxbackup
+    return Audit(
+        level=level,
+        policy=parsed.audit_policy_file,
+        path=parsed.audit_log_path,
+        largest_bytes=known.largest_bytes if largest is None else largest * 1024 * 1024,
+        files=known.files if files is None else files,
+        days=parsed.audit_log_maxage or 0,
+        strict=parsed.audit_when_full == "refuse",
+    )
+
+
+def _accounts(parsed: argparse.Namespace) -> Accounts:
+    given = Accounts(
+        audiences=_split(parsed.api_audiences),
+        signing_key=parsed.service_account_signing_key_file,
+        believed_keys=tuple(parsed.service_account_key_file),
+        keys_uri=parsed.service_account_jwks_uri,
+        longest_seconds=int(parsed.service_account_max_token_expiration),
+    )
+    issuers = tuple(parsed.service_account_issuer)
+    return msgspec.structs.replace(given, issuers=issuers) if issuers else given
+
+
+def _oidc(parsed: argparse.Namespace) -> OidcSettings | None:
+    if not parsed.oidc_issuer_url and not parsed.oidc_client_id:
+        return None
+    if not parsed.oidc_issuer_url.startswith("https://") or not parsed.oidc_client_id:
+        raise Terminal("an OIDC provider needs an address and a client", fix="give --oidc-issuer-url=https://... and --oidc-client-id")
+    algorithms = _split(parsed.oidc_signing_algs) or ("RS256",)
+    unknown = [each for each in algorithms if each not in _ALGORITHMS]
+    if unknown:
+        raise Terminal(f"tokens are not signed with {', '.join(unknown)}", fix=f"use {', '.join(_ALGORITHMS)}")
+    required = [each.partition("=") for each in _split(parsed.oidc_required_claim)]
+    if any(not equals for _, equals, _ in required):
+        raise Terminal("a required claim needs a value", fix="write --oidc-required-claim=CLAIM=VALUE")
+    return OidcSettings(
+        issuer=parsed.oidc_issuer_url,
+        client=parsed.oidc_client_id,
+        authority=parsed.oidc_ca_file,
+        name_claim=parsed.oidc_username_claim,
+        name_prefix=parsed.oidc_username_prefix,
+        groups_claim=parsed.oidc_groups_claim,
+        groups_prefix=parsed.oidc_groups_prefix,
+        required={name: value for name, _, value in required},
+        algorithms=algorithms,
+    )
+
+
+def _split(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _is_open(modes: tuple[str, ...]) -> bool:
+    for mode in modes:
+        # Node rights concern kubelets, which are not there; what they would add is nothing.
+        if mode not in ("RBAC", "AlwaysAllow", "Node"):
+            raise Terminal(f"the authorization mode {mode} is not known", fix="use RBAC, or AlwaysAllow in a test")
+    return "AlwaysAllow" in modes
+
+
+def _network(text: str) -> ipaddress.IPv4Network:
+    for part in filter(None, text.split(",")):
+        try:
+            found = ipaddress.ip_network(part, strict=False)
+        except ValueError as error:
+            raise Terminal(f"{part!r} is not a range of addresses", why=str(error), fix="write it as 10.96.0.0/12") from None
+        if isinstance(found, ipaddress.IPv4Network) and found.num_addresses >= 8:
+            return found
+    if text:
+        raise Terminal(f"{text!r} has no IPv4 range for Services", why="Services get IPv4 addresses, and need 8 of them at least")
+    return ServerSettings(root=Path()).network
+
+
+def _yes(word: str) -> bool:
+    if word.lower() not in ("true", "false", "1", "0", "t", "f"):
+        raise argparse.ArgumentTypeError(f'"{word}" is neither true nor false')
+    return word.lower() in ("true", "1", "t")
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or not int(word):
+        raise argparse.ArgumentTypeError(f'"{word}" is not a positive number')
+    return int(word)
+
+
+def _seconds(word: str) -> float:
+    try:
+        seconds = duration.parse(word) / duration.SECOND
+        if seconds < 0:
+            raise duration.NotADuration(word)
+        return seconds
+    except duration.NotADuration:
+        raise argparse.ArgumentTypeError(f'"{word}" is not a duration such as 1h30m') from None

@@ -1,0 +1,254 @@
+"""One running server: everything constructed, wired, started and stopped in order."""
+
+import asyncio
+import errno
+import gc
+import importlib
+from collections.abc import Collection
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+import orjson
+
+from paddock.apiserver.api import Api
+from paddock.apiserver.builtin import components, namespaces, served
+from paddock.apiserver.context import ServerParts
+from paddock.apiserver.custom import assembly
+from paddock.apiserver.edge import connection
+from paddock.apiserver.edge.server import Server
+from paddock.apiserver.housekeeping import bootstrap, heartbeat, node
+from paddock.apiserver.housekeeping.background import BackgroundControllers
+from paddock.apiserver.objects.writing import LARGEST_OBJECT
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.security import issuer as issuing
+from paddock.apiserver.security.audit import policy as audit_policy
+from paddock.apiserver.security.audit.file import AuditFile, NullAuditFile, Rotation
+from paddock.apiserver.security.audit.log import AuditLog
+from paddock.apiserver.security.deadlines import Deadlines
+from paddock.apiserver.security.flow.control import FlowControl
+from paddock.apiserver.security.flow.metrics import MetricsEndpoint
+from paddock.apiserver.security.guard import Guard
+from paddock.apiserver.security.issuer import Issuer
+from paddock.apiserver.security.rbac import Rbac
+from paddock.apiserver.security.reviewing import Reviews
+from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
+from paddock.app.directory.paths import DataPaths
+from paddock.app.options.settings import ClientLimits, ServerSettings
+from paddock.app.server import eventloop
+from paddock.app.server.supervision import Supervisor
+from paddock.app.server.watchdog import LoopWatchdog
+from paddock.base.errors import Terminal
+from paddock.base.metrics import MetricsRegistry as BaseMetrics
+from paddock.schema.kind import AdmissionSettings
+from paddock.store.contract import Store, StoreKey
+from paddock.store.memory import MemoryStore
+from paddock.store.sqlite import open_store
+
+if TYPE_CHECKING:
+    from paddock.app.controllers.standby import OutageReporter
+    from paddock.app.server.enginehost import HostedEngine
+
+_INSTANCES = "virtualmachineinstances.kubevirt.io"
+# What is asked of running machines; nobody answers while the engine does not run.
+_VERBS = "subresources.kubevirt.io"
+
+
+class ServerHandle:
+    """A server that is up."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._places = DataPaths(settings.root)
+        self.port = 0
+        self.has_kubeconfig = False
+        self._started = False
+        # keeps machines looked after, where that is wanted
+        self.machines: Supervisor | None = None
+
+    async def start(self) -> None:
+        """Come up; when this returns the server answers."""
+        gc.disable()
+        self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
+        registry = ResourceRegistry()
+        rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
+        host_disks = tuple(str(each) for each in self._settings.machines.host_paths)
+        admission = AdmissionSettings(controllers=self._settings.controllers, host_disk_paths=host_disks)
+        registry.add(*served.resources(admission, rbac, self._settings.network))
+        self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
+        self._lines, policy = self._audit()
+        journal = AuditLog(self._lines, policy, self.parts.clock)
+        credentials = ServerCredentials(self._settings)
+        tokens = credentials.tokens(self.parts)
+        identities = credentials.identities(tokens, self.parts)
+        given = self._settings.limits
+        self.parts.writer.largest = max(given.body_bytes, LARGEST_OBJECT)
+        flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
+        self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
+        self._count(flows)
+        self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
+        self._report_health()
+        self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
+        # Users' kinds are there before anybody may ask for them.
+        ending = assembly.install(self.parts)
+        await ending.begin()
+        self._ending = asyncio.create_task(ending.run())
+        await self._bootstrap()
+        self._house = BackgroundControllers(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
+        if credentials.clients is not None:
+            self._house.sign(credentials.clients)
+        self._house.start()
+        self._edge = self._server(credentials)
+        self.port = await self._listen()
+        issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
+        self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
+        alive = await self._announce()
+        self.has_kubeconfig = credentials.write_kubeconfig(self.address)
+        self._house.every(RENEW_SECONDS, credentials.renew)
+        self._starting, self._started = "", True
+        if self.machines is not None:
+            self._authority = credentials.trusted
+            self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
+            self.machines.start()
+        eventloop.spare_the_collector()
+
+    def _report_health(self) -> None:
+        """Serve the checks of this server, and the same as the parts of a cluster."""
+        self._starting = "the server is starting"
+        health = self.api.health
+        health.add_ready("startup", lambda: self._starting)
+        health.add_store(lambda: self.store.unavailable)
+        health.add_start(lambda: "" if self._started else self._starting)
+        self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
+
+    async def _bootstrap(self) -> None:
+        await bootstrap.ensure(self.parts)
+        if self._settings.controllers:
+            self._claim_guests()
+
+    async def _listen(self) -> int:
+        host, port = self._settings.host, self._settings.port
+        try:
+            return await self._edge.listen(host, port)
+        except OSError as error:
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE:
+                why, fix = "another program uses that port", "end it, or choose another port: --listen 127.0.0.1:0 takes one that is free"
+            else:
+                fix = "name an address of this host and a port that you may use: --listen ADDRESS:PORT"
+            raise Terminal(f"cannot listen on {host}:{port}", why=why, fix=fix) from error
+
+    def _claim_guests(self) -> None:
+        """Guests of another store's are not touched: this start ends before anything is looked after."""
+        from paddock.app.directory import guests  # noqa: PLC0415 - a server without machines does without the engine
+
+        system = self.store.get(StoreKey("namespaces", "", "kube-system"))
+        cluster = orjson.loads(system.value)["metadata"]["uid"] if system is not None else ""
+        guests.claim(self._places.engine, cluster, self._knows_any)
+
+    def _knows_any(self, machines: Collection[str]) -> bool:
+        found = (orjson.loads(each.value)["metadata"]["uid"] for each in self.store.scan(_INSTANCES))
+        return any(uid in machines for uid in found)
+
+    async def _announce(self) -> heartbeat.Heartbeat:
+        """Make this host and its server known, and keep them so."""
+        told = self._settings.advertise or self._settings.host
+        if self._settings.controllers:
+            self.machines = Supervisor(
+                self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.server.enginehost")
+            )
+            self.api.health.add_ready("machines", self._why_not)
+            self.api.unready[_VERBS] = self._why_not
+        host = msgspec.structs.replace(node.this_host(told), problem=self._problem())
+        await node.ensure(self.parts, host, self.port, self._settings.network)
+        alive = heartbeat.Heartbeat(self.parts, host, self._problem)
+        await alive.beat()
+        self._house.every(heartbeat.SECONDS, alive.beat)
+        self._node = host.name
+        return alive
+
+    def _problem(self) -> node.NodeProblem | None:
+        """Why this host cannot run machines; None: it can, or nobody wants it to."""
+        return self.machines.problem if self.machines is not None else None
+
+    def _why_not(self) -> str:
+        problem = self._problem()
+        return problem.message if problem is not None else ""
+
+    def _hosting(self) -> "HostedEngine":
+        from paddock.app.controllers.environment import ControllerEnvironment  # noqa: PLC0415 - a server without machines does without the engine
+        from paddock.app.server.enginehost import HostedEngine  # noqa: PLC0415
+
+        given = self._settings
+        around = ControllerEnvironment(
+            self._places.engine, given.machines, given.network, self._node, self._authority, lambda: self.address
+        )
+        return HostedEngine(self.api, self._edge, self.parts, around)
+
+    def _standby(self) -> "OutageReporter":
+        from paddock.app.controllers.standby import OutageReporter  # noqa: PLC0415
+
+        return OutageReporter(self.api, self._node)
+
+    @staticmethod
+    def _reason(error: Exception) -> str:
+        from paddock.app.server import enginehost  # noqa: PLC0415
+
+        return enginehost.reason(error)
+
+    def _server(self, credentials: ServerCredentials) -> Server:
+        made = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(self._settings.limits))
+        made.census.tell = self.api.refused
+        return made
+
+    def _count(self, flows: FlowControl) -> None:
+        """Serve what is counted, the watchdog's findings with it."""
+        counted = BaseMetrics()
+        self._watchdog = LoopWatchdog(counted)
+        self.api.paths["/metrics"] = MetricsEndpoint(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
+
+    @property
+    def address(self) -> str:
+        """Where clients find it."""
+        host = self._settings.advertise or self._settings.host
+        host = "127.0.0.1" if host in ("", "0.0.0.0") else "::1" if host == "::" else host
+        return f"https://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    async def stop(self) -> None:
+        """Finish what was begun and go down."""
+        self._starting = "the server is stopping"
+        if self.machines is not None:
+            await self.machines.stop()
+        self._ending.cancel()
+        await asyncio.gather(self._ending, return_exceptions=True)
+        await self._house.stop()
+        self.parts.following.end_all()
+        await self.parts.gate.close()
+        await self._edge.close(self._settings.drain_seconds)
+        await self.parts.caller.close()
+        await self.parts.following.close()
+        await self.store.close()
+        self._lines.close()
+        self._watchdog.stop()
+
+    def _audit(self) -> tuple[AuditFile | NullAuditFile, audit_policy.AuditPolicy | audit_policy.Plain]:
+        given = self._settings.audit
+        if given.policy is None and given.level == "None":
+            return NullAuditFile(), audit_policy.Plain("None")
+        rotation = Rotation(bytes=given.largest_bytes, files=given.files, days=given.days)
+        lines = AuditFile(given.path or self._places.audit, rotation, strict=given.strict)
+        return lines, audit_policy.Plain("Metadata") if given.policy is None else audit_policy.read(given.policy)
+
+
+def _edge_limits(given: ClientLimits) -> connection.ConnectionLimits:
+    return connection.ConnectionLimits(
+        head_bytes=given.head_bytes,
+        body_bytes=given.body_bytes,
+        receive_seconds=given.receive_seconds,
+        idle_seconds=given.idle_seconds,
+        send_seconds=given.send_seconds,
+        connections=given.connections,
+        connections_per_address=given.connections_per_address,
+    )

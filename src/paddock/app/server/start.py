@@ -1,0 +1,204 @@
+"""Starting a server: options, the process in the background, signals, the end."""
+
+import asyncio
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
+from paddock.app.options import server as options
+from paddock.app.options.settings import ServerSettings
+from paddock.app.server import eventloop
+from paddock.base.errors import PaddockError, Terminal
+from paddock.cli.console import Console
+
+if TYPE_CHECKING:
+    from paddock.apiserver.housekeeping.node import NodeProblem
+    from paddock.app.server.server import ServerHandle
+
+_READY_SECONDS = 60.0
+_LEAST_BYTES = 1 << 20
+# Guests of a server that keeps nothing.
+_END_SECONDS = 10.0
+
+
+def start(command: str, text: str, given: list[str], console: Console) -> int:
+    """Run `paddock up` or `paddock apiserver`."""
+    parsed, note = options.read(command, text, given)
+    settings = options.settings(command, parsed)
+    if parsed.detach and settings.temporary:
+        raise Terminal("a server in the background needs a directory", fix="name one: --dir")
+    if note:
+        console.say(f"paddock: without effect here: {note}")
+    places = DataPaths(settings.root)
+    already = process.find(places)
+    if already is not None:
+        raise Terminal(
+            f"a server is running in {settings.root} already", why=f"process {already.pid}, {already.address}", fix="paddock down"
+        )
+    if settings.in_memory and settings.controllers:
+        from paddock.app.directory import guests  # noqa: PLC0415 - other starts ask when they know their store
+
+        guests.refuse_in_memory(places.engine)
+    directory = _Directory(places.root)
+    try:
+        if parsed.detach:
+            return _detach(command, [*given, *_fixed(settings)], places, console, directory)
+        return _run(settings, console, directory)
+    except BaseException:
+        directory.remove()
+        raise
+
+
+def _run(settings: ServerSettings, console: Console, directory: "_Directory") -> int:
+    _log_to(sys.stderr)
+    # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
+    sys.setswitchinterval(0.001)
+    with asyncio.Runner(loop_factory=eventloop.new) as runner:
+        runner.run(_serve(settings, console, directory))
+    return 0
+
+
+class _Directory:
+    """The directory of a server. One that a start made is removed when the start fails, and never once a server may use it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._is_ours = not root.exists()
+
+    def keep(self) -> None:
+        """Leave the directory alone from now on."""
+        self._is_ours = False
+
+    def remove(self) -> None:
+        """Remove the directory if this start made it."""
+        if self._is_ours:
+            import shutil  # noqa: PLC0415 - loads every compression there is
+
+            shutil.rmtree(self._root, ignore_errors=True)
+
+
+def _log_to(stream: TextIO) -> None:
+    from paddock.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
+
+    lines = logging.StreamHandler(stream)
+    lines.setFormatter(TextLines())
+    logging.basicConfig(level=logging.INFO, handlers=[lines])
+
+
+def _fixed(settings: ServerSettings) -> list[str]:
+    """What the process in the background must not choose again."""
+    return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
+
+
+async def _serve(settings: ServerSettings, console: Console, directory: _Directory) -> None:
+    from paddock.app.server.server import ServerHandle  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
+
+    # Nothing that the server writes is anybody else's business, whatever the directory it was given is like.
+    os.umask(0o077)
+    server = ServerHandle(settings)
+    places = DataPaths(settings.root)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        await server.start()
+    except sqlite3.Error as error:
+        raise Terminal(
+            f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir"
+        ) from error
+    directory.keep()
+    readiness = _Readiness(server, places, console)
+    readiness.follow()
+    try:
+        await stop.wait()
+    finally:
+        console.say("paddock: stopping")
+        await server.stop()
+        places.pid.unlink(missing_ok=True)
+        if settings.temporary:
+            import shutil  # noqa: PLC0415 - loads every compression there is
+
+            await _end_guests(settings, places)
+            shutil.rmtree(settings.root, ignore_errors=True)
+
+
+class _Readiness:
+    """Says when a server is ready, and why not: on the terminal, and in the file that `paddock status` and `--detach` read."""
+
+    def __init__(self, server: "ServerHandle", places: DataPaths, console: Console) -> None:
+        self._server = server
+        self._places = places
+        self._console = console
+
+    def follow(self) -> None:
+        """Say it now, and whenever it changes."""
+        machines = self._server.machines
+        if machines is None:
+            self._said(None)
+            return
+        process.write(self._places, os.getpid(), self._server.address, ready=False)
+        machines.listeners.append(self._said)
+
+    def _said(self, problem: "NodeProblem | None") -> None:
+        address = self._server.address
+        process.write(self._places, os.getpid(), address, ready=problem is None, problem=problem.message if problem is not None else "")
+        if problem is not None:
+            self._console.say(f"paddock: the server answers at {address}, but it is not ready: {problem.message}")
+            self._console.say("paddock: it is tried again until it works")
+            return
+        way_in = f"; use it with KUBECONFIG={self._places.kubeconfig}" if self._server.has_kubeconfig else ""
+        self._console.say(f"paddock: ready at {address}{way_in}")
+
+
+async def _end_guests(settings: ServerSettings, places: DataPaths) -> None:
+    """Guests whose directory goes with the process go with it, too."""
+    if settings.controllers:
+        from paddock.app.directory import purge  # noqa: PLC0415
+
+        await purge.clear(places, _END_SECONDS)
+
+
+def _detach(command: str, given: list[str], places: DataPaths, console: Console, directory: _Directory) -> int:
+    places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    rest = [each for each in given if each != "--detach"]
+    with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "paddock.app", command, *rest],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    end = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < end:
+        found = process.find(places)
+        if found is not None and found.pid == child.pid and found.problem:
+            directory.keep()
+            fix = "it is tried again: `paddock status` tells when it is ready, `paddock down` ends the server"
+            raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
+        if found is not None and found.pid == child.pid and found.ready:
+            console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}\n")
+            return 0
+        if child.poll() is not None:
+            raise PaddockError("the server did not start", why=_last_line(places.log))
+        time.sleep(0.02)
+    directory.keep()
+    raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    if lines:
+        return lines[-1].removeprefix("paddock: ")
+    room = os.statvfs(log.parent)
+    if room.f_bavail * room.f_frsize < _LEAST_BYTES:
+        return f"the file system of {log.parent} is full, and its log is empty; make room there"
+    return "it said nothing"

@@ -1,0 +1,123 @@
+"""The answer: what an object is, and why it is not what it should be, the cause first."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from paddock.cli.diagnosis import sayings, told, verdict
+from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, RuleView
+from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, texts
+from paddock.cli.diagnosis.table import GAPS, LOOKING, WORDS
+from paddock.cli.diagnosis.walk import walk
+from paddock.plan.changes.references import INSTANCE, MACHINE
+
+# good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
+State = Literal["good", "notice", "waits", "fails", "unknown"]
+_ORDER = {"fails": 0, "waits": 1, "notice": 2, "hint": 3}
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer. `word` goes on after the object's name; `findings` begins with the cause."""
+
+    ref: ObjectPlace
+    state: State
+    word: str
+    findings: tuple[Diagnosis, ...] = ()
+    # worth knowing of something that works
+    hints: tuple[Diagnosis, ...] = ()
+    blind: tuple[tuple[Ask, str], ...] = ()
+    # why this is no all-clear although nothing was found
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def cause(self) -> Diagnosis | None:
+        """The first of the causes."""
+        return self.findings[0] if self.findings else None
+
+
+def explain(scene: ObjectSnapshot, start: ObjectPlace) -> Explanation:
+    """Why an object is as it is. It has to be in the scene."""
+    nodes = walk(scene, start)
+    view = RuleView(scene, nodes, [each for node in nodes for each in sayings.of(scene, node)])
+    found = _ranked([*told.matched(WORDS, view), *(each for rule in LOOKING for each in rule.look(rule, view))])
+    judged = _judged(scene, start)
+    causes = [each for each in found if each.mood != "hint"]
+    if judged.state in ("good", "off"):
+        # What failed on the way to something that works is over; only what is wrong now counts.
+        causes = [each for each in causes if _counts(each, start)]
+    hints = tuple(each for each in found if each.mood == "hint" and each.rank is not CauseDepth.TOLD)
+    blind = tuple(sorted(scene.blind.items(), key=str))
+    state = _state(judged, causes)
+    gaps = tuple(_gaps(judged, hints, blind)) if state == "good" else ()
+    return Explanation(
+        ref=start,
+        state="unknown" if gaps else state,
+        word=judged.word,
+        findings=tuple(causes),
+        hints=hints,
+        blind=blind,
+        gaps=gaps,
+    )
+
+
+def _gaps(judged: verdict.ObjectVerdict, hints: Sequence[Diagnosis], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
+    """What an all-clear would say without a look at it."""
+    if judged.state == "unknown":
+        yield "its state (it has no condition Ready, and no rule knows its kind)"
+    yield from (GAPS[each.rule] for each in hints if each.rule in GAPS)
+    if kinds := sorted({"events" if isinstance(asked, EventQuery) else f"{asked.kind}s" for asked, _ in blind}):
+        yield f"{', '.join(kinds)} (your rights do not reach there)"
+
+
+def _judged(scene: ObjectSnapshot, start: ObjectPlace) -> verdict.ObjectVerdict:
+    """The verdict on the object. A machine at rest whose last run failed did not stop because somebody wanted it."""
+    found = verdict.of(start, scene.objects.get(start) or {})
+    instance = scene.objects.get(ObjectPlace(*INSTANCE, start.namespace, start.name))
+    if start.id == MACHINE and found.state == "off" and texts(instance, "status", "phase") == "Failed":
+        return verdict.ObjectVerdict("bad", "has stopped")
+    return found
+
+
+def _counts(finding: Diagnosis, start: ObjectPlace) -> bool:
+    """Whether something is wrong with an object that is as it should be by its own word."""
+    if finding.mood == "notice":
+        return finding.rank is not CauseDepth.TOLD or finding.rule == "crashed-lately"
+    return (finding.rule in _OUTSIDE and finding.node.ref == start) or finding.rule in _BELOW
+
+
+# What an object is not told of: others have it.
+_OUTSIDE = ("service-without-machine", "port-taken")
+# Where nobody looks after an object, its own word is an old one.
+_BELOW = ("host-not-ready",)
+
+
+def _state(judged: verdict.ObjectVerdict, causes: Sequence[Diagnosis]) -> State:
+    if judged.state in ("good", "off"):
+        return "notice" if causes else "good"
+    if judged.state == "unknown" and not causes:
+        return "good"
+    if not causes:
+        return "fails" if judged.state == "bad" else "waits"
+    return {"fails": "fails", "waits": "waits", "notice": "notice", "hint": "good"}[causes[0].mood]  # type: ignore[return-value]
+
+
+def _ranked(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """The cause first, each cause once."""
+    return list(_once(sorted(found, key=_key)))
+
+
+def _key(finding: Diagnosis) -> tuple[int, int, int, int, str]:
+    # A root explains everything. Of what is said, a failure explains a wait; the farthest object says it in its own words; and what
+    # holds now goes before what was told.
+    far = finding.node.depth if finding.rank is CauseDepth.ROOT else -finding.node.depth
+    event = 1 if finding.field.startswith("event ") else 0
+    return (finding.rank, _ORDER[finding.mood], event, far, finding.rule)
+
+
+def _once(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
+    seen: set[str] = set()
+    for each in found:
+        if each.rule not in seen:
+            seen.add(each.rule)
+            yield each

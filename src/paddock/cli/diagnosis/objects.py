@@ -1,0 +1,238 @@
+"""Causes that any object can have: what it names is not there, somebody holds it, it was refused, nobody looks after it."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from paddock.cli.diagnosis import verdict
+from paddock.cli.diagnosis.links import NETWORK, PRIORITY, SERVICE_ACCOUNT, STORAGE_CLASS, TEMPLATE, VOLUME_SNAPSHOT
+from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
+from paddock.cli.diagnosis.scene import at, texts
+from paddock.cli.diagnosis.told import EventCause
+from paddock.cli.diagnosis.walk import WalkNode
+from paddock.meta import ages
+from paddock.plan.changes.references import (
+    ATTACHMENT,
+    CLAIM,
+    CONFIG_MAP,
+    DATA_SOURCE,
+    DATA_VOLUME,
+    IMAGE,
+    MACHINE,
+    SECRET,
+    SNAPSHOT,
+    KindId,
+)
+
+_YOUNG_SECONDS = 30.0
+# Finalizers that are ours, or of the backends, by what takes them off; others are somebody's.
+_OURS = ("kubevirt.io/", "snapshot.kubevirt.io/", "pool.kubevirt.io/", "cdi.kubevirt.io/", "infrastructure.stakater.com/", "vitistack.io/")
+_KUBERNETES = ("kubernetes.io/", "foregroundDeletion", "orphan", "kubernetes")
+ADMISSION: tuple[EventCause, ...] = (
+    EventCause(
+        id="quota-exceeded",
+        title="The namespace's quota is used up.",
+        fix="Ask for less, delete something, or raise the ResourceQuota that is named.",
+        text=r"exceeded quota: (?P<quota>[\w.-]+)(, (?P<said>[^;\n]+))?",
+        cause="The quota {quota} of the namespace is used up: {said}",
+        how="Ask for less, delete something, or raise it: kubectl edit resourcequota {quota} -n {namespace}",
+    ),
+    EventCause(
+        id="limit-exceeded",
+        title="The request is outside the limits of the namespace.",
+        fix="Ask for an amount that the LimitRange allows, or change the LimitRange.",
+        text=r"(maximum|minimum) \S+ usage per|LimitRange",
+        cause="The request is outside the limits of the namespace: {message}",
+    ),
+    EventCause(
+        id="not-allowed",
+        title="Whoever should do it may not (RBAC).",
+        fix="Give the account that is named the right that is named, by a Role and a RoleBinding.",
+        text=r"(User|system:serviceaccount).{0,120}cannot (?P<verb>\w+) resource|is forbidden: User|is not allowed to",
+        cause="Whoever should do it may not: {message}",
+    ),
+    EventCause(
+        id="webhook-refused",
+        title="An admission webhook or policy of the cluster refuses it.",
+        fix="Do what the message says, or ask whoever runs the webhook or policy.",
+        text=r"admission webhook \S+ denied|denied the request|ValidatingAdmissionPolicy|failed calling webhook",
+        cause="An admission webhook or policy refuses it: {message}",
+    ),
+)
+REFUSED: tuple[EventCause, ...] = (
+    EventCause(
+        id="refused-invalid",
+        title="What was made of it is not valid.",
+        fix="Correct the field that the message names.",
+        text=r" is invalid: |FailedUpdateError|: Invalid value: |: Forbidden: ",
+        cause="It was refused as not valid: {message}",
+        rank=CauseDepth.TOLD,
+    ),
+)
+# kind -> (rule, what people call it, how to look for those that exist)
+_MISSING: dict[KindId, tuple[str, str, str]] = {
+    SECRET: ("secret-missing", "Secret", "secrets"),
+    CONFIG_MAP: ("configmap-missing", "ConfigMap", "configmaps"),
+    SERVICE_ACCOUNT: ("serviceaccount-missing", "ServiceAccount", "serviceaccounts"),
+    DATA_SOURCE: ("datasource-missing", "DataSource", "datasources"),
+    DATA_VOLUME: ("disk-missing", "Disk", "datavolumes,pvc"),
+    CLAIM: ("disk-missing", "PersistentVolumeClaim", "pvc"),
+    VOLUME_SNAPSHOT: ("snapshot-missing", "VolumeSnapshot", "volumesnapshots"),
+    SNAPSHOT: ("snapshot-missing", "VirtualMachineSnapshot", "vmsnapshots"),
+    STORAGE_CLASS: ("storageclass-missing", "Storage class", "storageclasses"),
+    PRIORITY: ("priorityclass-missing", "PriorityClass", "priorityclasses"),
+    ATTACHMENT: ("network-missing", "NetworkAttachmentDefinition", "network-attachment-definitions"),
+    NETWORK: ("networkconfiguration-missing", "NetworkConfiguration", "networkconfigurations"),
+    TEMPLATE: ("template-missing", "MachineTemplate", "machinetemplates"),
+    MACHINE: ("machine-missing", "VirtualMachine", "vm"),
+    IMAGE: ("datasource-missing", "Image", "images.virtualization.k8c.io"),
+    **{
+        ("instancetype.kubevirt.io", kind): ("instancetype-missing", kind, "vminstancetypes,vmclusterinstancetypes")
+        for kind in ("VirtualMachineInstancetype", "VirtualMachineClusterInstancetype")
+    },
+    **{
+        ("instancetype.kubevirt.io", kind): ("preference-missing", kind, "vmpreferences,vmclusterpreferences")
+        for kind in ("VirtualMachinePreference", "VirtualMachineClusterPreference")
+    },
+}
+
+
+def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    """What is named, or used, and not there."""
+    for node in view.nodes:
+        known = _MISSING.get(node.ref.id)
+        if known is None or known[0] != rule.id or node.above is None or node.how == "made" or not view.scene.is_missing(node.ref):
+            continue
+        where = f" in namespace {node.ref.namespace}" if node.ref.namespace else ""
+        cause = f"{known[1]} {node.ref.name} does not exist{where}."
+        listed = f"kubectl get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
+        known_ones = "small, medium, large, and " if node.ref.id == TEMPLATE else ""
+        fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {known_ones}{listed})."
+        yield rule.found(node, cause, fix=fix, seen=Evidence(node.path, node.ref.name))
+
+
+def _held(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    """An object that is being deleted and waits for somebody to let it go."""
+    for node in view.nodes:
+        gone = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
+        listed = at(node.data, "metadata", "finalizers") or []
+        foreign = [each for each in listed if not each.startswith(_OURS) and each not in _KUBERNETES and not each.startswith(_KUBERNETES)]
+        if gone is None or not foreign or (gone > view.scene.now and len(foreign) < len(listed)):
+            continue
+        cause = f"{node.ref} is being deleted, and waits for whoever put {foreign[0]} on it."
+        index = listed.index(foreign[0])
+        fix = (
+            f"See that the program behind {foreign[0]} runs. If it never comes back: kubectl patch {_resource(node)} {node.ref.name}"
+            f"{f' -n {node.ref.namespace}' if node.ref.namespace else ''} --type json"
+            f' -p \'[{{"op":"remove","path":"/metadata/finalizers/{index}"}}]\''
+        )
+        yield rule.found(node, cause, fix=fix, seen=Evidence(f"metadata.finalizers[{index}]", foreign[0], gone))
+
+
+def _resource(node: WalkNode) -> str:
+    return node.ref.kind.lower() + (f".{node.ref.group}" if node.ref.group else "")
+
+
+def _going(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    node = view.start
+    gone = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
+    if gone is not None:
+        listed = at(node.data, "metadata", "finalizers") or ()
+        cause = f"{node.ref} is being deleted; what belongs to it is cleared away first."
+        yield rule.found(node, cause, rank=CauseDepth.VAGUE, seen=Evidence("metadata.finalizers", ", ".join(listed), gone))
+
+
+def _ignored(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    """An object that nobody has said anything about."""
+    node = view.start
+    made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp"))
+    if node.data is None or made is None or at(node.data, "status") or verdict.of(node.ref, node.data).state != "waits":
+        return
+    if view.scene.now - made < _YOUNG_SECONDS:
+        return
+    cause = f"No program has looked at {node.ref} since it was made."
+    yield rule.found(node, cause, rank=CauseDepth.SAID, seen=Evidence("status", "(empty)", made))
+
+
+def _blind(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    """What would tell more may not be looked at."""
+    if view.scene.blind and verdict.is_open(view.start.ref, view.start.data or {}):
+        asked, why = next(iter(sorted(view.scene.blind.items(), key=str)))
+        kinds = sorted({_kind(each) for each in view.scene.blind})
+        node = next((each for each in view.nodes if each.ref == asked), view.start)
+        cause = f"What stands behind {view.start.ref} could not be looked at: {', '.join(kinds)}."
+        yield rule.found(node, cause, rank=CauseDepth.VAGUE, seen=Evidence("", why))
+
+
+def _kind(asked: object) -> str:
+    return str(getattr(asked, "kind", "Event"))
+
+
+def _vague(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    """The words of the object itself, where no rule knows better: the newest complaint of the one that is farthest."""
+    for saying in view.sayings:
+        node, matters = saying.node, verdict.is_open(saying.node.ref, saying.node.data or {}) or saying.node is view.start
+        # Some put the sentence into the reason.
+        member, words = ("message", saying.message) if saying.message or " " not in saying.reason else ("reason", saying.reason)
+        if matters and words and saying.kind != "event":
+            field = f"{saying.field}.{member}" if saying.kind == "condition" else saying.field
+            place = f"{node.ref.name}{f' -n {node.ref.namespace}' if node.ref.namespace else ''}"
+            fix = f"Do what the message says. More, with its events: kubectl describe {_resource(node)} {place}; and in the server's log."
+            found = rule.found(
+                node, f"{node.ref} says: {words}", fix=fix, rank=CauseDepth.UNKNOWN, seen=Evidence(field, words, saying.since)
+            )
+            waits = verdict.of(node.ref, node.data or {}).state == "waits"
+            yield msgspec.structs.replace(found, mood="waits", fix=_WAIT) if waits else found
+
+
+_WAIT = "Wait; ask again in a minute or two."
+_TITLES = {
+    "secret-missing": "A Secret does not exist.",
+    "configmap-missing": "A ConfigMap does not exist.",
+    "serviceaccount-missing": "A ServiceAccount does not exist.",
+    "datasource-missing": "The DataSource does not exist.",
+    "disk-missing": "A disk (DataVolume or PersistentVolumeClaim) does not exist.",
+    "snapshot-missing": "The snapshot does not exist.",
+    "storageclass-missing": "The storage class does not exist.",
+    "priorityclass-missing": "The priority class does not exist.",
+    "network-missing": "The network (NetworkAttachmentDefinition) does not exist.",
+    "networkconfiguration-missing": "The NetworkConfiguration does not exist.",
+    "template-missing": "The machine's template does not exist.",
+    "machine-missing": "The machine does not exist.",
+    "instancetype-missing": "The instancetype does not exist.",
+    "preference-missing": "The preference does not exist.",
+}
+RULES: tuple[DiagnosisRule, ...] = (
+    *(DiagnosisRule(id=name, title=title, fix="Make it, or correct the name.", look=_missing) for name, title in _TITLES.items()),
+    DiagnosisRule(
+        id="finalizer-held",
+        title="The object is being deleted, and a finalizer of another program holds it.",
+        fix="See that the program behind the finalizer runs. If it never comes back, take the finalizer off.",
+        look=_held,
+    ),
+    DiagnosisRule(
+        id="being-deleted",
+        title="The object is being deleted; what belongs to it is cleared away first.",
+        fix="Wait; ask again if it takes longer than the guest's grace period.",
+        look=_going,
+        mood="waits",
+    ),
+    DiagnosisRule(
+        id="nobody-cares",
+        title="No program has looked at the object since it was made.",
+        fix="See that the controller of its kind runs: paddock status, or the operator's pods.",
+        look=_ignored,
+    ),
+    DiagnosisRule(
+        id="cannot-look",
+        title="What stands behind the object could not be looked at with your rights.",
+        fix="Ask somebody with the right to get and list these kinds, or have it given to you.",
+        look=_blind,
+    ),
+    DiagnosisRule(
+        id="said-by-object",
+        title="The object says itself what is wrong; no rule knows more.",
+        fix="Do what the message says. More, with its events: kubectl describe KIND NAME; and in the server's log.",
+        look=_vague,
+    ),
+)

@@ -1,0 +1,105 @@
+"""Inputs to the objects of a KubeVirt cluster.
+
+Objects of a front dialect are translated, those that only describe machines (classes, images, networks) are read for them, and
+everything that a cluster takes already passes through as it was written.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import PaddockError
+from paddock.cli import losses, report
+from paddock.cli.console import Console
+from paddock.cli.inputobjects import InputObjects
+from paddock.cli.objects import InputObject, LocatedFinding, title
+from paddock.dialects import admission
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Translated
+from paddock.meta.wire import to_data
+from paddock.schema.finding import Finding
+from paddock.translate import catalog
+
+
+class RenderedObject(msgspec.Struct, frozen=True):
+    """An object for a cluster, and the object of the input it comes from. `value` is None for kinds that Paddock does not know."""
+
+    data: dict[str, Any]
+    value: Resource | None
+    origin: InputObject
+    generated: bool
+
+
+class RenderSummary:
+    """What became of the inputs: how much was lost, and how many objects could not be translated."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.losses = 0
+        self.failures = 0
+
+    def translate(
+        self, translate: catalog.Translate, value: Any, gathered: InputObjects, subject: InputObject, rendering: Rendering
+    ) -> tuple[Resource, ...]:
+        """Translate one object, telling losses and failures."""
+        try:
+            translated: Translated[tuple[Resource, ...]] = translate(value, gathered.world, rendering)
+        except PaddockError as error:
+            self.fail(subject, error)
+            return ()
+        self.losses += losses.tell(self.console, translated.losses, value, subject, gathered.titles)
+        return translated.value
+
+    def fail(self, subject: InputObject, error: PaddockError) -> None:
+        """Tell why an object could not be translated."""
+        self.failures += 1
+        path = getattr(error, "path", ())
+        rule = f"translate/{getattr(error, 'error_type', type(error).__name__)}"
+        found = Finding(path=path, message=str(error), rule=rule)
+        report.tell(self.console, [LocatedFinding(subject.document.source, subject.document.position(path), subject.title, found)])
+
+
+def dialect_of(subject: InputObject) -> str | None:
+    """The dialect whose translator takes an object."""
+    kind = subject.admission.kind
+    return catalog.taken_by(kind.group, kind.kind) if kind is not None else None
+
+
+def render(gathered: InputObjects, rendering: Rendering, outcome: RenderSummary) -> list[RenderedObject]:
+    """The objects for a cluster, each once, in the order of the input."""
+    made: dict[tuple[str, str, str, str], RenderedObject] = {}
+    for subject in gathered.subjects:
+        for each in _of(subject, gathered, rendering, outcome):
+            key = _key(each.data)
+            first = made.setdefault(key, each)
+            if first is not each and first.data != each.data:
+                outcome.fail(subject, _Twice(each.data, first))
+    return list(made.values())
+
+
+def _of(subject: InputObject, gathered: InputObjects, rendering: Rendering, outcome: RenderSummary) -> Iterator[RenderedObject]:
+    kind, value = subject.admission.kind, subject.admission.value
+    dialect = dialect_of(subject)
+    if dialect is not None:
+        for resource in outcome.translate(catalog.to_kubevirt(dialect), value, gathered, subject, rendering):
+            yield RenderedObject(to_data(resource), resource, subject, generated=True)
+    elif kind is None or not catalog.is_read(kind.group, kind.kind):
+        yield RenderedObject(subject.data, value if isinstance(value, Resource) else None, subject, generated=False)
+
+
+class _Twice(PaddockError):
+    """Two objects of the input become one of the same name."""
+
+    def __init__(self, data: dict[str, Any], first: RenderedObject) -> None:
+        what = f"becomes a {title(data)} that differs from the one that {first.origin.title} becomes"
+        super().__init__(what, fix="rename one of them")
+        self.path = ("metadata", "name")
+        self.error_type = "twice"
+
+
+def _key(data: dict[str, Any]) -> tuple[str, str, str, str]:
+    group, _ = admission.split_api_version(data.get("apiVersion"))
+    metadata = data.get("metadata") or {}
+    return group, str(data.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or metadata.get("generateName"))

@@ -1,0 +1,103 @@
+"""Policies, machines and namespaces in; what the engine holds cards to out.
+
+What one policy means depends on all machines, so everything is computed anew at each change, once however many came together. There is
+one key.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from paddock.client.target import Key, Target, plain
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.networks.nics import NicPolicy
+from paddock.plan.instance.identity import owner_of
+from paddock.plan.network.endpoints import labels_of, primary_card
+from paddock.plan.network.policies import ClusterView, PolicySubject, policies
+from paddock.runtime.cache import CacheChange, CachedObject
+from paddock.runtime.controller import DONE, Controller, ControllerSettings, Outcome
+from paddock.runtime.program import ControllerManager
+
+POLICIES = plain("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+INSTANCES = Target("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", VirtualMachineInstance)
+_ALL = Key("", "all")
+
+
+class PolicyEngine(Protocol):
+    """What is asked of the engine."""
+
+    async def police(self, policies: list[NicPolicy]) -> None:
+        """Hold cards to exactly these."""
+
+
+class NetworkPolicyReconciler:
+    """Reconciles all policies at once."""
+
+    def __init__(self, program: ControllerManager, networks: PolicyEngine) -> None:
+        self._networks = networks
+        self._policies = program.informers.of(POLICIES)
+        self._instances = program.informers.of(INSTANCES)
+        self._namespaces = program.informers.of(NAMESPACES)
+        # machine -> what policies see of it, at a revision
+        self._known: dict[Key, tuple[str, PolicySubject]] = {}
+        self._last: list[NicPolicy] | None = None
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Have the engine hold cards to what all policies say now."""
+        # Machines start and end often, and most hosts have no policy at all: then it is of no interest who is there.
+        wanted = policies((seen.read(POLICIES) for seen in self._policies.cache), self._world()) if len(self._policies.cache) else []
+        if wanted != self._last:
+            self._last = None
+            await self._networks.police(wanted)
+            self._last = wanted
+        return DONE
+
+    def _world(self) -> ClusterView:
+        subjects = {seen.key: self._subject(seen) for seen in self._instances.cache}
+        self._known = {key: self._known[key] for key in subjects}
+        return ClusterView(tuple(subjects.values()), {seen.meta.name: _labels(seen) for seen in self._namespaces.cache})
+
+    def _subject(self, seen: CachedObject) -> PolicySubject:
+        known = self._known.get(seen.key)
+        if known is None or known[0] != seen.meta.resourceVersion:
+            instance = seen.read(INSTANCES)
+            card = primary_card(instance)
+            ports = card.ports or () if card is not None else ()
+            named = {(port.name, (port.protocol or "TCP").upper()): port.port for port in ports if port.name}
+            subject = PolicySubject(owner_of(instance), seen.meta.namespace or "", labels_of(instance), named)
+            self._known[seen.key] = known = (seen.meta.resourceVersion, subject)
+        return known[1]
+
+
+def _labels(seen: CachedObject) -> Mapping[str, str]:
+    return {"kubernetes.io/metadata.name": seen.meta.name, **(seen.meta.labels or {})}
+
+
+def _everything(change: CacheChange) -> Iterable[Key]:
+    return (_ALL,)
+
+
+def _instance(change: CacheChange) -> Iterable[Key]:
+    """A machine's status changes often, and says nothing to policies."""
+    old, new = change.old, change.new
+    if old is not None and new is not None and (old.meta.labels, old.meta.generation) == (new.meta.labels, new.meta.generation):
+        return ()
+    return (_ALL,)
+
+
+def add(program: ControllerManager, networks: Any) -> Controller:
+    """Add the controller to a program."""
+    policing = NetworkPolicyReconciler(program, networks)
+    # The primary kind's own keys are looked at as the one key, too: it is the same work, and the queue makes one of many.
+    controller = Controller(
+        "networkpolicies",
+        program.informers.of(POLICIES),
+        policing.reconcile,
+        machinery=program.machinery,
+        settings=ControllerSettings(workers=1),
+    )
+    controller.watch(program.informers.of(INSTANCES), _instance)
+    controller.watch(program.informers.of(NAMESPACES), _everything)
+    controller.offer(_ALL)
+    program.add(controller)
+    return controller

@@ -1,0 +1,256 @@
+"""What the controller of machines does through the API: every write, with its event. Each may be repeated."""
+
+import asyncio
+
+import msgspec
+
+from paddock.base.errors import PaddockError, Terminal
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.options import DeletionOptions, Patch, WriteOptions, json_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.virtualmachine import kinds
+from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.meta.wire import to_data
+from paddock.plan.machine import instances, instancetypes
+from paddock.plan.machine.instancetypes import ResolvedInstancetype
+from paddock.plan.machine.runstrategy import RunStrategy
+from paddock.plan.pool import preservation
+from paddock.runtime.adoption import Adopter, adopt
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
+
+_ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
+_STATUS = WriteOptions(subresource="status")
+NORMAL, WARNING = "Normal", "Warning"
+
+
+class ActionRefused(Exception):
+    """Something could not be done: the reason of the condition Failure, and why."""
+
+    def __init__(self, reason: str, error: PaddockError) -> None:
+        super().__init__(str(error))
+        self.reason = reason
+        self.error = error
+
+
+class VirtualMachineActions:
+    """The writes of the controller."""
+
+    def __init__(self, client: Client, teller: EventRecorder) -> None:
+        self._client = client
+        self._teller = teller
+
+    def tell(self, sight: ObservedVirtualMachine, kind: str, reason: str, note: str) -> None:
+        """An event of the machine."""
+        self._teller.tell(sight.about, kind, reason, note)
+
+    async def patch_status(self, key: Key, patch: Patch) -> Data:
+        """Change the status of a machine."""
+        return await self._client.patch(kinds.MACHINE_DATA, key, patch, _STATUS)
+
+    # --- starting and stopping --------------------------------------------------------------------------------------------
+
+    async def start(self, sight: ObservedVirtualMachine, sizes: dict[str, ResolvedInstancetype], *, paused: bool) -> Data:
+        """Make the instance; raises `ActionRefused`."""
+        await self._forget_start(sight)
+        wanted = instances.instance_of(sight.data, list(sizes.values()), paused=paused)
+        # Together, so that they are one commit of the store. Should the copy alone be missing, every later change asks for a restart.
+        kept, made = await asyncio.gather(self.keep_start(sight), self._make_instance(sight, wanted), return_exceptions=True)
+        if isinstance(made, BaseException):
+            raise made
+        if kept is not None:
+            raise kept
+        return made
+
+    async def _make_instance(self, sight: ObservedVirtualMachine, wanted: Data) -> Data:
+        made: Data
+        try:
+            made = await self._client.create(kinds.INSTANCE_DATA, wanted)
+        except AlreadyExists:
+            made = await self._existing(sight)
+        except Conflict:
+            raise
+        except PaddockError as error:
+            raise self._refused(sight, "FailedCreate", f"Error creating virtual machine instance: {error}", error) from error
+        else:
+            note = f"Started the virtual machine by creating the new virtual machine instance {sight.key.name}"
+            self.tell(sight, NORMAL, "SuccessfulCreate", note)
+        return made
+
+    async def _existing(self, sight: ObservedVirtualMachine) -> Data:
+        """The instance that has the name already: ours after a crash between two writes, or a user's own."""
+        found = await self._client.get(kinds.INSTANCE_DATA, sight.key)
+        owners = found["metadata"].get("ownerReferences") or ()
+        if any(each.get("uid") == sight.meta.uid for each in owners):
+            return found
+        error = Terminal(
+            f"cannot start {sight.key}",
+            why=f"a VirtualMachineInstance {sight.key.name} exists that does not belong to it",
+            fix="delete the instance, or rename the machine",
+        )
+        raise self._refused(sight, "FailedCreate", str(error), error)
+
+    async def stop(self, sight: ObservedVirtualMachine, grace_seconds: int | None) -> None:
+        """Delete the instance; raises `ActionRefused`."""
+        instance = sight.instance
+        if instance is None:
+            return
+        uid = instance.metadata.uid or ""
+        try:
+            await self._client.delete(kinds.INSTANCE_DATA, sight.key, DeletionOptions(uid=uid, grace_seconds=grace_seconds))
+        except NotFound:
+            return
+        except Conflict:
+            raise
+        except PaddockError as error:
+            raise self._refused(sight, "FailedDelete", f"Error deleting virtual machine instance {uid}: {error}", error) from error
+        self.tell(sight, NORMAL, "SuccessfulDelete", f"Stopped the virtual machine by deleting the virtual machine instance {uid}")
+        # The status says at once what the watch will tell in a moment.
+        marked = msgspec.structs.replace(instance.metadata, deletionTimestamp=instance.metadata.deletionTimestamp or "now")
+        sight.instance = msgspec.structs.replace(instance, metadata=marked)
+
+    async def change_strategy(self, sight: ObservedVirtualMachine, strategy: RunStrategy) -> None:
+        """Write another strategy into the spec, in the form it has there."""
+        spec = sight.data["spec"]
+        member, value = ("running", strategy is RunStrategy.ALWAYS) if spec.get("running") is not None else ("runStrategy", str(strategy))
+        change = {"op": "replace", "path": f"/spec/{member}", "value": value}
+        await self._client.patch(kinds.MACHINE_DATA, sight.key, json_patch([at_revision(sight.meta.resourceVersion), change]))
+
+    async def update_instance(self, sight: ObservedVirtualMachine, operations: list[Data]) -> None:
+        """Change the instance while it runs; raises `ActionRefused`."""
+        try:
+            await self._client.patch(kinds.INSTANCE_DATA, sight.key, json_patch(operations))
+        except NotFound:
+            return
+        except Conflict:
+            raise
+        except PaddockError as error:
+            raise ActionRefused("FailedUpdateError", error) from error
+
+    # --- what is kept -----------------------------------------------------------------------------------------------------
+
+    async def sizes(self, sight: ObservedVirtualMachine) -> dict[str, ResolvedInstancetype]:
+        """The instancetype and the preference of a machine, each from the copy that is made at the first look; raises `ActionRefused`."""
+        found: dict[str, ResolvedInstancetype] = {}
+        for member in instancetypes.KINDS:
+            if sight.data["spec"].get(member) is None:
+                continue
+            known = await self._fetch(sight, member)
+            try:
+                named = instancetypes.find(member, sight.data["spec"], sight.key.namespace, _in(known), sight.data.get("status"))
+            except instancetypes.MissingInstancetype as missing:
+                error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
+                raise self._refused(sight, "FailedCreate", str(error), error) from None
+            if named is not None:
+                found[member] = await self._frozen(sight, named)
+        return found
+
+    async def _fetch(self, sight: ObservedVirtualMachine, member: str) -> dict[tuple[str, str, str], Data]:
+        """Everything that `instancetype.find` may ask for, as far as it exists."""
+        asked: list[tuple[str, str, str]] = []
+
+        def note(resource: str, namespace: str, name: str) -> Data | None:
+            asked.append((resource, namespace, name))
+            return None
+
+        known: dict[tuple[str, str, str], Data] = {}
+        try:
+            instancetypes.find(member, sight.data["spec"], sight.key.namespace, note, sight.data.get("status"))
+        except instancetypes.MissingInstancetype:
+            for resource, namespace, name in asked:
+                try:
+                    known[resource, namespace, name] = await self._client.get(kinds.sizing(resource), Key(namespace, name))
+                except NotFound:
+                    continue
+                break
+        return known
+
+    async def _frozen(self, sight: ObservedVirtualMachine, found: ResolvedInstancetype) -> ResolvedInstancetype:
+        if found.revision:
+            return found
+        revision = instancetypes.revision_of(found, sight.data, instances.owner_of(sight.data))
+        await self._keep(revision)
+        name = revision["metadata"]["name"]
+        kept = await self._client.get(kinds.REVISIONS, Key(sight.key.namespace, name))
+        if (kept.get("data") or {}).get("spec") != revision["data"]["spec"]:
+            error = Terminal(f"found existing ControllerRevision with unexpected data: {name}", fix="delete it, and it is made anew")
+            raise self._refused(sight, "FailedCreate", str(error), error)
+        return msgspec.structs.replace(found, revision=name)
+
+    async def started_from(self, sight: ObservedVirtualMachine, revision: str) -> Data | None:
+        """The spec that the instance was started from."""
+        if not revision:
+            return None
+        try:
+            kept = await self._client.get(kinds.REVISIONS, Key(sight.key.namespace, revision))
+        except NotFound:
+            return None
+        spec: Data | None = (kept.get("data") or {}).get("spec")
+        return spec
+
+    async def keep_start(self, sight: ObservedVirtualMachine) -> None:
+        """Keep what the machine is now: its instance is made from it, or brought up to it."""
+        await self._keep(instances.start_revision(sight.data))
+
+    async def forget_revision(self, sight: ObservedVirtualMachine, name: str) -> None:
+        """A copy is of no use any more."""
+        try:
+            await self._client.delete(kinds.REVISIONS, Key(sight.key.namespace, name))
+        except NotFound:
+            return
+
+    async def _keep(self, revision: Data) -> None:
+        try:
+            await self._client.create(kinds.REVISIONS, revision)
+        except AlreadyExists:
+            # What is kept of a start does not change, so it is the same.
+            return
+
+    async def _forget_start(self, sight: ObservedVirtualMachine) -> None:
+        """The copy of the start before is of no use any more."""
+        status = sight.machine.status
+        before = status.observedGeneration if status is not None else None
+        if before is None or before == sight.meta.generation:
+            return
+        old = {**sight.data, "metadata": {**sight.data["metadata"], "generation": before}}
+        await self.forget_revision(sight, instances.start_revision_name(old))
+
+    # --- disks ------------------------------------------------------------------------------------------------------------
+
+    async def make_disk(self, sight: ObservedVirtualMachine, volume: DataVolume) -> None:
+        """Make the DataVolume of a template; raises `ActionRefused`."""
+        name, wanted = volume.metadata.name, to_data(volume)
+        metadata = wanted["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), instances.CREATED_BY: sight.meta.uid}
+        metadata["annotations"] = {_ADOPTION: "true", **(metadata.get("annotations") or {})}
+        try:
+            await self._client.create(kinds.DISK_DATA, wanted)
+        except AlreadyExists:
+            return
+        except Conflict:
+            raise
+        except PaddockError as error:
+            self.tell(sight, WARNING, "FailedDataVolumeCreate", f"Error creating DataVolume {name}: {error}")
+            text = PaddockError(f"Error encountered while creating DataVolumes: {error}")
+            raise ActionRefused("FailedCreate", error if isinstance(error, Terminal) else text) from error
+        self.tell(sight, NORMAL, "SuccessfulDataVolumeCreate", f"Created DataVolume {name}")
+
+    async def adopt_disk(self, sight: ObservedVirtualMachine, disk: CachedObject) -> None:
+        """Give the DataVolume of a template that nobody owns to the machine: it goes with it from now on."""
+        owner = Adopter(kinds.MACHINE_DATA, sight.key, sight.meta.uid, preservation.may_adopt)
+        await adopt(self._client, owner, kinds.DISK_DATA, disk)
+
+    def _refused(self, sight: ObservedVirtualMachine, reason: str, note: str, error: PaddockError) -> ActionRefused:
+        self.tell(sight, WARNING, reason, note)
+        return ActionRefused(reason, error)
+
+
+def at_revision(revision: str) -> Data:
+    """The operation by which a JSON patch fails with a conflict when the object is not the one that was looked at."""
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": revision}
+
+
+def _in(known: dict[tuple[str, str, str], Data]) -> instancetypes.Find:
+    return lambda resource, namespace, name: known.get((resource, namespace, name))

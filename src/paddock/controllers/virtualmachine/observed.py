@@ -1,0 +1,201 @@
+"""What a look at the caches gives of one machine, and which machines a change of something else concerns."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import orjson
+
+from paddock.client.target import Data, Key
+from paddock.controllers.virtualmachine import kinds
+from paddock.dialects.kubermatic.sources import references
+from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.plan.machine.printable import ClaimedDisk
+from paddock.plan.storage import sourcerefs
+from paddock.runtime.cache import CacheChange, CachedObject, Meta
+from paddock.runtime.informer import Informer
+from paddock.runtime.informers import Informers
+from paddock.runtime.reference import InvolvedObject, reference
+
+BY_CLAIM = "claims of machines"
+BY_SOURCE = "sources of machines"
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Template(msgspec.Struct):
+    metadata: _Named | None = None
+
+
+class _Instance(msgspec.Struct):
+    volumes: list[Volume] | None = None
+
+
+class _Of(msgspec.Struct):
+    spec: _Instance = msgspec.field(default_factory=_Instance)
+
+
+class _Spec(msgspec.Struct):
+    template: _Of = msgspec.field(default_factory=_Of)
+    dataVolumeTemplates: list[_Template] | None = None
+
+
+class _Disks(msgspec.Struct):
+    """As much of a machine as names its disks: it is read at every change."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_DISKS = msgspec.json.Decoder(_Disks)
+
+
+class ObservedVirtualMachine(msgspec.Struct):
+    """One machine and everything around it, as it was when it was looked at."""
+
+    meta: Meta
+    machine: VirtualMachine
+    data: Data
+    instance: VirtualMachineInstance | None
+    instance_data: Data | None
+    disks: list[ClaimedDisk]
+
+    @property
+    def key(self) -> Key:
+        """The place of the machine, and of its instance."""
+        return self.meta.key
+
+    @property
+    def about(self) -> InvolvedObject:
+        """The machine, for events."""
+        return reference(kinds.MACHINES, self.meta)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the instance belongs to this machine: one that a user made may have its name."""
+        if self.instance is None:
+            return True
+        owners = self.instance.metadata.ownerReferences or ()
+        return any(each.uid == self.meta.uid and each.controller for each in owners)
+
+
+class VirtualMachineCaches:
+    """The informers that the controller reads."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.machines = informers.of(kinds.MACHINES)
+        self.instances = informers.of(kinds.INSTANCES)
+        self.disks = informers.of(kinds.DISKS)
+        self.claims = informers.of(kinds.CLAIMS)
+        self.installations = informers.of(kinds.INSTALLATIONS)
+        self.sources = informers.of(kinds.DATA_SOURCES)
+        self.machines.cache.index(BY_CLAIM, _claims)
+        self.machines.cache.index(BY_SOURCE, _sources)
+
+    def look(self, key: Key, fresh: Data | None = None) -> ObservedVirtualMachine | None:
+        """A machine; None when it is gone. `fresh` is an instance that was made a moment ago and that the cache may lack."""
+        seen = self.machines.cache.get(key)
+        if seen is None:
+            return None
+        machine, data = seen.read(kinds.MACHINES), orjson.loads(seen.raw)
+        instance, instance_data = self._instance(key, fresh)
+        return ObservedVirtualMachine(seen.meta, machine, data, instance, instance_data, list(self._disks(machine, key)))
+
+    def _instance(self, key: Key, fresh: Data | None) -> tuple[VirtualMachineInstance | None, Data | None]:
+        seen = self.instances.cache.get(key)
+        if seen is not None:
+            return seen.read(kinds.INSTANCES), orjson.loads(seen.raw)
+        if fresh is None or has_passed(self.instances, fresh):
+            return None, None
+        return msgspec.convert(fresh, VirtualMachineInstance), fresh
+
+    def _disks(self, machine: VirtualMachine, key: Key) -> Iterator[ClaimedDisk]:
+        templates = tuple(template_names(machine))
+        wanted = not sourcerefs.is_lazy(machine, self.source)
+        for name in dict.fromkeys((*templates, *claims_of(machine.spec.template.spec.volumes or ()))):
+            place = Key(key.namespace, name)
+            if name in templates and self._is_leaving(place, machine.metadata.uid or ""):
+                # It is there and of no use; the machine's own comes when it is gone.
+                yield ClaimedDisk(name, "", expected=wanted)
+            else:
+                yield self._disk(place, expected=name in templates and wanted)
+
+    def _is_leaving(self, key: Key, uid: str) -> bool:
+        """Whether a disk of this name is deleted, or will be, with a machine of this name that is gone."""
+        disk, claim = self.disks.cache.get(key), self.claims.cache.get(key)
+        if disk is not None:
+            owner = disk.meta.owner
+            return disk.meta.going or (owner is not None and owner.kind == kinds.MACHINES.kind and owner.uid != uid)
+        if claim is None:
+            return False
+        owner = claim.meta.owner
+        return claim.meta.going or (owner is not None and owner.kind == kinds.DISKS.kind)
+
+    def _disk(self, key: Key, *, expected: bool) -> ClaimedDisk:
+        claim = self.claims.cache.get(key)
+        phase = None
+        if claim is not None:
+            status = claim.read(kinds.CLAIMS).status
+            phase = (status.phase if status is not None else None) or "Pending"
+        seen = self.disks.cache.get(key)
+        if seen is None:
+            return ClaimedDisk(key.name, claim=phase, expected=expected)
+        status_ = seen.read(kinds.DISKS).status
+        conditions = tuple((status_.conditions if status_ is not None else None) or ())
+        return ClaimedDisk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
+
+    def source(self, namespace: str, name: str) -> DataSource | None:
+        """A DataSource."""
+        seen = self.sources.cache.get(Key(namespace, name))
+        return None if seen is None else seen.read(kinds.DATA_SOURCES)
+
+    def users_of_source(self, change: CacheChange) -> Iterable[Key]:
+        """The machines that name the DataSource that changed."""
+        return [seen.key for seen in self.machines.cache.by(BY_SOURCE, str(change.seen.key))]
+
+    def users_of_claim(self, change: CacheChange) -> Iterable[Key]:
+        """The machines that have the claim, or the DataVolume, that changed."""
+        key = change.seen.key
+        return [seen.key for seen in self.machines.cache.by(BY_CLAIM, str(key))]
+
+
+def template_names(machine: VirtualMachine) -> Iterator[str]:
+    """The names of the DataVolumes that belong to a machine."""
+    for template in machine.spec.dataVolumeTemplates or ():
+        if template.metadata is not None and template.metadata.name:
+            yield template.metadata.name
+
+
+def claims_of(volumes: Iterable[Volume]) -> Iterator[str]:
+    """The names of the claims that volumes lie on."""
+    for volume in volumes:
+        if volume.dataVolume is not None:
+            yield volume.dataVolume.name
+        elif volume.persistentVolumeClaim is not None:
+            yield volume.persistentVolumeClaim.claimName
+
+
+def has_passed(informer: Informer, written: Data) -> bool:
+    """Whether a cache has come to the revision of an object that was written."""
+    then, at = str(written["metadata"].get("resourceVersion", "")), informer.revision
+    return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
+
+
+def _claims(seen: CachedObject) -> Iterable[str]:
+    """The claims of a machine as `namespace/name`; those of its templates, too."""
+    spec, place = _DISKS.decode(seen.raw).spec, seen.meta.namespace or ""
+    names = [each.metadata.name for each in spec.dataVolumeTemplates or () if each.metadata is not None]
+    names += claims_of(spec.template.spec.volumes or ())
+    return [str(Key(place, name)) for name in dict.fromkeys(names) if name]
+
+
+def _sources(seen: CachedObject) -> Iterable[str]:
+    """The DataSources that the templates of a machine name, as `namespace/name`."""
+    if b'"sourceRef"' not in seen.raw:
+        return ()
+    templates = seen.read(kinds.MACHINES).spec.dataVolumeTemplates
+    place = seen.meta.namespace or ""
+    return dict.fromkeys(str(Key(each.namespace or place, each.name)) for each in references(templates))

@@ -1,0 +1,175 @@
+"""The disks that tell a guest who it is and what it should become: cloud-init, sysprep, config maps, secrets, tokens, facts.
+
+What they hold is read now, once: a guest reads its seed when it boots. Only what the agent keeps in the guest follows later changes.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance import prerequisites
+from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
+from paddock.controllers.virtualmachineinstance.lookups import Lookups
+from paddock.dialects.core.secret import decoded
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.volumes import (
+    CloudInitSource,
+    ConfigMapVolume,
+    SecretVolume,
+    ServiceAccountVolume,
+    Sysprep,
+    Volume,
+    VolumeNameReference,
+)
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.seeds import configdrive, configfiles, nocloud, seed, sysprep
+from paddock.engine.seeds.errors import SeedError
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
+from paddock.plan.instance import facts
+from paddock.plan.instance.nics import hostname_of
+
+_TOKEN_SECONDS = 365 * 86400
+_TYPE_NOTE = "kubevirt.io/instancetype-name"
+_CLUSTER_TYPE_NOTE = "kubevirt.io/cluster-instancetype-name"
+
+
+class _TokenStatus(msgspec.Struct, frozen=True):
+    token: str = ""
+
+
+class _Token(msgspec.Struct, frozen=True):
+    status: _TokenStatus = _TokenStatus()
+
+
+class Seeder:
+    """Makes the seeds of machines."""
+
+    def __init__(self, client: Client, lookups: Lookups, keyring: CredentialReader, authority: bytes) -> None:
+        self._client = client
+        self._lookups = lookups
+        self._keyring = keyring
+        self._authority = authority
+
+    async def layer(self, instance: VirtualMachineInstance, volume: Volume, path: Path) -> DiskLayer | None:
+        """The disk of a volume; None for one that is no seed. Raises `NotYet`."""
+        try:
+            found = await self._seed(instance, volume)
+        except SeedError as error:
+            raise prerequisites.failed("FailedMount", f"volume {volume.name}: {error}") from error
+        if found is None:
+            return None
+        _written(path, found.image())
+        return DiskLayer(path, "raw")
+
+    async def files(self, instance: VirtualMachineInstance, volume: Volume) -> Mapping[str, bytes] | None:
+        """The same content as files, for a volume that the guest mounts as a directory."""
+        found = await self._seed(instance, volume)
+        return None if found is None else found.files
+
+    async def _seed(self, instance: VirtualMachineInstance, volume: Volume) -> Seed | None:
+        if volume.cloudInitNoCloud is not None:
+            return nocloud.seed(self._guest(instance, "noCloud"), self._texts(instance, volume.name, volume.cloudInitNoCloud))
+        if volume.cloudInitConfigDrive is not None:
+            texts = self._texts(instance, volume.name, volume.cloudInitConfigDrive)
+            return configdrive.seed(self._guest(instance, "configDrive"), texts, facts.tagged(instance))
+        if volume.sysprep is not None:
+            return sysprep.seed(self._sysprep(instance, volume.name, volume.sysprep))
+        if volume.configMap is not None:
+            return self._config_map(instance, volume.name, volume.configMap)
+        if volume.secret is not None:
+            return self._secret(instance, volume.name, volume.secret)
+        if volume.serviceAccount is not None:
+            return await self._account(instance, volume.name, volume.serviceAccount)
+        if volume.downwardAPI is not None:
+            return configfiles.downward(facts.values(instance, volume.downwardAPI.fields or ()), volume.downwardAPI.volumeLabel or "")
+        return None
+
+    # --- cloud-init -------------------------------------------------------------------------------------------------------
+
+    def _guest(self, instance: VirtualMachineInstance, method: str) -> SeedIdentity:
+        keys, missing = self._keyring.seeded(_key(instance), instance.spec, method)
+        if missing:
+            raise prerequisites.failed("FailedMount", f"access credentials: {'; '.join(missing)}")
+        firmware, notes = instance.spec.domain.firmware, instance.metadata.annotations or {}
+        return SeedIdentity(
+            uuid=(firmware.uuid if firmware is not None else None) or instance.metadata.uid or "",
+            name=f"{instance.metadata.name}.{instance.metadata.namespace}",
+            hostname=hostname_of(instance),
+            instance_type=notes.get(_TYPE_NOTE) or notes.get(_CLUSTER_TYPE_NOTE) or "",
+            public_keys=keys,
+        )
+
+    def _texts(self, instance: VirtualMachineInstance, name: str, given: CloudInitSource) -> Texts:
+        user = _inline(given.userData, given.userDataBase64)
+        if given.secretRef is not None:
+            user = seed.user_data(self._values(instance, name, given.secretRef.name))
+        network = _inline(given.networkData, given.networkDataBase64)
+        if given.networkDataSecretRef is not None:
+            network = seed.network_data(self._values(instance, name, given.networkDataSecretRef.name))
+        return Texts(user, network)
+
+    # --- files ------------------------------------------------------------------------------------------------------------
+
+    def _sysprep(self, instance: VirtualMachineInstance, name: str, given: Sysprep) -> Mapping[str, bytes]:
+        if given.secret is not None:
+            return self._values(instance, name, given.secret.name)
+        reference = given.configMap or VolumeNameReference()
+        found = self._config_map(instance, name, ConfigMapVolume(name=reference.name))
+        return {} if found is None else found.files
+
+    def _config_map(self, instance: VirtualMachineInstance, name: str, given: ConfigMapVolume) -> Seed | None:
+        found = self._lookups.config_map(_key(instance), given.name)
+        if found is None and not given.optional:
+            raise prerequisites.failed("FailedMount", f'volume {name}: configmap "{given.name}" not found')
+        data, binary = (found.data or {}, found.binaryData or {}) if found is not None else ({}, {})
+        return configfiles.config_map(data, {key: base64.b64decode(text) for key, text in binary.items()}, given.volumeLabel or "")
+
+    def _secret(self, instance: VirtualMachineInstance, name: str, given: SecretVolume) -> Seed:
+        values = self._values(instance, name, given.secretName, optional=bool(given.optional))
+        return configfiles.secret(values, given.volumeLabel or "")
+
+    async def _account(self, instance: VirtualMachineInstance, name: str, given: ServiceAccountVolume) -> Seed:
+        namespace = instance.metadata.namespace or ""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{given.serviceAccountName}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _TOKEN_SECONDS}}
+        try:
+            answer = await self._client.request("POST", path, body=msgspec.json.encode(body))
+        except NotFound as error:
+            raise prerequisites.failed(
+                "FailedMount", f'volume {name}: serviceaccount "{given.serviceAccountName}" not found', 5.0
+            ) from error
+        return configfiles.service_account(namespace, msgspec.json.decode(answer, type=_Token).status.token, self._authority)
+
+    def _values(self, instance: VirtualMachineInstance, name: str, secret: str, *, optional: bool = False) -> dict[str, bytes]:
+        found = self._lookups.secret(_key(instance), secret)
+        if found is None and not optional:
+            raise prerequisites.failed("FailedMount", f'volume {name}: secret "{secret}" not found')
+        return decoded(found) if found is not None else {}
+
+
+def _inline(text: str | None, encoded: str | None) -> bytes:
+    if text is not None:
+        return text.encode()
+    try:
+        return base64.b64decode(encoded or "", validate=True)
+    except binascii.Error as error:
+        raise SeedError("cannot read the base64 of a seed", why=str(error)) from error
+
+
+def _written(path: Path, data: bytes) -> None:
+    """The whole file or none; one that says the same is left alone."""
+    if path.exists() and path.read_bytes() == data:
+        return
+    fresh = path.with_name(f".{path.name}")
+    fresh.write_bytes(data)
+    fresh.replace(path)
+
+
+def _key(instance: VirtualMachineInstance) -> Key:
+    return Key(instance.metadata.namespace or "", instance.metadata.name)

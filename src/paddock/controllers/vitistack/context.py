@@ -1,0 +1,128 @@
+"""One look at a machine: what is read at its beginning, and what is found and done on the way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
+from paddock.client.client import Client
+from paddock.client.target import Key
+from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.caches import VitistackCaches, references
+from paddock.controllers.vitistack.metrics import VitistackMetrics
+from paddock.controllers.vitistack.settings import VitistackSettings
+from paddock.dialects.vitistack.machine import Machine
+from paddock.plan.vitistack.claims import ExistingClaim
+from paddock.plan.vitistack.observed import Instance, MachineProblem, ObservedClaim, ObservedMachine, ObservedNetwork, Vm
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
+from paddock.runtime.reference import InvolvedObject, reference
+from paddock.translate.vitistack.cloudinit import secret_name
+
+
+@dataclass(frozen=True)
+class ControllerParts:
+    """What the parts of the controller share."""
+
+    client: Client
+    caches: VitistackCaches
+    clock: Clock
+    metrics: VitistackMetrics
+    teller: EventRecorder
+    settings: VitistackSettings
+
+
+class MachineContext(msgspec.Struct):
+    """One machine."""
+
+    seen: CachedObject
+    machine: Machine
+    vm_seen: CachedObject | None
+    vm: Vm | None
+    instance: Instance | None
+    # its claims by name, those of disks that it has no longer, too
+    found: Mapping[str, ExistingClaim]
+    # None: nothing has been asked for yet
+    claims: list[ObservedClaim] | None = None
+    # networks that it was attached to a moment ago
+    attached: set[str] = msgspec.field(default_factory=set)
+    # its VirtualMachine was made a moment ago
+    made: bool = False
+    # something was written, so what is cached is not all there is
+    wrote: bool = False
+    problem: MachineProblem | None = None
+    error: PaddockError | None = None
+
+    @property
+    def key(self) -> Key:
+        """Its place."""
+        return self.seen.key
+
+    @property
+    def owner(self) -> InvolvedObject:
+        """The machine, as an owner and in events."""
+        return reference(kinds.MACHINES, self.seen.meta)
+
+
+def look_at(caches: VitistackCaches, seen: CachedObject) -> MachineContext:
+    """A machine and everything that was made for it."""
+    vm, instance = caches.vm_of(seen), caches.instance_of(seen.key)
+    found = {each.meta.name: each.read(kinds.CLAIMS) for each in caches.claims_of(seen.key, seen.meta.uid)}
+    used = [ObservedClaim(name, each.status.phase) for name, each in found.items()]
+    return MachineContext(
+        seen,
+        seen.read(kinds.MACHINES),
+        vm,
+        vm.read(kinds.VMS) if vm is not None else None,
+        instance.read(kinds.INSTANCES) if instance is not None else None,
+        found,
+        used or None,
+    )
+
+
+def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSettings) -> ObservedMachine:
+    """What the status is made from."""
+    return ObservedMachine(
+        machine=look.machine,
+        vm=look.vm,
+        made=look.made,
+        instance=look.instance,
+        claims=tuple(look.claims) if look.claims is not None else None,
+        networks=tuple(_networks(caches, look)),
+        problem=look.problem,
+        start_failure_limit=settings.start_failure_limit,
+    )
+
+
+def _networks(caches: VitistackCaches, look: MachineContext) -> list[ObservedNetwork]:
+    names = dict.fromkeys(each.networkName for each in look.machine.spec.networks)
+    return [_network(caches, Key(look.key.namespace, name), attached=name in look.attached) for name in names]
+
+
+def _network(caches: VitistackCaches, key: Key, *, attached: bool) -> ObservedNetwork:
+    there = attached or caches.attachments.cache.get(key) is not None
+    return ObservedNetwork(key.name, found=caches.networks.cache.get(key) is not None, attached=there)
+
+
+def revisions(caches: VitistackCaches, seen: CachedObject) -> tuple[Any, ...]:
+    """The revisions of all that a look reads. When they are the same, so is what comes of it."""
+    key = seen.key
+    found: list[Any] = [seen.meta.resourceVersion]
+    own = Key(key.namespace, secret_name(key.name))
+    for cache, place in ((caches.vms.cache, key), (caches.instances.cache, key), (caches.secrets.cache, own)):
+        one = cache.get(place)
+        found.append(one.meta.resourceVersion if one is not None else None)
+    found += [each.meta.resourceVersion for each in caches.claims_of(key, seen.meta.uid)]
+    found += [each.meta.resourceVersion for each in caches.volumes_of(key, seen.meta.uid)]
+    found += [_revision_of(caches, text) for text in references(seen)]
+    found.append(caches.classes_revision)
+    return tuple(found)
+
+
+def _revision_of(caches: VitistackCaches, text: str) -> str | None:
+    plural, _, place = text.partition("/")
+    one = caches.by_plural[plural].cache.get(Key.of(place))
+    return one.meta.resourceVersion if one is not None else None

@@ -1,0 +1,389 @@
+"""Cards as root: a tap for each that the host routes to, and one table of the packet filter that says who may do what.
+
+What the host has is left as it is when Paddock ends, so that guests go on talking. What the table said last is kept in `table.json`: the
+next Paddock begins with that, and nothing is open in between.
+"""
+
+import asyncio
+import hashlib
+import ipaddress
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from paddock.engine.machine.config import Tap
+from paddock.engine.networks import bridges, dns, hostnetwork, hostobjects, nft, rules, taps
+from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
+from paddock.engine.networks.addressstore import AddressStore
+from paddock.engine.networks.dhcp import DhcpLease
+from paddock.engine.networks.dhcpserver import DhcpServer
+from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
+from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
+from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
+
+_LOOPBACK = 1
+_MTU, _SMALLEST_MTU = 1500, 1280
+
+
+@dataclass(frozen=True)
+class PodNetworkSettings:
+    """What the pod network is like."""
+
+    directory: Path
+    service_network: str
+    zone: str
+
+
+@dataclass(frozen=True)
+class _Plugged:
+    card: NicSpec
+    entry: AddressEntry
+    plug: AttachedNic
+    rule: TapNic | BridgedNic
+    # the device as it was made; another number means that somebody removed it
+    number: int
+
+
+class RoutedPodNetwork:
+    """The pod network of one Paddock, and cards in bridges."""
+
+    def __init__(self, surroundings: PodNetworkSettings) -> None:
+        self._surroundings = surroundings
+        self._book = AddressTable("")
+        self.instance = hostobjects.instance_of(surroundings.directory)
+        self._prefix = hostobjects.prefix(self.instance)
+        self._routes = hostobjects.routes(self.instance)
+        self._netlink = Netlink()
+        self._dhcp = DhcpServer()
+        self._cards: dict[Key, _Plugged] = {}
+        self._table = self._fresh = RuleTable(hostobjects.filters(self.instance), "", "")
+        self._wanted = self._written = 0
+        self._writing = asyncio.Lock()
+
+    @property
+    def _path(self) -> Path:
+        return self._surroundings.directory / "table.json"
+
+    def was_used(self) -> bool:
+        """Whether there were cards before."""
+        return self._path.exists()
+
+    def is_open(self) -> bool:
+        """Whether the host has the pod network of this Paddock, perhaps from a former run."""
+        return bool(index(self._prefix))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no card needs anything of the host."""
+        table = self._table
+        return not (self._cards or table.cards or table.bridged or table.made)
+
+    def open(self, book: AddressTable, users: tuple[int, int] = (0, 0)) -> None:
+        """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
+        self._book = book
+        self._fresh = replace(self._fresh, pod_network=book.network, host=book.host, users=users)
+        if taps.read_setting("ipv4/conf/all/rp_filter") == "1":
+            raise NetworkUnusable(
+                "cannot make the pod network",
+                why="the host checks sources strictly (net.ipv4.conf.all.rp_filter is 1), and machines could not ask for their gateway",
+                fix="set net.ipv4.conf.all.rp_filter to 2, or choose user mode",
+            )
+        anchor = self._netlink.make_bridge(self._prefix)
+        self._netlink.set_alias(anchor, hostobjects.alias(book.network, self._surroundings.directory))
+        self._netlink.set_link(anchor)
+        taps.set_ipv6(self._prefix, on=False)
+        self._netlink.add_address(anchor, self._book.host, 32)
+        self._netlink.set_route(self._book.network, 0, kind=UNREACHABLE)
+        # A host without a default route has to know these networks, or it answers nobody who asks for them. It is looked at last.
+        self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self._routes)
+        self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self._routes)
+        self._netlink.add_rule(self._routes, hostobjects.RULE_PRIORITY)
+        self._table = self._read()
+
+    def _read(self) -> RuleTable:
+        """What the table said last, without the cards whose device is gone: a host that was started anew has none."""
+        try:
+            table = msgspec.json.decode(self._path.read_bytes(), type=RuleTable)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return self._fresh
+        known = self._netlink.links()
+        cards = tuple(card for card in table.cards if card.device in known)
+        bridged = tuple(card for card in table.bridged if card.device in known)
+        made = tuple(bridge for bridge in table.made if bridge in known)
+        fresh = self._fresh
+        table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host, users=fresh.users)
+        return replace(table, cards=cards, bridged=bridged, made=made)
+
+    async def refresh(self) -> None:
+        """Write the table as it was, in the words of this version."""
+        self._wanted += 1
+        await self._write()
+
+    async def close(self) -> None:
+        """Let go of everything; the host's side stays."""
+        self._dhcp.close()
+        self._netlink.close()
+
+    async def clear(self) -> None:
+        """Take everything of ours off the host, which may get it again."""
+        self._dhcp.close()
+        self._cards.clear()
+        table = self._table if self._table != self._fresh else self._read()
+        for bridge in table.made:
+            self._netlink.delete_link(bridge)
+        mark = hostobjects.read(self._netlink.link(self._prefix))
+        await hostobjects.remove(self._netlink, self.instance, mark.network if mark is not None else self._book.network)
+        hostobjects.close_uplinks(self._netlink, table.opened)
+        self._path.unlink(missing_ok=True)
+        self._table = self._fresh
+
+    async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
+        """A tap of its own for the card."""
+        device = self.device(card.key)
+        found = self._cards.get(card.key)
+        if found is not None and (found.card, found.entry) == (card, entry) and found.number == index(device):
+            return found.plug
+        made = self._bridge(card, entry, device) if card.binding == "host-bridge" else self._route(card, entry, device)
+        self._cards[card.key] = made
+        self._say(made.rule)
+        try:
+            await self._write()
+        except BaseException:
+            # Without its rules a card is not there.
+            self._cards.pop(card.key, None)
+            raise
+        return made.plug
+
+    def device(self, key: Key) -> str:
+        """The name of a card's tap."""
+        return self._prefix + hashlib.sha256("\0".join(key).encode()).hexdigest()[:8]
+
+    async def unplug(self, key: Key) -> None:
+        """The card's tap goes, and what the table says of it."""
+        found = self._cards.pop(key, None)
+        self._remove(self.device(key))
+        if found is not None and isinstance(found.rule, BridgedNic):
+            self._leave(found.rule.bridge)
+        await self._write()
+
+    def _remove(self, device: str) -> None:
+        self._dhcp.stop(device)
+        self._netlink.delete_link(device)
+        cards = tuple(card for card in self._table.cards if card.device != device)
+        bridged = tuple(card for card in self._table.bridged if card.device != device)
+        self._change(replace(self._table, cards=cards, bridged=bridged))
+
+    async def collect(self, owners: Collection[str]) -> list[str]:
+        """Remove the taps of ours that belong to none of these; returns their names."""
+        known: list[TapNic | BridgedNic] = [*self._table.cards, *self._table.bridged]
+        kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners} | {self._prefix}
+        gone = [name for name in self._netlink.links() if name.startswith(self._prefix) and name not in kept]
+        for name in gone:
+            self._remove(name)
+        left = ({card.device for card in self._table.cards} | {card.device for card in self._table.bridged}) - kept
+        for name in left:
+            self._remove(name)
+        for bridge in self._table.made:
+            self._leave(bridge)
+        await self._write()
+        return gone
+
+    async def serve(self, services: Collection[ServiceForward]) -> None:
+        """Lead these services to their targets."""
+        self._change(replace(self._table, services=tuple(services)))
+        await self._write()
+
+    async def police(self, policies: Collection[NicPolicy]) -> None:
+        """Hold cards to these policies."""
+        self._change(replace(self._table, policies=tuple(policies)))
+        await self._write()
+
+    def place(self, entry: AddressEntry, port: int) -> tuple[str, int]:
+        """Where a port of a card is."""
+        found = self._cards.get(entry.key)
+        if found is None or not found.plug.address:
+            raise GuestUnreachable(f"cannot reach {entry.name}", why="its address is not known here")
+        return found.plug.address, port
+
+    # -- a card on a tap of its own
+
+    def _route(self, card: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
+        if card.binding == "passt":
+            raise NetworkUnusable(f"cannot route {card.name}", why="it is bound by passt")
+        number = self._tap(card, device)
+        taps.set_routed(device)
+        taps.set_ipv6(device, on=False)
+        address = self._book.address(entry)
+        mtu = self._open_uplink()
+        self._netlink.set_link(number, mtu=mtu, mac=taps.GATEWAY_MAC)
+        self._netlink.set_route(f"{address}/32", number, source=self._book.host)
+        self._netlink.set_neighbour(number, address, entry.mac)
+        if card.binding == "masquerade":
+            inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+            if inner.num_addresses < 4:
+                raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
+            self._netlink.set_route(str(inner), _LOOPBACK, table=self._routes)
+            rule = TapNic(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports)
+            guest, gateway = f"{inner[2]}/{inner.prefixlen}", str(inner[1])
+        else:
+            rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports)
+            guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
+        searched = card.search or dns.search(card.group, self._surroundings.zone)
+        own = dns.own_names(card, self._surroundings.zone)
+        lease = DhcpLease(
+            mac=entry.mac,
+            address=guest,
+            server=gateway,
+            gateway=gateway,
+            dns=(gateway,),
+            mtu=mtu,
+            hostname=card.hostname,
+            domain=own[0].partition(".")[2] if own else "",
+            search=searched,
+            options=card.dhcp,
+        )
+        self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
+        plug = AttachedNic(entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=(gateway,), search=searched)
+        return _Plugged(card, entry, plug, rule, number)
+
+    def _tap(self, card: NicSpec, device: str) -> int:
+        known = self._netlink.link(device)
+        if known is not None and known.many_queues != (card.queues > 1):
+            # It cannot be changed, and no machine uses it: a machine's queues do not change while it runs.
+            self._netlink.delete_link(device)
+        taps.make(device, user=card.user, queues=card.queues)
+        return index(device)
+
+    def _open_uplink(self) -> int:
+        """Let replies from outside through to machines; returns the MTU there. This host is no router for others (`rules`)."""
+        device = hostnetwork.default_device()
+        if taps.read_setting("ipv4/ip_forward") == "1":
+            self._change(replace(self._table, opened=()))
+        elif device:
+            taps.write_setting(f"ipv4/conf/{device}/forwarding", "1")
+            self._change(replace(self._table, opened=(device,)))
+        uplink = self._netlink.link(device) if device else None
+        return min(_MTU, max(uplink.mtu, _SMALLEST_MTU)) if uplink is not None else _MTU
+
+    # -- a card in a bridge
+
+    def _bridge(self, card: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
+        bridge = self._bridge_for(card)
+        number = index(bridge.name)
+        if not number:
+            self._change(replace(self._table, made=(*self._table.made, bridge.name)))
+            number = self._netlink.make_bridge(bridge.name)
+        self._netlink.set_link(number, mtu=bridge.mtu)
+        for address, prefix in bridges.own_addresses(bridge):
+            self._netlink.add_address(number, address, prefix)
+        if bridge.is_gateway:
+            taps.write_setting(f"ipv4/conf/{bridge.name}/forwarding", "1")
+            self._open_uplink()
+        others = [each for each in self._table.masqueraded if each[0] != bridge.name]
+        self._change(replace(self._table, masqueraded=(*others, *((bridge.name, network) for network in bridges.networks(bridge)))))
+        mtu = bridge.mtu or _MTU
+        tap = self._tap(card, device)
+        taps.set_ipv6(device, on=False)
+        self._netlink.set_link(tap, mtu=mtu, master=number)
+        if bridge.vlan:
+            self._netlink.set_vlan(tap, bridge.vlan)
+        given = self._given(card, bridge)
+        if given is not None:
+            self._dhcp.serve(device, bridges.lease(card, given, entry.mac, mtu), self._netlink.links()[bridge.name].mac)
+        address = given.address.partition("/")[0] if given is not None else ""
+        plug = AttachedNic(
+            entry.mac,
+            address,
+            given.address if given is not None else "",
+            Tap(device, card.queues),
+            mtu=mtu,
+            gateway=given.gateway if given is not None else "",
+        )
+        return _Plugged(card, entry, plug, BridgedNic(device, card.owner, entry.mac, bridge.name, address), tap)
+
+    def _bridge_for(self, card: NicSpec) -> HostBridge:
+        """The device that a card is put into. A VLAN is kept apart by the host's own bridge, or has a bridge of ours to itself."""
+        bridge, action = card.bridge, f"cannot connect {card.name}"
+        if bridge is None:
+            raise NetworkUnusable(action, why="no bridge is named")
+        if bridge.vlan and (bridge.name in self._table.made or not index(bridge.name)):
+            bridge = bridges.segment(bridge)
+        found = self._netlink.link(bridge.name)
+        if found is None and not bridge.create:
+            raise NetworkUnusable(action, why=f"the host has no bridge {bridge.name}", fix="make it")
+        if found is not None and found.kind != "bridge":
+            raise NetworkUnusable(action, why=f"{bridge.name} is no bridge", fix="name another")
+        if found is not None and bridge.vlan:
+            if not found.filters:
+                fix = f"ip link set {bridge.name} type bridge vlan_filtering 1"
+                raise NetworkUnusable(action, why=f"the host's bridge {bridge.name} does not keep VLANs apart", fix=fix)
+            if bridge.is_gateway:
+                raise NetworkUnusable(action, why=f"the host cannot be the gateway of a VLAN of {bridge.name}", fix="leave isGateway out")
+        return bridge
+
+    def _given(self, card: NicSpec, bridge: HostBridge) -> bridges.BridgeOptions | None:
+        said = bridges.fixed(bridge)
+        if said is not None or not bridge.ranges:
+            return said
+        of = bridge.ranges[0]
+        ledger = self._ledger_of(bridge.name, of)
+        return bridges.from_range(bridge, of, ledger.book.address(ledger.give(card.key, 0.0)))
+
+    def _ledger_of(self, bridge: str, of: Range) -> AddressStore:
+        name = hashlib.sha256(f"{bridge}\0{of}".encode()).hexdigest()[:12]
+        return AddressStore.open(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridges.book(of))
+
+    def release(self, owner: str, seconds: float) -> None:
+        """The owner's addresses in bridges are free."""
+        for path in (self._surroundings.directory / "bridges").glob("*.json"):
+            AddressStore.open(path, _never).release(owner, seconds)
+
+    def _leave(self, bridge: str) -> None:
+        """A bridge of ours goes with its last card."""
+        links = self._netlink.links()
+        known = links.get(bridge)
+        if known is not None and any(link.master == known.number for link in links.values()):
+            return
+        masqueraded = tuple(each for each in self._table.masqueraded if each[0] != bridge)
+        made = tuple(each for each in self._table.made if each != bridge)
+        if bridge in self._table.made:
+            self._netlink.delete_link(bridge)
+        self._change(replace(self._table, masqueraded=masqueraded, made=made))
+
+    # -- the table
+
+    def _say(self, rule: TapNic | BridgedNic) -> None:
+        if isinstance(rule, TapNic):
+            others = tuple(card for card in self._table.cards if card.device != rule.device)
+            self._change(replace(self._table, cards=(*others, rule)))
+        else:
+            kept = tuple(card for card in self._table.bridged if card.device != rule.device)
+            self._change(replace(self._table, bridged=(*kept, rule)))
+
+    def _change(self, table: RuleTable) -> None:
+        if table != self._table:
+            self._table = table
+            self._wanted += 1
+
+    async def _write(self) -> None:
+        """Bring the host to what the table says now. Whoever waits here while another writes is served by the next write for all."""
+        wanted = self._wanted
+        async with self._writing:
+            if self._written >= wanted:
+                return
+            now, table = self._wanted, self._table
+            await nft.run(rules.text(table))
+            self._written = now
+            fresh = self._path.with_suffix(".new")
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(table))
+            fresh.replace(self._path)
+
+
+def _never() -> AddressTable:
+    raise NetworkUnusable("a book of addresses vanished while it was read")

@@ -1,0 +1,1 @@
+"""What a change of a field does to a machine that exists, and which field names which object."""

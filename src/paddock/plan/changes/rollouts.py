@@ -1,0 +1,54 @@
+"""What a change of a KubeVirt machine does to its running instance, before anything runs: the instance as it would have been started
+from the old form, compared with the new one by the rules that the controllers go by."""
+
+from typing import Any
+
+from paddock.base.jsondata import copied
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.meta.wire import from_data, to_data
+from paddock.plan.instance import defaults
+from paddock.plan.machine import liveupdate
+
+Data = dict[str, Any]
+# Members of a machine's hardware that grow while the guest runs.
+SOCKETS = ("domain", "cpu", "sockets")
+GUEST = ("domain", "memory", "guest")
+PLUGGED = "plugged in while the machine runs"
+FOLLOWS = "the running machine follows at once"
+_NO_HOTPLUG = "the machine has no slots for it (disableHotplug)"
+
+
+def restart_reason(before: Data, after: Data) -> str:
+    """Why a running machine of the first spec needs a restart to be of the second; empty where it does not."""
+    before, after = _as_made(before), _as_made(after)
+    spec = to_data(defaults.defaulted(from_data(before["template"]["spec"], VirtualMachineInstanceSpec), defaults.InstallationDefaults()))
+    metadata = {"labels": {}, "annotations": {}, **(before["template"].get("metadata") or {})}
+    return liveupdate.update(before, after, {"metadata": metadata, "spec": spec, "status": {}}).restart
+
+
+def _as_made(spec: Data) -> Data:
+    """The spec with what the server sets when a machine is made: who spells that out changes nothing."""
+    found: Data = copied(spec)
+    hardware = found["template"]["spec"]
+    architecture = hardware.setdefault("architecture", defaults.InstallationDefaults().architecture)
+    machine = hardware.setdefault("domain", {}).setdefault("machine", {})
+    if not machine.get("type") and architecture in defaults.MACHINE_TYPES:
+        machine["type"] = defaults.MACHINE_TYPES[architecture]
+    return found
+
+
+def growth_reason(before: Data, after: Data, part: tuple[str, ...]) -> str:
+    """Why the new sockets, or the new memory, alone need a restart."""
+    hardware = before["template"]["spec"]
+    only = copied(before)
+    place, wanted = only["template"]["spec"], after["template"]["spec"]
+    for name in part[:-1]:
+        place, wanted = place.setdefault(name, {}), wanted.get(name) or {}
+    if part[-1] in wanted:
+        place[part[-1]] = wanted[part[-1]]
+    else:
+        place.pop(part[-1], None)
+    domain = hardware.get("domain") or {}
+    if (domain.get("devices") or {}).get("disableHotplug"):
+        return _NO_HOTPLUG
+    return restart_reason(before, only)

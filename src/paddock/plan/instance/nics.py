@@ -1,0 +1,139 @@
+"""The network cards of a machine, as the engine is asked for them, and as they stand in the status."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec
+from paddock.dialects.kubevirt.networks import Interface, Network
+from paddock.dialects.kubevirt.status import InterfaceStatus
+from paddock.engine.machine.config import Tap
+from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, Binding, DhcpOptions, HostBridge, NicSpec, Ports, Protocol
+from paddock.plan.instance.identity import owner_of
+
+# Binding plug-ins that are known by name (docs/spec/kubevirt.md 3.5).
+_PLUGINS: Mapping[str, Binding] = {"passt": "passt", "l2bridge": "bridge", "managedtap": "bridge"}
+_MOST_QUEUES = 256
+
+
+@dataclass(frozen=True)
+class NicRefusal:
+    """A card that cannot be had here, and why."""
+
+    name: str
+    message: str
+
+
+def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge | str], domain: str) -> Iterator[NicSpec | NicRefusal]:
+    """The cards that are there. `bridges`: for each network by a definition, its bridge, or why there is none."""
+    networks = {each.name: each for each in instance.spec.networks or ()}
+    for card in instance.spec.domain.devices.interfaces or ():
+        network = networks.get(card.name)
+        if card.state == "absent" or network is None:
+            continue
+        if network.multus is not None:
+            found = bridges.get(card.name, f"the definition of the network {card.name} was not looked at")
+            yield NicRefusal(card.name, found) if isinstance(found, str) else _card(instance, card, "host-bridge", found, domain)
+        else:
+            yield _pod_card(instance, card, network, domain)
+
+
+def _pod_card(instance: VirtualMachineInstance, card: Interface, network: Network, domain: str) -> NicSpec | NicRefusal:
+    binding = binding_of(card)
+    if card.sriov is not None:
+        return NicRefusal(card.name, "SR-IOV needs an IOMMU and free virtual functions, and this host offers none")
+    if binding is None:
+        name = card.binding.name if card.binding is not None else ""
+        return NicRefusal(card.name, f"the network binding {name} is not known here")
+    return _card(instance, card, binding, None, domain, network)
+
+
+def binding_of(card: Interface) -> Binding | None:
+    """How a card of the pod network is connected; None when it cannot be."""
+    if card.binding is not None:
+        return _PLUGINS.get(card.binding.name)
+    if card.passtBinding is not None:
+        return "passt"
+    return "masquerade" if card.masquerade is not None else "bridge"
+
+
+def _card(
+    instance: VirtualMachineInstance,
+    card: Interface,
+    binding: Binding,
+    bridge: HostBridge | None,
+    domain: str,
+    network: Network | None = None,
+) -> NicSpec:
+    pod = network.pod if network is not None else None
+    inside = binding == "masquerade"
+    namespace = instance.metadata.namespace or "default"
+    dns = instance.spec.dnsConfig
+    return NicSpec(
+        owner=owner_of(instance),
+        name=card.name,
+        binding=binding,
+        mac=(card.macAddress or "").lower().replace("-", ":"),
+        network=((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
+        network6=((pod.vmIPv6NetworkCIDR if pod is not None else None) or "") if inside else "",
+        bridge=bridge,
+        ports=tuple(_ports(card)) if inside else (),
+        hostname=hostname_of(instance),
+        domain=f"{instance.spec.subdomain}.{namespace}.svc.{domain}" if instance.spec.subdomain else "",
+        search=tuple(dns.searches or ()) if dns is not None and dns.searches else (),
+        dhcp=_dhcp(card),
+        model=card.model or "virtio",
+        queues=queues_of(instance.spec, card),
+        group=namespace,
+    )
+
+
+def hostname_of(instance: VirtualMachineInstance) -> str:
+    """The name the guest is told: its own, else the machine's up to the first dot."""
+    return instance.spec.hostname or instance.metadata.name.partition(".")[0][:63]
+
+
+def queues_of(spec: VirtualMachineInstanceSpec, card: Interface) -> int:
+    """One queue for each virtual processor where that was asked for; virtio only."""
+    if not spec.domain.devices.networkInterfaceMultiqueue or (card.model or "virtio") != "virtio":
+        return 1
+    cpu = spec.domain.cpu
+    count = (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1) if cpu is not None else 1
+    return min(count, _MOST_QUEUES)
+
+
+def _ports(card: Interface) -> Iterator[Ports]:
+    for port in card.ports or ():
+        yield Ports(_protocol(port.protocol), port.port)
+    for span in card.portRanges or ():
+        yield Ports(_protocol(span.protocol), span.start, span.end)
+
+
+def _protocol(name: str | None) -> Protocol:
+    return "udp" if name == "UDP" else "tcp"
+
+
+def _dhcp(card: Interface) -> DhcpOptions:
+    given = card.dhcpOptions
+    if given is None:
+        return DhcpOptions()
+    return DhcpOptions(
+        tftp_server=given.tftpServerName or "",
+        boot_file=given.bootFileName or "",
+        ntp=tuple(given.ntpServers or ()),
+        private=tuple((each.option, each.value) for each in given.privateOptions or ()),
+    )
+
+
+def status_of(card: Interface, plug: AttachedNic, *, linked: bool, queues: int) -> InterfaceStatus:
+    """A card in the status: the address is the one that others use."""
+    addresses = [each for each in (plug.address, plug.address6) if each]
+    return InterfaceStatus(
+        name=card.name,
+        mac=plug.mac,
+        ipAddress=addresses[0] if addresses else None,
+        ipAddresses=addresses or None,
+        podInterfaceName=plug.backend.device if isinstance(plug.backend, Tap) else None,
+        infoSource="domain",
+        queueCount=queues,
+        linkState="up" if linked else "down",
+    )

@@ -1,0 +1,1 @@
+"""Decisions about a VirtualMachine: its run strategy, its hardware, its status."""

@@ -1,0 +1,136 @@
+"""The status of a machine in one word: an ordered table, the first row that holds wins (docs/spec/kubevirt.md 2.6)."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta.conditions import Condition
+from paddock.plan.machine.runstrategy import life_of
+
+_FILLED = ("Succeeded", "PendingPopulation")
+_STARTING = ("Pending", "Scheduling", "Scheduled")
+_BROKEN = ("Error", "ImagePullFailed")
+
+
+class ClaimedDisk(msgspec.Struct, frozen=True):
+    """A disk whose content comes from a claim: its DataVolume, if it has one, and its claim, if it is there."""
+
+    name: str
+    # None: there is no DataVolume; empty: it has not said anything yet
+    phase: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    # of the claim; None: there is none
+    claim: str | None = None
+    # a DataVolume of this name is about to be made
+    expected: bool = False
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a machine may start with it."""
+        if self.phase is None:
+            return self.claim is not None or not self.expected
+        return self.phase in (*_FILLED, "WaitForFirstConsumer")
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its import has failed, for good or for now."""
+        running = condition(self.conditions, "Running")
+        return self.phase == "Failed" or (running is not None and running.status == "False" and running.reason in _BROKEN)
+
+    @property
+    def is_being_filled(self) -> bool:
+        """Whether its content is on its way."""
+        if self.phase is None:
+            return self.expected and self.claim is None
+        return self.phase not in _FILLED and (self.claim == "Bound" or self.phase != "WaitForFirstConsumer")
+
+    @property
+    def is_unbound(self) -> bool:
+        """Whether its claim waits for a volume."""
+        return self.claim is not None and self.claim != "Bound"
+
+
+class PrintableFacts(msgspec.Struct, frozen=True):
+    """Everything the word depends on."""
+
+    machine: VirtualMachine
+    instance: VirtualMachineInstance | None
+    disks: Sequence[ClaimedDisk] = ()
+    # a new instance is wanted, whatever holds it
+    wants_start: bool = False
+    # and nothing but disks holds it
+    start_is_due: bool = False
+    failing: bool = False
+
+    @property
+    def phase(self) -> str:
+        """How far the instance is; empty without one."""
+        status = self.instance.status if self.instance is not None else None
+        return (status.phase if status is not None else None) or ""
+
+    @property
+    def conditions(self) -> Mapping[str, Condition]:
+        """The conditions of the instance."""
+        status = self.instance.status if self.instance is not None else None
+        return {each.type: each for each in (status.conditions if status is not None else None) or ()}
+
+    def is_refused(self, type: str, reason: str) -> bool:
+        """Whether a condition of the instance is False for this reason."""
+        found = self.conditions.get(type)
+        return found is not None and found.status == "False" and found.reason == reason
+
+
+def condition(conditions: Sequence[Condition], type: str) -> Condition | None:
+    """A condition by its type."""
+    return next((each for each in conditions if each.type == type), None)
+
+
+def _stopping(sight: PrintableFacts) -> bool:
+    instance = sight.instance
+    return instance is not None and instance.metadata.deletionTimestamp is not None and not life_of(instance).final
+
+
+def _migrating(sight: PrintableFacts) -> bool:
+    status = sight.instance.status if sight.instance is not None else None
+    move = status.migrationState if status is not None else None
+    return move is not None and move.startTimestamp is not None and not move.completed and not move.failed
+
+
+def _paused(sight: PrintableFacts) -> bool:
+    found = sight.conditions.get("Paused")
+    return sight.phase == "Running" and found is not None and found.status == "True"
+
+
+def _wants_to_run(sight: PrintableFacts) -> bool:
+    return sight.wants_start or (sight.instance is not None and not life_of(sight.instance).final)
+
+
+def _is_down(sight: PrintableFacts) -> bool:
+    return sight.instance is None or life_of(sight.instance).final
+
+
+ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
+    ("Terminating", lambda sight: sight.machine.metadata.deletionTimestamp is not None),
+    ("Stopping", _stopping),
+    ("Migrating", _migrating),
+    ("Paused", _paused),
+    ("Running", lambda sight: sight.phase == "Running"),
+    ("ErrorPvcNotFound", lambda sight: sight.is_refused("Synchronized", "FailedPvcNotFound")),
+    ("DataVolumeError", lambda sight: any(disk.is_broken for disk in sight.disks)),
+    ("ErrorUnschedulable", lambda sight: sight.is_refused("PodScheduled", "Unschedulable")),
+    ("Provisioning", lambda sight: any(disk.is_being_filled for disk in sight.disks)),
+    ("WaitingForVolumeBinding", lambda sight: _wants_to_run(sight) and any(disk.is_unbound for disk in sight.disks)),
+    ("ErrImagePull", lambda sight: sight.is_refused("Synchronized", "ErrImagePull")),
+    ("ImagePullBackOff", lambda sight: sight.is_refused("Synchronized", "ImagePullBackOff")),
+    ("Starting", lambda sight: sight.phase in _STARTING or sight.start_is_due),
+    ("CrashLoopBackOff", lambda sight: sight.failing),
+    ("Stopped", _is_down),
+    ("WaitingForReceiver", lambda sight: sight.phase == "WaitingForSync"),
+)
+
+
+def printable(sight: PrintableFacts) -> str:
+    """The word."""
+    return next((word for word, holds in ROWS if holds(sight)), "Unknown")

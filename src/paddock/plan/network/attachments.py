@@ -1,0 +1,117 @@
+"""NetworkAttachmentDefinitions as bridges of the host. Pure.
+
+What is understood: type bridge (and its name cnv-bridge), alone or as the first of a list of plugins, with static, host-local, whereabouts
+or dhcp addresses. Addresses that a definition gives are given to the guest by DHCP. Everything else is said, not ignored.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
+from paddock.engine.networks.nics import HostBridge, Range
+
+_TYPES = ("bridge", "cnv-bridge")
+_RANGES = ("host-local", "whereabouts")
+_DEFAULT_BRIDGE = "cni0"
+_LAST_VLAN = 4094
+Data = Mapping[str, Any]
+
+
+class _Wrong(Exception):
+    """A definition that cannot be carried out; its text says why."""
+
+
+def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> HostBridge | str:
+    """The bridge, or why there is none."""
+    if definition is None:
+        return f"the NetworkAttachmentDefinition {name} does not exist"
+    config = definition.spec.config if definition.spec is not None else None
+    if not config:
+        return f"the NetworkAttachmentDefinition {name} has no configuration"
+    try:
+        return _bridge(_plugin(msgspec.json.decode(config)))
+    except msgspec.DecodeError as error:
+        return f"the configuration of the NetworkAttachmentDefinition {name} is not JSON: {error}"
+    except _Wrong as error:
+        return f"the NetworkAttachmentDefinition {name} cannot be used: {error}"
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        return f"the NetworkAttachmentDefinition {name} cannot be used: it is malformed ({error})"
+
+
+def _plugin(config: Any) -> Data:
+    if not isinstance(config, dict):
+        raise _Wrong("its configuration is not an object")
+    plugins = config.get("plugins", [config])
+    if not plugins:
+        raise _Wrong("its list of plugins is empty")
+    first = plugins[0]
+    kind = first.get("type")
+    if kind not in _TYPES:
+        raise _Wrong(f"networks of type {kind!r} are not known here; use type bridge")
+    return dict(first)
+
+
+def _bridge(plugin: Data) -> HostBridge:
+    if plugin.get("vlanTrunk"):
+        raise _Wrong("trunks are not supported; name one vlan")
+    vlan = int(plugin.get("vlan") or 0)
+    if not 0 <= vlan <= _LAST_VLAN:
+        raise _Wrong(f"{vlan} is no VLAN: they go from 1 to {_LAST_VLAN}")
+    ipam: Data = plugin.get("ipam") or {}
+    kind = ipam.get("type", "")
+    if kind not in ("", "static", "dhcp", *_RANGES):
+        raise _Wrong(f"addresses of type {kind!r} are not known here; use static, host-local or dhcp")
+    dns: Data = ipam.get("dns") or plugin.get("dns") or {}
+    return HostBridge(
+        name=str(plugin.get("bridge") or _DEFAULT_BRIDGE),
+        vlan=vlan,
+        mtu=int(plugin.get("mtu") or 0),
+        is_gateway=bool(plugin.get("isGateway") or plugin.get("isDefaultGateway")),
+        masquerade=bool(plugin.get("ipMasq")),
+        static=tuple(_static(ipam)) if kind == "static" else (),
+        ranges=tuple(_ranges(ipam)) if kind in _RANGES else (),
+        routes=tuple(_routes(ipam.get("routes") or ())),
+        dns=tuple(str(ipaddress.ip_address(each)) for each in dns.get("nameservers") or ()),
+        domain=str(dns.get("domain") or ""),
+        search=tuple(map(str, dns.get("search") or ())),
+    )
+
+
+def _static(ipam: Data) -> Iterator[tuple[str, str]]:
+    for each in ipam.get("addresses") or ():
+        gateway = each.get("gateway") or ""
+        yield str(ipaddress.ip_interface(each["address"])), str(ipaddress.ip_address(gateway)) if gateway else ""
+
+
+def _ranges(ipam: Data) -> Iterator[Range]:
+    listed = [each for group in ipam.get("ranges") or () for each in group] or [ipam]
+    for each in listed:
+        network = ipaddress.ip_network(each.get("subnet") or each.get("range") or "", strict=False)
+        if network.version != 4:
+            continue
+        yield Range(
+            network=str(network),
+            first=_inside(each.get("rangeStart") or each.get("range_start"), network),
+            last=_inside(each.get("rangeEnd") or each.get("range_end"), network),
+            gateway=_inside(each.get("gateway"), network),
+        )
+
+
+def _inside(text: Any, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
+    if not text:
+        return ""
+    address = ipaddress.ip_address(text)
+    if address not in network:
+        raise _Wrong(f"{address} is not in {network}")
+    return str(address)
+
+
+def _routes(routes: Any) -> Iterator[tuple[str, str]]:
+    for each in routes:
+        network = ipaddress.ip_network(each["dst"], strict=False)
+        if network.version == 4:
+            gateway = each.get("gw") or ""
+            yield str(network), str(ipaddress.ip_address(gateway)) if gateway else ""

@@ -1,0 +1,1 @@
+"""Decisions about snapshots, restores and clones of machines."""

@@ -1,0 +1,174 @@
+"""Restoring machines: how the new claims are called, what the machine becomes (docs/spec/kubevirt.md 7.2). Pure."""
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import Terminal
+from paddock.dialects.kubevirt.restore import VirtualMachineRestore
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
+from paddock.meta import patch
+from paddock.plan.storage import claimsizes
+
+Data = dict[str, Any]
+LAST_RESTORE = "restore.kubevirt.io/lastRestoreUID"
+SOURCE_NOTE = "restore.kubevirt.io/uid"
+_GRACE_SECONDS = 300.0
+_SNAPSHOT_GROUP = "snapshot.storage.k8s.io"
+# What was true of the machine that was, and not of the one that is made.
+_NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
+
+
+class RestoreRefused(Terminal):
+    """The restore cannot be done as it is asked for."""
+
+
+@dataclass(frozen=True)
+class RestoredVolume:
+    """One volume as it is restored."""
+
+    name: str
+    claim: str
+    snapshot: str
+    # the DataVolume of the machine that is replaced by the claim
+    data_volume: str = ""
+
+
+def volumes(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent) -> list[RestoredVolume]:
+    """The volumes with the names of their claims."""
+    machine = content.spec.source.virtualMachine or {}
+    data_volumes = _data_volumes(machine)
+    found = []
+    for backup in content.spec.volumeBackups or ():
+        claim = _claim_name(restore, backup)
+        found.append(RestoredVolume(backup.volumeName, claim, backup.volumeSnapshotName or "", data_volumes.get(backup.volumeName, "")))
+    return found
+
+
+def _claim_name(restore: VirtualMachineRestore, backup: VolumeBackup) -> str:
+    for override in restore.spec.volumeRestoreOverrides or ():
+        if override.volumeName == backup.volumeName and override.restoreName:
+            return override.restoreName
+    policy = restore.spec.volumeRestorePolicy or "RandomizeNames"
+    if policy == "InPlace":
+        return str(backup.persistentVolumeClaim.get("metadata", {}).get("name", backup.volumeName))
+    if policy == "PrefixTargetName":
+        return f"{restore.spec.target.name}-{backup.volumeName}"
+    return f"restore-{restore.metadata.uid}-{backup.volumeName}"
+
+
+def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, there: Mapping[str, str] | None = None) -> None:
+    """Refuse what would take another machine's disks or place away; `there` are the annotations of a target that exists."""
+    source = _at(content.spec.source.virtualMachine or {}, "metadata").get("name", "")
+    if there is not None and restore.spec.target.name != source and there.get(LAST_RESTORE) != restore.metadata.uid:
+        why = f"the snapshot is of {source}, and there is a machine {restore.spec.target.name} already"
+        raise RestoreRefused(
+            "the restore cannot make the target", why=why, fix="choose another name for the target, or delete that machine"
+        )
+    if restore.spec.volumeRestorePolicy == "InPlace" and restore.spec.target.name != source:
+        why = f"the volumes are those of {source}, and the target is {restore.spec.target.name}"
+        raise RestoreRefused("the restore cannot be in place", why=why, fix="use another volumeRestorePolicy")
+    names = [each.claim for each in volumes(restore, content)]
+    if len(set(names)) < len(names):
+        raise RestoreRefused("two volumes would be restored to one claim", fix="choose different names in volumeRestoreOverrides")
+
+
+def is_former(volume: RestoredVolume, backup: VolumeBackup) -> bool:
+    """Whether a volume is restored to the claim it was on."""
+    return bool(volume.claim == _at(backup.persistentVolumeClaim, "metadata").get("name"))
+
+
+def _data_volumes(machine: Mapping[str, Any]) -> dict[str, str]:
+    spec = _at(machine, "spec", "template", "spec")
+    found = {each.get("name", ""): (each.get("dataVolume") or {}).get("name", "") for each in spec.get("volumes") or ()}
+    return {name: value for name, value in found.items() if value}
+
+
+def claim(restore: VirtualMachineRestore, volume: RestoredVolume, backup: VolumeBackup) -> Data:
+    """The claim that is filled from the snapshot of a volume."""
+    before = copy.deepcopy(backup.persistentVolumeClaim)
+    spec = {name: value for name, value in (before.get("spec") or {}).items() if name not in ("volumeName", "dataSource", "dataSourceRef")}
+    spec["dataSourceRef"] = {"apiGroup": _SNAPSHOT_GROUP, "kind": "VolumeSnapshot", "name": volume.snapshot}
+    labels = dict((before.get("metadata") or {}).get("labels") or {})
+    notes: dict[str, str] = {SOURCE_NOTE: restore.metadata.uid or ""}
+    if guest_size := _at(before, "metadata", "annotations").get(claimsizes.GUEST_SIZE):
+        notes[claimsizes.GUEST_SIZE] = guest_size
+    for override in restore.spec.volumeRestoreOverrides or ():
+        if override.volumeName == volume.name:
+            labels |= override.labels or {}
+            notes |= override.annotations or {}
+    metadata = {"name": volume.claim, "namespace": restore.metadata.namespace, "labels": labels, "annotations": notes}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def machine(
+    restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: Iterable[RestoredVolume], *, fresh: bool
+) -> Data:
+    """The machine as it becomes: as it was, on the restored claims. A `fresh` one has an identity of its own, except for patches."""
+    before = copy.deepcopy(content.spec.source.virtualMachine or {})
+    spec = before.get("spec") or {}
+    claims = {each.name: each for each in found}
+    restored = {each.data_volume for each in claims.values() if each.data_volume}
+    template = spec.get("template", {}).get("spec", {})
+    for volume in template.get("volumes") or ():
+        if volume.get("name") in claims:
+            name = volume["name"]
+            volume.clear()
+            volume |= {"name": name, "persistentVolumeClaim": {"claimName": claims[name].claim}}
+    kept = [each for each in spec.get("dataVolumeTemplates") or () if _at(each, "metadata").get("name") not in restored]
+    spec["dataVolumeTemplates"] = kept or None
+    if fresh:
+        firmware = template.get("domain", {}).get("firmware") or {}
+        for name in ("uuid", "serial"):
+            firmware.pop(name, None)
+    metadata = before.get("metadata") or {}
+    notes = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in _NOT_KEPT}
+    document: Data = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": {
+            "name": restore.spec.target.name,
+            "namespace": restore.metadata.namespace,
+            "labels": metadata.get("labels"),
+            "annotations": {**notes, LAST_RESTORE: restore.metadata.uid},
+        },
+        "spec": spec,
+    }
+    return patched(document, restore.spec.patches)
+
+
+def patched(document: Data, patches: Iterable[str] | None) -> Data:
+    """The object after the user's JSON patch operations."""
+    operations = [msgspec.json.decode(text) for text in patches or ()]
+    if not operations:
+        return document
+    try:
+        found = patch.apply_json_patch(document, operations)
+    except patch.BadPatch as error:
+        raise RestoreRefused("the patches cannot be applied to the machine", why=str(error)) from error
+    if not isinstance(found, dict):
+        raise RestoreRefused("the patches leave no object")
+    return found
+
+
+def waits(policy: str | None, running: bool, age_seconds: float) -> str:
+    """What a target that runs means: nothing, `stop` it, `wait` for it, or `fail`."""
+    if not running:
+        return ""
+    match policy or "WaitGracePeriod":
+        case "StopTarget":
+            return "stop"
+        case "FailImmediate":
+            return "fail"
+        case "WaitEventually":
+            return "wait"
+    return "fail" if age_seconds > _GRACE_SECONDS else "wait"
+
+
+def _at(found: Any, *path: str) -> Any:
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

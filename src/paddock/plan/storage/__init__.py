@@ -1,0 +1,1 @@
+"""Decisions about claims, DataVolumes and what fills them."""
