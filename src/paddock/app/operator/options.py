@@ -156,7 +156,7 @@ def parser(text: str) -> Parser:
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="Kubeconfig of the cluster (default: $KUBECONFIG, otherwise the Pod's service account)",
+        help="Kubeconfig of the cluster (default: $KUBECONFIG, the Pod's service account, or ~/.kube/config)",
     )
     add("--context", default="", metavar="NAME", help="Kubeconfig context to use (default: the current one)")
     words = (
