@@ -200,7 +200,7 @@ def manifest() -> str:
         if number < len(_STEPS):
             parts.append(_arrow((225, y + high), (225, y + high + gap - 1)))
         y += high + gap
-    return _picture(860, int(y) + 4, "The way of one manifest", parts)
+    return _picture(930, int(y) + 4, "The way of one manifest", parts)
 
 
 # state -> its column, its row, and what is true in it
@@ -218,7 +218,7 @@ _PLACES: Mapping[str, tuple[int, int, str]] = {
 def states() -> str:
     """Draw the states of a machine in the engine, as `engine/machine/requests.py` names them."""
     wide, high, across, down = 150, 64, 194, 150
-    boxes = {
+    boxes: dict[str, Box] = {
         name: Box(20 + column * across, 40 + row * down, wide, high, name, (text,), _ACTS)
         for name, (column, row, text) in ((each, _PLACES[each]) for each in STATES)
     }
