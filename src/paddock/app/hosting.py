@@ -39,7 +39,7 @@ class Hosting:
     async def prepare(self) -> None:
         """Look at the host and take over its machines; raises when it cannot run machines."""
         await self._control.engine.start()
-        _LOG.info("machines are taken over", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
+        _LOG.info("running machines adopted", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
 
     async def start(self) -> None:
         """Begin to look after everything."""

@@ -314,7 +314,7 @@ class Client:
     def _warn(self, text: str, about: str) -> None:
         if self._settings.warnings and text not in self._warned and len(self._warned) < _MOST_WARNINGS:
             self._warned.add(text)
-            _LOG.warning("the server warns: %s", text, extra={"resource": about})
+            _LOG.warning("server returned a warning", extra={"warning": text, "resource": about})
 
     def _tell(self, method: str, about: str, status: int, started: float) -> None:
         if self._observe is not None:

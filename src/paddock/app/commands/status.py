@@ -39,7 +39,7 @@ def run(given: list[str], console: Console) -> int:
         state = "ready" if ready else "not ready"
         console.out(f"{state}: {found.address} (process {found.pid}), kubeconfig {places.kubeconfig}\n")
         if found.problem:
-            console.out(f"machines are not looked after: {found.problem}\n")
+            console.out(f"machines are unmanaged: {found.problem}\n")
     return 0 if ready else 1
 
 

@@ -59,4 +59,4 @@ class Standby:
 
 def _ended(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        _LOG.error("users are not told any more why machines are not looked after", exc_info=task.exception())
+        _LOG.error("conditions of unmanaged machines are no longer updated", exc_info=task.exception())

@@ -192,7 +192,7 @@ async def _reboot(machine: Machine) -> None:
             await machine.agent.shutdown("reboot")
         except AgentError:
             # It went, or does not do that: the button is left.
-            _LOG.debug("the agent did not reboot its guest", exc_info=True)
+            _LOG.debug("guest agent did not reboot the guest; trying ACPI", exc_info=True)
         else:
             return
     await machine.soft_reboot()

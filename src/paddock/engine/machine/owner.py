@@ -152,7 +152,7 @@ class Owner:
         except OSError as error:
             self._fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
         except Exception:
-            _LOG.exception("a start broke", extra={"machine": self.id})
+            _LOG.exception("machine start failed because of a defect", extra={"machine": self.id})
             self._fail("an error in Paddock; its log tells more")
 
     async def _launch(self) -> None:
@@ -406,7 +406,7 @@ class Owner:
                 for work in self.found:
                     self.background(self._offered(work))
         except (PaddockError, OSError) as error:
-            _LOG.warning("a machine that runs could not be asked", extra={"machine": self.id, "error": str(error)})
+            _LOG.warning("QEMU did not answer a query", extra={"machine": self.id, "error": str(error)})
             self.liveness.unreachable()
             if self.qmp is not None:
                 self.qmp.close()
@@ -497,4 +497,4 @@ class Owner:
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.error("a machine's task broke", extra={"machine": self.id}, exc_info=error)
+            _LOG.error("machine task failed because of a defect", extra={"machine": self.id}, exc_info=error)
