@@ -1,4 +1,4 @@
-"""What a server has beside its API when it runs machines: controllers, subresources of machines, uploads, downloads."""
+"""The parts of a server that runs machines, beside its API: controllers, subresources of machines, uploads, downloads."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Keeping the machines of this host looked after: the controllers are started, and started again when they end.
+"""Supervision of the controllers: it starts them, and restarts them when they end.
 
     starting ──▶ ready ──(a controller ends)──▶ failed ──pause──▶ starting ...
         └────────────(the host cannot run machines)────▲

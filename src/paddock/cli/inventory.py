@@ -1,4 +1,4 @@
-"""What the objects of an input are to each other: duplicates, references to objects that are not there, and foreign kinds.
+"""Relations between the objects of an input: duplicates, references to missing objects, and foreign kinds.
 
 Objects are taken one by one and not kept (besides the few that `Sizes` compares), so that an input may be long.
 """

@@ -1,4 +1,4 @@
-"""What each change of an object does, as far as manifests tell: the table of changes, and what it cannot know without the rest of the
+"""The effect of each change of an object, as far as manifests tell: the table of changes, and its limits without the rest of the
 object: how far a machine can grow, and what keeps it from being made at all."""
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where a server is, whom to trust there, and who we are: what a kubeconfig or a ServiceAccount amounts to."""
+"""Access to a server: its address, its CA and our credentials, from a kubeconfig or a ServiceAccount."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""What a request asks for besides its object."""
+"""Options of a request."""
 
 from typing import Any
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Whether a request that failed is sent again by itself. Only what cannot happen twice is."""
+"""Automatic retries of failed requests, limited to requests that cannot take effect twice."""
 
 import random
 

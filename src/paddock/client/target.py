@@ -1,4 +1,4 @@
-"""What a request is about: a served kind, and the object's place in it."""
+"""The target of a request: a served kind, and the key of an object."""
 
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 

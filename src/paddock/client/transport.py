@@ -1,4 +1,4 @@
-"""What a client stands on: something that takes one request and gives one answer, or a stream of bytes."""
+"""The transport below a client: it takes one request and returns one answer, or a stream of bytes."""
 
 from typing import Protocol
 

@@ -223,7 +223,7 @@ def own_key(change: Change) -> Iterable[Key]:
 
 
 def there(informer: Informer, keys: Keys) -> Keys:
-    """Of what a change concerns, the objects of a kind that are there; those that come are looked at then."""
+    """Map a change only to keys that are in the informer's cache; an object added later triggers an event of its own."""
     return lambda change: [key for key in keys(change) if informer.cache.get(key) is not None]
 
 

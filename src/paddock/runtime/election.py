@@ -1,4 +1,4 @@
-"""Who of several copies of a program acts: a Lease, with the protocol of client-go, so that copies in either language take turns.
+"""Leader election by a Lease, with the protocol of client-go, so that replicas in either language take turns.
 
 A candidate looks every `retry` seconds. It takes a lease that nobody holds, or that did not change for `duration` seconds *by its own
 clock*; times written into the lease are for people. The leader renews every `retry` seconds and stops acting when no

@@ -1,6 +1,6 @@
-"""One running operator: the front doors' controllers with their pages, and nothing that acts before it is known to be welcome.
+"""A running operator: the controllers of other dialects, and the endpoints for health and metrics.
 
-pages are served -> the kinds are there and ours -> caches whole -> (leadership) -> controllers        and backwards at the end
+endpoints listen -> required kinds are served and ours -> caches synced -> (leader elected) -> controllers run        in reverse at the end
 """
 
 import asyncio

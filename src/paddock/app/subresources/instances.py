@@ -1,4 +1,4 @@
-"""What can be done with an instance that runs, apart from streams: pause, freeze, reboot, reset, evacuate.
+"""Actions on a running instance, apart from streams: pause, freeze, reboot, reset, evacuate.
 
 Refusals come in upstream's order and words. What is stored says which instance is meant and whether it runs; whether the guest is
 paused, and whether its agent is there, the engine knows best, and before the status tells.

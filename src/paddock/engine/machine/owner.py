@@ -288,7 +288,7 @@ class Owner:
         self.observe(detail="QEMU was killed and is still there: the kernel waits for one of its disks or devices. Look at dmesg.")
 
     def quit(self, reason: str) -> None:
-        """The guest is through with: QEMU may go."""
+        """The guest has shut down; terminate QEMU."""
         if reason not in self.record.evidence:
             self.save(evidence=(*self.record.evidence, reason))
         if not self.timers.pending("quit"):
