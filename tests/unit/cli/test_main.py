@@ -97,7 +97,10 @@ def test_the_version() -> None:
         (["valdate"], 'paddock: unknown command "valdate"; did you mean "validate"?'),
         (["xyz"], 'paddock: unknown command "xyz"; `paddock help` lists the commands'),
         (["validate"], "paddock: name at least one input: -f FILE, -f DIRECTORY or -f -; see `paddock validate --help`"),
-        (["render", "-f", "x", "-o", "xml"], 'paddock: argument -o/--output: "xml" is none of text, json, yaml; see `paddock render --help`'),
+        (
+            ["render", "-f", "x", "-o", "xml"],
+            'paddock: argument -o/--output: "xml" is none of text, json, yaml; see `paddock render --help`',
+        ),
         (["render", "--tarlget", "seed", "-f", "x"], "paddock: unrecognized arguments: --tarlget"),
         (["diff", "-f", "a"], "paddock: name two inputs: paddock diff OLD NEW"),
         (["explain"], "paddock: the following arguments are required: KIND[.field.path]"),
