@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from paddock.app import main as server
 from paddock.cli import main
@@ -137,3 +138,11 @@ def test_the_locks_hold_hashes_and_name_no_place() -> None:
         assert len(pins) == len(hashed)
         assert "://" not in text
         assert "index" not in text
+
+
+def test_the_hooks_before_a_commit_use_what_is_here() -> None:
+    repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    assert [each["repo"] for each in repositories] == ["local"]
+    entries = [hook["entry"].split() for hook in repositories[0]["hooks"]]
+    assert {entry[0] for entry in entries} <= {".venv/bin/python", ".venv/bin/ruff", ".venv/bin/lint-imports"}
+    assert [word for entry in entries for word in entry if word.endswith(".py") and not (ROOT / word).exists()] == []
