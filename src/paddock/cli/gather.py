@@ -40,7 +40,7 @@ def gather(reader: Reader, names: Sequence[str], console: Console) -> Gathered:
 
 
 def errors_of(subject: Subject) -> list[Located]:
-    """What speaks against using an object."""
+    """Return the errors that prevent the use of an object."""
     findings = subject.admission.findings
     if subject.admission.kind is None:
         findings = foreign(subject.document.data, findings)

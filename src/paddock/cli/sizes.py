@@ -17,7 +17,7 @@ _MACHINES = {"VirtualMachine": ("spec",), "VirtualMachinePool": ("spec", "virtua
 
 
 class Sizes:
-    """What has to be held against each other."""
+    """Amounts to compare."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

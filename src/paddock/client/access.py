@@ -15,7 +15,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What a request shows."""
+    """The credentials of a request."""
 
     headers: Headers = ()
     certificate: ClientCertificate | None = None

@@ -36,7 +36,7 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all requests of a client share."""
+    """Settings of all requests of a client."""
 
     manager: str = "paddock"
     seconds: float = 30.0
@@ -254,7 +254,7 @@ class Client:
         return {"metadata": found.get("metadata") or {}}
 
     async def version(self) -> Data:
-        """What the server says about itself; asked once."""
+        """Return the server's version; it is requested once."""
         if self._version is None:
             self._version = orjson.loads(await self.request("GET", "/version"))
         return self._version

@@ -32,7 +32,7 @@ class ApiError(PaddockError):
 
     @property
     def causes(self) -> dict[str, str]:
-        """What is wrong, by field."""
+        """The causes of the error, by field."""
         return {cause.get("field", ""): cause.get("message", "") for cause in self.details.get("causes") or ()}
 
 

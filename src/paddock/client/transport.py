@@ -34,7 +34,7 @@ class Flow(Protocol):
     headers: dict[str, str]
 
     async def read(self) -> bytes:
-        """What has come since; empty at the proper end. Raises `Unreachable` when the stream was cut."""
+        """Return the next data; empty at the regular end. Raises `Unreachable` when the stream was cut."""
 
     def close(self) -> None:
         """Take no more."""

@@ -98,7 +98,7 @@ class Store(Protocol):
 
     @property
     def unavailable(self) -> str:
-        """Why nothing can be written at the moment; empty when everything is well."""
+        """The reason why writes fail at the moment; empty if they work."""
 
     def decided(self, key: Key) -> Record | None:
         """The newest value of a key, committed or not: what the next write is decided on."""

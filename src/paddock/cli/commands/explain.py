@@ -61,7 +61,7 @@ def _head(asked: Asked, place: shape.Shape, prop: shape.Property | None) -> Iter
 
 
 def _facts(place: shape.Shape, prop: shape.Property | None) -> Iterator[tuple[str, str]]:
-    """What may stand in a field, and what stands there when nothing is given."""
+    """Yield the allowed values and the default of a field."""
     allowed = "; ".join(words.allowed(place)).replace("`", "")
     if allowed:
         yield "Allowed", allowed

@@ -96,7 +96,7 @@ def _steps(change: ObjectChange) -> Iterator[Step]:
 
 
 def _meets(found: Finding, difference: Difference) -> bool:
-    """Whether a finding is about a difference: at its place, above or below it."""
+    """Return True if a finding concerns a difference: at its path, above or below it."""
     shorter = min(len(found.path), len(difference.path))
     if difference.how is How.REMOVED and any(isinstance(part, int) for part in found.path):
         # The one counts the entries of the new form, the other those of the old.
