@@ -16,7 +16,7 @@ from paddock.cli.diagnosis import page as why
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
 from paddock.translate.machine.support import table
-from tools import upstream
+from tools import pictures, upstream
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -65,6 +65,7 @@ TARGETS: Sequence[Target] = (
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
     Target("api/jsonschema", lambda: files.json_schemas(catalog.every())),
     Target("deploy/helm/kubevirt-operator/definitions", chart_definitions),
+    Target("docs/pictures", pictures.pictures),
     Target("docs/reference", reference_pages, foreign=frozenset({"conformance.md", "kubernetes-conformance.md", "performance.md"})),
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from paddock.app import main as server
 from paddock.cli import main
@@ -67,9 +68,39 @@ def test_the_make_commands_exist(name: str) -> None:
 
 
 def test_the_readmes_paddock_commands_exist() -> None:
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    named = {match[1] for line in lines for match in re.finditer(r"paddock (\w+) ", line) if line.startswith("$ ")}
-    assert set(main.COMMANDS) <= named <= set(main.COMMANDS) | set(server.COMMANDS)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = {match[1] for match in re.finditer(r"(?:^\$ |`)paddock (\w[\w-]*)", readme, re.MULTILINE)}
+    assert len(named) > 4
+    assert named <= set(main.COMMANDS) | set(server.COMMANDS)
+
+
+def test_the_guide_of_the_command_line_names_every_offline_command() -> None:
+    guide = (ROOT / "docs" / "guide" / "cli.md").read_text(encoding="utf-8")
+    assert [command for command in main.COMMANDS if f"`{command}`" not in guide and f"`paddock {command}`" not in guide] == []
+
+
+def test_the_index_names_every_document() -> None:
+    folder = ROOT / "docs"
+    named = {(folder / link).resolve() for link in links((folder / "README.md").read_text(encoding="utf-8"))}
+    # The pages of kinds are listed in the index of the reference.
+    documents = [path for path in folder.rglob("*.md") if path.parent.parent.name != "reference" and path != folder / "README.md"]
+    assert [path.relative_to(ROOT).as_posix() for path in sorted(documents) if path.resolve() not in named] == []
+
+
+def named_files(text: str) -> list[str]:
+    """The files of this repository that stand in code spans."""
+    return re.findall(r"`(\.importlinter|(?:src|tests|tools|docs|deploy)/[\w./-]+|[A-Z]+\.md)`", text)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", *(f"docs/dev/{path.name}" for path in sorted((ROOT / "docs" / "dev").glob("*.md")))])
+def test_the_files_that_developers_are_sent_to_exist(name: str) -> None:
+    named = named_files((ROOT / name).read_text(encoding="utf-8"))
+    assert name != "CONTRIBUTING.md" or len(named) > 50
+    assert [file for file in named if not (ROOT / file).exists()] == []
+
+
+def test_a_file_that_is_gone_is_seen() -> None:
+    assert named_files("| step | `src/paddock/nothing.py`, `make gen`, `.importlinter` |") == ["src/paddock/nothing.py", ".importlinter"]
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
@@ -107,3 +138,11 @@ def test_the_locks_hold_hashes_and_name_no_place() -> None:
         assert len(pins) == len(hashed)
         assert "://" not in text
         assert "index" not in text
+
+
+def test_the_hooks_before_a_commit_use_what_is_here() -> None:
+    repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    assert [each["repo"] for each in repositories] == ["local"]
+    entries = [hook["entry"].split() for hook in repositories[0]["hooks"]]
+    assert {entry[0] for entry in entries} <= {".venv/bin/python", ".venv/bin/ruff", ".venv/bin/lint-imports"}
+    assert [word for entry in entries for word in entry if word.endswith(".py") and not (ROOT / word).exists()] == []

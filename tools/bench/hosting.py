@@ -34,7 +34,7 @@ MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 _TICKS = os.sysconf("SC_CLK_TCK")
-_ADOPTED = "machines are taken over"
+_ADOPTED = "running machines adopted"
 MANY, APART_SECONDS = 100, 0.1
 # machines that run when Paddock is started anew
 ADOPTED = 50

@@ -45,7 +45,7 @@ _LONGEST_WARNINGS = 4096
 
 
 class RequestGuard(Protocol):
-    """Who is it, and may they."""
+    """Authentication and authorization of requests."""
 
     def identify(self, request: HttpRequest) -> User:
         """The user behind a request; raises a `Failure` of 401 or 403."""

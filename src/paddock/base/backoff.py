@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again."""
+"""Pauses between retries."""
 
 import random
 from dataclasses import dataclass

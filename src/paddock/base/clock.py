@@ -1,4 +1,4 @@
-"""What time it is. Whoever writes dates down gets a clock; whoever only waits uses asyncio, whose time tests can move."""
+"""The clock. Code that writes dates gets a clock as a parameter; code that only waits uses asyncio, whose time tests can move."""
 
 import time
 from typing import Protocol

@@ -51,7 +51,7 @@ def parse(text: str) -> int:
 
 
 def is_duration(text: str) -> bool:
-    """Whether `parse` would succeed."""
+    """Return True if `parse` would succeed."""
     try:
         parse(text)
     except NotADuration:

@@ -15,7 +15,7 @@ def copied(value: Any) -> Any:
 
 
 def identical(left: Any, right: Any) -> bool:
-    """Whether two values are the same JSON. To Python true is 1 and 1 is 1.0, so equal is not enough; it decides most questions."""
+    """Return True if two values are the same JSON. To Python true is 1 and 1 is 1.0, so equal is not enough; it decides most questions."""
     if left is right:
         return True
     if left != right:
@@ -26,6 +26,6 @@ def identical(left: Any, right: Any) -> bool:
 
 
 def identical_apart(left: dict[str, Any], right: dict[str, Any], apart: frozenset[str]) -> bool:
-    """Whether two objects are the same JSON but for some members."""
+    """Return True if two objects are the same JSON except for some members."""
     names = left.keys() - apart
     return names == right.keys() - apart and all(identical(left[name], right[name]) for name in names)

@@ -98,7 +98,7 @@ class Gauge(Counter):
 
 
 class Histogram(Metric):
-    """How values are spread over buckets."""
+    """A distribution of values over buckets."""
 
     KIND = "histogram"
 
@@ -119,7 +119,7 @@ class Histogram(Metric):
         counts[-1] += value
 
     def count(self, *values: str) -> float:
-        """How many values were noted."""
+        """The number of recorded values."""
         return sum(self._values.get(values, [0.0])[:-1])
 
     def lines(self) -> Iterator[str]:

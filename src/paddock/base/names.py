@@ -62,7 +62,7 @@ _VALUE_WORDS = (
 
 
 def wrong_subdomain(text: str) -> Iterator[str]:
-    """What is wrong with a DNS-1123 subdomain."""
+    """Yield the faults of a DNS-1123 subdomain."""
     if len(text) > 253:
         yield "must be no more than 253 bytes"
     if _SUBDOMAIN.match(text) is None:
@@ -70,7 +70,7 @@ def wrong_subdomain(text: str) -> Iterator[str]:
 
 
 def wrong_qualified(text: str) -> Iterator[str]:
-    """What is wrong with the key of a label or an annotation."""
+    """Yield the faults of the key of a label or an annotation."""
     prefix, slash, name = text.partition("/")
     if "/" in name:
         yield f"a qualified name {_NAME_WORDS} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -90,7 +90,7 @@ def wrong_qualified(text: str) -> Iterator[str]:
 
 
 def wrong_label_value(text: str) -> Iterator[str]:
-    """What is wrong with the value of a label."""
+    """Yield the faults of the value of a label."""
     if len(text) > 63:
         yield "must be no more than 63 bytes"
     if text and _QUALIFIED.match(text) is None:
@@ -98,7 +98,7 @@ def wrong_label_value(text: str) -> Iterator[str]:
 
 
 def wrong_segment(text: str) -> Iterator[str]:
-    """What keeps a text from being a part of a path."""
+    """Yield the reasons why a text cannot be a path segment."""
     if text in (".", ".."):
         yield f"may not be '{text}'"
     else:

@@ -52,7 +52,7 @@ def _parse(text: str) -> int:
 
 
 def meant(text: object) -> tuple[str, ...]:
-    """What a user may have meant by an amount that is none, as with `4GB`: the decimal and the binary unit."""
+    """Return suggestions for an invalid amount such as `4GB`: with the decimal and with the binary unit."""
     match = _UNIT_SLIP.match(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
         return ()
@@ -63,7 +63,7 @@ def meant(text: object) -> tuple[str, ...]:
 
 
 def is_quantity(text: int | str) -> bool:
-    """Whether `parse` would succeed."""
+    """Return True if `parse` would succeed."""
     try:
         parse(text)
     except NotAQuantity:
@@ -85,7 +85,7 @@ def binary(size: int) -> str:
 
 
 def is_binary(text: int | str) -> bool:
-    """Whether an amount is written in powers of two (`1Gi`)."""
+    """Return True if an amount has a binary unit (`1Gi`)."""
     return isinstance(text, str) and text.endswith(tuple(_BINARY))
 
 

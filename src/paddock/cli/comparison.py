@@ -46,7 +46,7 @@ class ObjectPair(msgspec.Struct, frozen=True):
         return side.admission.kind if side else None
 
     def differences(self) -> Iterator[FieldDifference]:
-        """Where the two forms differ."""
+        """Yield the differences of the two forms."""
         if self.old is None or self.new is None:
             return
         before, after = self.old.admission.data, self.new.admission.data
@@ -85,7 +85,7 @@ def _by_key(gathered: InputObjects) -> dict[Key, ComparedObject]:
 
 
 def key_of(data: dict[str, Any]) -> Key:
-    """What an object is known by; the version does not count."""
+    """Return the identity of an object, without its version."""
     group, _ = admission.split_api_version(data.get("apiVersion"))
     metadata = data.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -124,7 +124,7 @@ def _side(each: RenderedObject) -> ComparedObject:
 
 
 def place(pair: ObjectPair, difference: FieldDifference) -> LocatedFinding:
-    """Where the user finds a difference: in the new manifest, or in the old one if it is gone."""
+    """Return the position of a difference: in the new manifest, or in the old one if it is gone."""
     gone = difference.how is ValueChange.REMOVED
     side = (pair.old if gone else pair.new) or pair.new or pair.old
     assert side is not None

@@ -1,4 +1,4 @@
-"""Where a command writes. Text is UTF-8 whatever the terminal says; a reader that went away ends the command quietly."""
+"""The output of a command. Text is UTF-8 whatever the terminal says; a closed pipe ends the command quietly."""
 
 import sys
 from typing import IO

@@ -114,7 +114,7 @@ def _wiring(definition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _belongs_to_hub(each: RenderedObject) -> bool:
-    """Whether an object of the input is KubeVirt's or CDI's own, so that another dialect has to say it differently."""
+    """Return True for KubeVirt's and CDI's own objects, which another dialect has to express differently."""
     group, _ = admission.split_api_version(each.data.get("apiVersion"))
     return group == "kubevirt.io" or group.endswith(".kubevirt.io")
 

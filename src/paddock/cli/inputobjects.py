@@ -40,7 +40,7 @@ def gather(reader: InputReader, names: Sequence[str], console: Console) -> Input
 
 
 def errors_of(subject: InputObject) -> list[LocatedFinding]:
-    """What speaks against using an object."""
+    """Return the errors that prevent the use of an object."""
     findings = subject.admission.findings
     if subject.admission.kind is None:
         findings = foreign(subject.document.data, findings)

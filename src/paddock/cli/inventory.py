@@ -1,4 +1,4 @@
-"""What the objects of an input are to each other: duplicates, references to objects that are not there, and foreign kinds.
+"""Relations between the objects of an input: duplicates, references to missing objects, and foreign kinds.
 
 Objects are taken one by one and not kept (besides the few that `SizeChecks` compares), so that an input may be long.
 """
@@ -129,7 +129,7 @@ class Inventory:
 
 
 def foreign(data: dict[str, Any], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """What to say of an object that is none of Paddock's: nothing is wrong with it, unless one of Paddock's is meant."""
+    """Return the finding about an object of a foreign kind: a note, or a suggestion if one of Paddock's kinds is meant."""
     kind, group = data.get("kind"), _group(data)
     if not isinstance(kind, str) or not kind or not isinstance(data.get("apiVersion"), str):
         return findings

@@ -10,7 +10,7 @@ from paddock.schema.kind import Kind
 
 
 class KindNotFound(Terminal):
-    """What was asked for does not exist, or is more than one thing."""
+    """The requested kind or field does not exist, or is ambiguous."""
 
 
 class KindPath(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ def descend(asked: KindPath) -> tuple[shape.Shape, shape.Property | None]:
 
 
 def _inner(place: shape.Shape) -> shape.Shape:
-    """What a list is a list of."""
+    """Return the shape of the items of a list, at any depth."""
     while isinstance(place, shape.ListShape):
         place = place.item
     return place

@@ -1,6 +1,6 @@
-"""`paddock COMMAND ...`: finds the command and turns what goes wrong into one line and an exit code.
+"""`paddock COMMAND ...`: finds the command, and turns an error into one line and an exit code.
 
-Commands are modules that are loaded when they are called, because most of the time of a short command is importing.
+A command is a module that is loaded when it is called, because imports take most of the time of a short command.
 """
 
 import gc
@@ -13,30 +13,31 @@ from paddock.base.errors import PaddockError
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
-# command -> what it does; the module of the same name in `commands` has `run(arguments, console)`
+# command -> summary; the module of the same name in `commands` has `run(arguments, console)`
 COMMANDS = {
-    "validate": "check manifests: every finding with its place",
-    "render": "print the KubeVirt, CDI and core objects that manifests become",
-    "convert": "print manifests in another dialect, and what is lost",
-    "diff": "compare manifests by meaning, across dialects",
-    "plan": "tell what each change of a manifest does to the machine",
-    "explain": "describe a kind or a field",
-    "crds": "print the CustomResourceDefinitions",
-    "examples": "print example manifests",
-    "why": "tell why an object of a server is not what it should be",
+    "validate": "Check manifests and report every finding with its position",
+    "explain": "Describe a kind or a field",
+    "examples": "Print example manifests",
+    "render": "Print the KubeVirt, CDI and core objects that manifests become",
+    "convert": "Translate manifests to another dialect and report what is lost",
+    "diff": "Compare manifests by meaning, across dialects",
+    "plan": "Predict what each change does to a machine",
+    "crds": "Print the CustomResourceDefinitions",
+    "why": "Explain why an object is not ready",
 }
 
-
-# command -> its module and what it does
+# command -> its module and its summary
 Commands = Mapping[str, tuple[str, str]]
+# heading of the help -> the commands below it
+Groups = Mapping[str, Sequence[str]]
 
 
-def main(more: Commands | None = None) -> int:
-    """The program, with the commands that its caller adds."""
+def main(more: Commands | None = None, groups: Groups | None = None) -> int:
+    """Run the program, with the commands that the caller adds. `groups` orders the commands in the help."""
     # What a command builds is freed by counting references; looking for cycles costs a fifth of the time and finds none.
     gc.disable()
     try:
-        return run(sys.argv[1:], Console(), more)
+        return run(sys.argv[1:], Console(), more, groups)
     except BrokenPipeError:
         # Whoever read our output has seen enough. Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,11 +52,11 @@ def main(more: Commands | None = None) -> int:
         return UNUSABLE
 
 
-def run(given: Sequence[str], console: Console, more: Commands | None = None) -> int:
-    """One command; what goes wrong is one line."""
+def run(given: Sequence[str], console: Console, more: Commands | None = None, groups: Groups | None = None) -> int:
+    """Run one command; an error becomes one line."""
     known = {name: (f"paddock.cli.commands.{name}", text) for name, text in COMMANDS.items()} | dict(more or {})
     try:
-        code = _dispatch(list(given), console, known)
+        code = _dispatch(list(given), console, known, groups or {"commands": list(known)})
     except PaddockError as error:
         console.say(f"paddock: {error}")
         code = UNUSABLE
@@ -72,7 +73,7 @@ def run(given: Sequence[str], console: Console, more: Commands | None = None) ->
 
 
 def _of_system(error: OSError) -> str:
-    """What the system refused, as one line that says what to do."""
+    """Describe an error of the operating system in one line that says what to do."""
     import errno  # noqa: PLC0415 - only a failure needs it
 
     fixes = {
@@ -88,14 +89,14 @@ def _of_system(error: OSError) -> str:
     return f"{what}: {error.strerror or error}; {fix}"
 
 
-def _dispatch(given: list[str], console: Console, known: Commands) -> int:
+def _dispatch(given: list[str], console: Console, known: Commands, groups: Groups) -> int:
     command, rest = (given[0], given[1:]) if given else ("", [])
     if command in known:
         return _call(known[command][0], rest, console)
     if command in ("-h", "--help", "help", ""):
         if rest[:1] and rest[0] in known:
-            return _dispatch([rest[0], "--help"], console, known)
-        console.out(_usage(known))
+            return _dispatch([rest[0], "--help"], console, known, groups)
+        console.out(_usage(known, groups))
         return GOOD if command else UNUSABLE
     if command in ("-V", "--version", "version"):
         console.out(f"paddock {_version()}\n")
@@ -132,11 +133,10 @@ def _unknown(command: str, console: Console, known: Commands) -> int:
     return UNUSABLE
 
 
-def _usage(known: Commands) -> str:
-    lines = ["usage: paddock COMMAND [OPTIONS]", "", "commands:"]
-    lines += [f"  {name:<10} {text}" for name, (_, text) in known.items()]
-    lines += [
-        "",
-        "`paddock COMMAND --help` tells more. Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 losses with --strict.",
-    ]
+def _usage(known: Commands, groups: Groups) -> str:
+    width = max(map(len, known)) + 2
+    lines = ["usage: paddock COMMAND [OPTIONS]"]
+    for title, names in groups.items():
+        lines += ["", f"{title}:", *(f"  {name:<{width}}{known[name][1]}" for name in names)]
+    lines += ["", "See `paddock COMMAND --help` for the options and exit codes of a command."]
     return "\n".join(lines) + "\n"

@@ -135,7 +135,7 @@ def located(subject: InputObject, findings: Sequence[Finding]) -> list[LocatedFi
 
 
 def place_of(document: Document, found: Finding) -> Position:
-    """Where a finding points: at the value, or at the key of a field that should not be there."""
+    """Return the position of a finding: the value, or the key of a surplus field."""
     return document.position(found.place, of_key=found.rule.endswith("/unknown-field"))
 
 

@@ -33,7 +33,7 @@ class RenderedObject(msgspec.Struct, frozen=True):
 
 
 class RenderSummary:
-    """What became of the inputs: how much was lost, and how many objects could not be translated."""
+    """The outcome of a translation: the number of losses, and of objects that failed."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

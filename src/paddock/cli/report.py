@@ -38,7 +38,7 @@ def as_data(found: LocatedFinding) -> dict[str, Any]:
 
 
 class FindingTally:
-    """How many findings of which weight."""
+    """The number of findings by severity."""
 
     def __init__(self) -> None:
         self._counts: Counter[Severity] = Counter()

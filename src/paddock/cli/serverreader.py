@@ -146,7 +146,7 @@ class ServerReader:
         self._events[asked] = tuple(found.items)
 
     def _target(self, id: KindId) -> Target[Data] | None:
-        """How the kind is asked for; None for one that the server does not have."""
+        """Return the target of a kind, or None if the server does not have it."""
         known = _PLAIN.get(id)
         if known is not None:
             return plain(id[0], *known[:2], id[1], namespaced=known[2])

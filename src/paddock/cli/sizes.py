@@ -17,7 +17,7 @@ _MACHINES = {"VirtualMachine": ("spec",), "VirtualMachinePool": ("spec", "virtua
 
 
 class SizeChecks:
-    """What has to be held against each other."""
+    """Amounts to compare."""
 
     def __init__(self, settings: AdmissionSettings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Where a server is, whom to trust there, and who we are: what a kubeconfig or a ServiceAccount amounts to."""
+"""Access to a server: its address, its CA and our credentials, from a kubeconfig or a ServiceAccount."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What a request shows."""
+    """The credentials of a request."""
 
     headers: Headers = ()
     certificate: ClientCertificate | None = None

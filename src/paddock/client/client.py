@@ -47,7 +47,7 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all requests of a client share."""
+    """Settings of all requests of a client."""
 
     manager: str = "paddock"
     seconds: float = 30.0
@@ -265,7 +265,7 @@ class Client:
         return {"metadata": found.get("metadata") or {}}
 
     async def version(self) -> Data:
-        """What the server says about itself; asked once."""
+        """Return the server's version; it is requested once."""
         if self._version is None:
             self._version = orjson.loads(await self.request("GET", "/version"))
         return self._version
@@ -325,7 +325,7 @@ class Client:
     def _warn(self, text: str, about: str) -> None:
         if self._settings.warnings and text not in self._warned and len(self._warned) < _MOST_WARNINGS:
             self._warned.add(text)
-            _LOG.warning("the server warns: %s", text, extra={"resource": about})
+            _LOG.warning("server returned a warning", extra={"warning": text, "resource": about})
 
     def _tell(self, method: str, about: str, status: int, started: float) -> None:
         if self._observe is not None:

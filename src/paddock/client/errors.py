@@ -1,4 +1,4 @@
-"""What a request can fail with. Each type says whether trying again can help; an `ApiError` is an answer, the others are none."""
+"""Errors of a request. Each type says whether a retry can help; an `ApiError` is an answer of the server, the others are not."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class ApiError(PaddockError):
 
     @property
     def causes(self) -> dict[str, str]:
-        """What is wrong, by field."""
+        """The causes of the error, by field."""
         return {cause.get("field", ""): cause.get("message", "") for cause in self.details.get("causes") or ()}
 
 

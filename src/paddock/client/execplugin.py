@@ -72,7 +72,7 @@ class ExecPlugin:
         self._expires: float | None = None
 
     async def current(self) -> Credential:
-        """What the program last said, or says now."""
+        """Return the current credential, from the last run of the program or a new one."""
         async with self._lock:
             expired = self._expires is not None and self._clock.seconds() >= self._expires
             if self._credential is None or expired:

@@ -12,7 +12,7 @@ FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def is_inside(environ: Mapping[str, str]) -> bool:
-    """Whether this process runs in a Pod that may talk to its cluster."""
+    """Return True if this process runs in a Pod with access to its cluster."""
     return bool(environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT"))
 
 

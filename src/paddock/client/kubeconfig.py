@@ -32,7 +32,7 @@ class _Extension(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
-    """Where a server is."""
+    """The address and CA of a server."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -44,7 +44,7 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
-    """Who somebody is."""
+    """The credentials of a user."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -160,7 +160,7 @@ def find(
 
 
 def access(config: Kubeconfig, clock: Clock, *, context: str = "") -> Access:
-    """What a context amounts to; the current one unless another is named."""
+    """Return the access that a context gives; the default is the current context."""
     wanted = context or config.current
     if not wanted:
         raise BadAccess("the kubeconfig names no current context", fix=_choices("choose one of", config.contexts))
@@ -197,7 +197,7 @@ def _access(cluster: Cluster, folder: Path, credentials: CredentialProvider, nam
 
 
 def _content(name: str, data: str, file: str, folder: Path) -> bytes:
-    """What is written in place, else in a file."""
+    """Return inline content, otherwise the content of a file."""
     if data:
         try:
             return base64.b64decode(data, validate=True)
@@ -258,7 +258,7 @@ def _impersonation(user: KubeconfigUser) -> Headers:
 
 
 def _cluster_info(cluster: Cluster, folder: Path) -> dict[str, Any]:
-    """What an exec plugin is told of the cluster when it wants to know."""
+    """Return the cluster information for an exec plugin that requests it."""
     authority = _content("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority, folder)
     pairs = {
         "server": cluster.server,

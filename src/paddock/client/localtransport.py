@@ -17,7 +17,7 @@ _LOW_BYTES = 64 * 1024
 
 
 class LocalSink(Protocol):
-    """Where the server writes a stream."""
+    """The sink of a stream from the server."""
 
     @property
     def backlog(self) -> int: ...

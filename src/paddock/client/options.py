@@ -1,4 +1,4 @@
-"""What a request asks for besides its object."""
+"""Options of a request."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,7 +9,7 @@ Query = tuple[tuple[str, str], ...]
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects of a kind; empty means all."""
+    """A selection of objects of a kind; empty means all."""
 
     namespace: str = ""
     labels: str = ""
@@ -25,7 +25,7 @@ EVERYTHING = Selection()
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to write. `force` takes fields from other managers and is for apply alone."""
+    """Options of a write. `force` takes fields from other managers and is for apply alone."""
 
     manager: str = ""
     subresource: str = ""
@@ -50,7 +50,7 @@ PLAIN = WriteOptions()
 
 
 class DeletionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to delete. Nothing is deleted when `uid` or `revision` is given and differs."""
+    """Options of a deletion. Nothing is deleted when `uid` or `revision` is given and differs."""
 
     # Background, Foreground or Orphan; empty leaves it to the server
     propagation: str = ""
@@ -100,7 +100,7 @@ def strategic_patch(document: dict[str, Any]) -> Patch:
 
 
 class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a watch begins and how long it lives."""
+    """Options of a watch: its start and its duration."""
 
     revision: str = ""
     # begin with everything there is and a bookmark that says so

@@ -1,4 +1,4 @@
-"""Whether a request that failed is sent again by itself. Only what cannot happen twice is."""
+"""Automatic retries of failed requests, limited to requests that cannot take effect twice."""
 
 import random
 
@@ -10,7 +10,7 @@ from paddock.client.errors import TimedOut, TooManyRequests, Unavailable, Unreac
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How often and how long."""
+    """The number of retries and their pauses."""
 
     attempts: int = 5
     # a server that asks for more patience than this is an error

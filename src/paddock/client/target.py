@@ -1,4 +1,4 @@
-"""What a request is about: a served kind, and the object's place in it."""
+"""The target of a request: a served kind, and the key of an object."""
 
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -49,7 +49,7 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Where it is served: all objects, those of a namespace, one, or a part of one."""
+        """Return the path of all objects, of those in a namespace, of one, or of a part of one."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

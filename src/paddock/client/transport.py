@@ -1,4 +1,4 @@
-"""What a client stands on: something that takes one request and gives one answer, or a stream of bytes."""
+"""The transport below a client: it takes one request and returns one answer, or a stream of bytes."""
 
 from typing import Protocol
 
@@ -34,7 +34,7 @@ class ResponseStream(Protocol):
     headers: dict[str, str]
 
     async def read(self) -> bytes:
-        """What has come since; empty at the proper end. Raises `Unreachable` when the stream was cut."""
+        """Return the next data; empty at the regular end. Raises `Unreachable` when the stream was cut."""
 
     def close(self) -> None:
         """Take no more."""

@@ -76,7 +76,7 @@ class Engine:
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
         users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
         if users.first and (why := apart()[1]):
-            _LOG.warning("machines run in the namespaces of the host", extra={"why": why})
+            _LOG.warning("machines share the namespaces of the host", extra={"why": why})
         self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
         surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)

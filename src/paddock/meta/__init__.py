@@ -1,1 +1,1 @@
-"""What all Kubernetes objects share: metadata, conditions, references, embedded core shapes, losses. Pure."""
+"""The common parts of all Kubernetes objects: metadata, conditions, references, embedded core shapes, losses. Pure."""

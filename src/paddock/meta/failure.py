@@ -1,4 +1,4 @@
-"""What an API request can fail with, as Kubernetes says it: code, reason, details, and a `Status` object on the wire.
+"""Failures of an API request in Kubernetes' form: code, reason, details, and a `Status` object on the wire.
 
 Clients decide by reason first and code second, and test suites match on texts; docs/spec/kube-api.md section 2.12 is the table.
 """

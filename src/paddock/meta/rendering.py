@@ -1,4 +1,4 @@
-"""What the caller of a translation decides; everything else follows from the objects."""
+"""Choices of the caller of a translation; everything else follows from the objects."""
 
 import msgspec
 

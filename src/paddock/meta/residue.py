@@ -1,4 +1,4 @@
-"""What a round trip lost: every value of an object that its image does not have.
+"""Losses of a round trip: every value of an object that its image does not have.
 
 A translation out of the hub (`from_kubevirt`) translates its result forward again and compares: whatever the image lacks is a
 loss, whether or not anybody thought of it. This is how "nothing is dropped silently" is kept without a list of all fields.

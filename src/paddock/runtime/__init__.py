@@ -1,1 +1,1 @@
-"""What every controller stands on: informers, queues, elections, events. Knows no kind (docs/design/0007-runtime-and-client.md)."""
+"""The base of every controller: informers, queues, leader election, events. It knows no kind (docs/design/0007-runtime-and-client.md)."""

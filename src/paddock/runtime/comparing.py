@@ -1,4 +1,4 @@
-"""Whether applying an object would change anything, told from the object as it is. Pure.
+"""Comparison of an object with a configuration to apply: would the apply change anything? Pure.
 
 An apply changes nothing when all it says is so already, and our manager owns exactly what it says: nothing more, or something would be
 taken away; nothing less, or something would become ours. Who owns what stands in `managedFields` (docs/spec/kube-api.md section 5):

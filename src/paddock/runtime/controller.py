@@ -183,7 +183,7 @@ class Controller:
                 outcome = await self._reconcile(key)
         except Conflict as error:
             # Somebody else was faster: ordinary, and gone at the next look.
-            _LOG.debug("again after a conflict", extra={"error": str(error)})
+            _LOG.debug("reconcile conflicted; retrying", extra={"error": str(error)})
             self.queue.add_failed(key)
             return "failed"
         except PaddockError as error:
@@ -201,13 +201,13 @@ class Controller:
     def _failed(self, key: Key, error: PaddockError) -> str:
         refused = isinstance(error, Terminal)
         pause = self.queue.add_failed(key, longest=refused)
-        _LOG.warning("a reconcile failed", extra={"error": str(error), "failures": self.queue.failures(key), "again_in": round(pause, 1)})
+        _LOG.warning("reconcile failed", extra={"error": str(error), "failures": self.queue.failures(key), "again_in": round(pause, 1)})
         self._tell(key, str(error))
         return "refused" if refused else "failed"
 
     def _defect(self, key: Key, why: str, *, log: bool = False) -> str:
         pause = self.queue.add_failed(key)
-        _LOG.error("a reconcile broke", extra={"error": why, "again_in": round(pause, 1)}, exc_info=log)
+        _LOG.error("reconcile failed because of a defect", extra={"error": why, "again_in": round(pause, 1)}, exc_info=log)
         self._tell(key, f"this is a defect of {self.name}: {why}")
         return "defect"
 
@@ -223,7 +223,7 @@ def own_key(change: CacheChange) -> Iterable[Key]:
 
 
 def there(informer: Informer, keys: Keys) -> Keys:
-    """Of what a change concerns, the objects of a kind that are there; those that come are looked at then."""
+    """Map a change only to keys that are in the informer's cache; an object added later triggers an event of its own."""
     return lambda change: [key for key in keys(change) if informer.cache.get(key) is not None]
 
 

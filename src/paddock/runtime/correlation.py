@@ -1,4 +1,4 @@
-"""What becomes of an event before it is sent: the like of one that was sent counts up that one, many of one sort become one, and
+"""Correlation of events before they are sent: a repetition increments the count of the first, many similar ones become one, and
 an object that has too many is not told about any more. Pure; the limits are client-go's, so that users see what they know."""
 
 from collections import OrderedDict

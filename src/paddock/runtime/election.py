@@ -1,4 +1,4 @@
-"""Who of several copies of a program acts: a Lease, with the protocol of client-go, so that copies in either language take turns.
+"""Leader election by a Lease, with the protocol of client-go, so that replicas in either language take turns.
 
 A candidate looks every `retry` seconds. It takes a lease that nobody holds, or that did not change for `duration` seconds *by its own
 clock*; times written into the lease are for people. The leader renews every `retry` seconds and stops acting when no
@@ -91,13 +91,13 @@ class Election:
                 renewing.cancel()
                 for problem in await asyncio.gather(renewing, return_exceptions=True):
                     if isinstance(problem, Exception):
-                        _LOG.error("renewing broke", exc_info=problem)
+                        _LOG.error("lease renewal failed because of a defect", exc_info=problem)
                 if ended or not _was_lost(renewing):
                     await self._release()
             if ended:
                 work.result()
                 return
-            _LOG.warning("leadership was lost", extra={"lease": str(self._terms.key), "holder": self.holder})
+            _LOG.warning("leader election lost", extra={"lease": str(self._terms.key), "holder": self.holder})
 
     async def _end(self, work: "asyncio.Future[None]") -> None:
         work.cancel()
@@ -113,7 +113,7 @@ class Election:
         self.leading = leading
         self._leader.set(1 if leading else 0, str(self._terms.key))
         if leading:
-            _LOG.info("leading", extra={"lease": str(self._terms.key), "identity": self._terms.identity})
+            _LOG.info("leader election won", extra={"lease": str(self._terms.key), "identity": self._terms.identity})
 
     async def _campaign(self) -> float:
         """Wait until we lead; returns when the write began that made us leader."""
@@ -132,7 +132,7 @@ class Election:
 
     def _note(self, problem: str) -> None:
         if problem != self.problem:
-            _LOG.warning("cannot try to lead", extra={"lease": str(self._terms.key), "error": problem})
+            _LOG.warning("lease acquisition failed", extra={"lease": str(self._terms.key), "error": problem})
         self.problem = problem
 
     async def _renew(self, began: float) -> None:
@@ -152,7 +152,7 @@ class Election:
             except TimeoutError:
                 return
             except PaddockError as error:
-                _LOG.warning("cannot renew the lease", extra={"lease": str(self._terms.key), "error": str(error)})
+                _LOG.warning("lease renewal failed", extra={"lease": str(self._terms.key), "error": str(error)})
 
     async def _try(self, *, renews: bool) -> bool:
         """Take or renew the lease if that is allowed; whether we hold it now."""
@@ -163,7 +163,7 @@ class Election:
                 self._observe(await self._client.update(LEASES, self._wanted(self._lease)))
                 return True
             except (Conflict, NotFound):
-                _LOG.info("the lease was written by somebody else", extra={"lease": str(self._terms.key)})
+                _LOG.info("lease changed by another client", extra={"lease": str(self._terms.key)})
         try:
             found = await self._client.get(LEASES, self._terms.key)
         except NotFound:
@@ -222,7 +222,7 @@ class Election:
             async with asyncio.timeout(self._terms.retry):
                 await self._client.update(LEASES, {**lease, "spec": spec})
         except (PaddockError, TimeoutError) as error:
-            _LOG.warning("cannot release the lease", extra={"lease": str(self._terms.key), "error": str(error)})
+            _LOG.warning("lease release failed", extra={"lease": str(self._terms.key), "error": str(error)})
 
 
 def _spec(lease: Data | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a program is alive and ready, and the pages that say so. Serving them is for whoever has a socket."""
+"""Liveness and readiness of a program, and the pages that report them. The program's HTTP server serves the pages."""
 
 from collections.abc import Callable
 

@@ -305,7 +305,7 @@ def _call(handler: Handler, change: CacheChange) -> None:
         handler(change)
     except Exception:
         # One listener's defect is no reason to leave the others without news.
-        _LOG.exception("a handler failed", extra={"key": str(change.seen.key)})
+        _LOG.exception("event handler failed", extra={"key": str(change.seen.key)})
 
 
 def _seen(raw: bytes) -> CachedObject:

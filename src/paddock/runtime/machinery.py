@@ -1,4 +1,4 @@
-"""What all parts of one program share: chance, the date and the metrics. Made once, by whoever puts the program together."""
+"""The values that all parts of a program share: randomness, clock and metrics. The program creates them once."""
 
 import random
 

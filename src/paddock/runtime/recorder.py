@@ -90,10 +90,10 @@ class Recorder:
             try:
                 return await self._write(decision)
             except (Unreachable, TooManyRequests, Unavailable) as error:
-                _LOG.debug("cannot send an event yet", extra={"error": str(error)})
+                _LOG.debug("event not sent yet; retrying", extra={"error": str(error)})
             except PaddockError as error:
                 # A namespace that is going takes none, and so on: an event is not worth more than a line in the log.
-                _LOG.info("an event was refused", extra={"error": str(error), "reason": decision.event["reason"]})
+                _LOG.info("event refused by the server", extra={"error": str(error), "reason": decision.event["reason"]})
                 return "refused"
             await asyncio.sleep(_AGAIN.pause(attempt, self._chance))
         return "dropped"

@@ -1,4 +1,4 @@
-"""What a store promises; every implementation passes the same suite.
+"""The contract of a store; every implementation passes the same test suite.
 
 A store maps keys to bytes and numbers every write with one global revision: 1, 2, 3, ... without gaps, never used twice, not
 even after a power cut or a restored backup. Writes are *decided* at once, in memory, in the order they are offered, and
@@ -98,7 +98,7 @@ class Store(Protocol):
 
     @property
     def unavailable(self) -> str:
-        """Why nothing can be written at the moment; empty when everything is well."""
+        """The reason why writes fail at the moment; empty if they work."""
 
     def decided(self, key: StoreKey) -> StoredValue | None:
         """The newest value of a key, committed or not: what the next write is decided on."""

@@ -99,7 +99,7 @@ def row(change: CommittedWrite) -> Row:
 
 
 def _checksum(*columns: object, value: bytes) -> int:
-    """What is kept beside a row, so that a change of it on the disk is seen."""
+    """Return the checksum of a row, which reveals a change of it on disk."""
     return zlib.crc32(value, zlib.crc32("/".join(map(str, columns)).encode()))
 
 

@@ -146,7 +146,7 @@ class SqliteStore:
     def _failed(self, error: Exception) -> StoreUnavailable:
         """Turn read-only with the reason, and begin to look for the end of it."""
         reason = self._writes.unavailable = self._reason(error)
-        _LOG.error("the store is read-only", extra={"why": reason})
+        _LOG.error("store is read-only", extra={"why": reason})
         if self._healing is None:
             self._healing = asyncio.create_task(self._heal())
         return StoreUnavailable("cannot write", why=reason, fix="free space or mend the disk; writing resumes by itself")
@@ -164,7 +164,7 @@ class SqliteStore:
                 self._writes.unavailable = self._reason(error)
             else:
                 self._writes.unavailable = ""
-                _LOG.warning("the store can write again")
+                _LOG.warning("store is writable again")
         self._healing = None
 
     def _insert(self, changes: tuple[CommittedWrite, ...]) -> transaction:

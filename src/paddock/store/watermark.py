@@ -44,5 +44,5 @@ class Watermark:
 
 
 def place(store: Path) -> Path:
-    """Where the lock of a store is."""
+    """Return the path of a store's lock."""
     return store.with_name(store.name + ".lock")

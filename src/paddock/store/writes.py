@@ -107,7 +107,7 @@ class Writes:
                     self._fall(group, error)
                 except Exception as error:
                     # A defect, but a writer that is never answered is worse than one that is told.
-                    _LOG.exception("a commit failed")
+                    _LOG.exception("store commit failed")
                     self._fall(group, StoreUnavailable("cannot write", why=str(error), fix="look at the log of the server"))
                 else:
                     self._publish(group)
@@ -126,7 +126,7 @@ class Writes:
                 follower(changes)
             except Exception:
                 # The write is on the disk; the other followers and the writers must hear of it.
-                _LOG.exception("a follower failed")
+                _LOG.exception("store watcher failed")
         for change, done in group:
             if not done.done():
                 done.set_result(change.revision)

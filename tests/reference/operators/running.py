@@ -37,7 +37,7 @@ class Operator:
     @property
     def port(self) -> int:
         """Of its pages."""
-        return int(next(each["health"] for each in self.said() if each["message"] == "pages are served"))
+        return int(next(each["health"] for each in self.said() if each["message"] == "metrics and health endpoints listening"))
 
     def page(self, path: str) -> tuple[int, str]:
         """One of its pages."""
@@ -64,7 +64,7 @@ class Operator:
 
     def wait_ready(self) -> float:
         """Wait until it says so."""
-        self.wait(lambda: any(each["message"] == "pages are served" for each in self.said()))
+        self.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in self.said()))
         return self.wait(lambda: self.page("/readyz")[0] == 200)
 
     def sweeps(self, controller: str) -> float:

@@ -29,7 +29,7 @@ def holder(cluster: Cluster) -> str:
 
 
 def identity(operator: Operator) -> str:
-    return str(next(each["identity"] for each in operator.said() if each["message"] == "started"))
+    return str(next(each["identity"] for each in operator.said() if each["message"] == "operator started"))
 
 
 def apply_machine(cluster: Cluster, name: str) -> None:
@@ -77,7 +77,7 @@ def test_one_of_two_leads_and_the_other_takes_over(cluster: Cluster, tmp_path: P
             took = third.wait(lambda: third.leads)
             record_property("seconds to take over from one that ended", round(took, 1))
             assert took < RETRY * 2.2 + 1
-            assert [each["message"] for each in other.said()][-1] == "ended"
+            assert [each["message"] for each in other.said()][-1] == "operator stopped"
             for each in (one, two, third):
                 assert each.complaints() == []
 
@@ -91,11 +91,11 @@ def test_what_a_cluster_lacks_is_named_until_it_is_there(binaries: Binaries, hel
         made(binaries, helms[0], tmp_path / "cluster", ours) as cluster,
         operating(cluster.operator, tmp_path / "log", *ARGUMENTS) as operator,
     ):
-        operator.wait(lambda: any(each["message"] == "not ready" for each in operator.said()))
+        operator.wait(lambda: any(each["message"] == "operator not ready" for each in operator.said()))
         status, text = operator.page("/readyz")
         assert status == 500
         assert f"[-]definitions {'; '.join(MISSING)}" in text
-        assert {each["problem"] for each in operator.said() if each["message"] == "not ready"} == set(MISSING)
+        assert {each["problem"] for each in operator.said() if each["message"] == "operator not ready"} == set(MISSING)
         assert operator.page("/healthz")[0] == 200
         assert holder(cluster) == ""
         crds.install(cluster.api, kubevirt)
@@ -120,7 +120,7 @@ def test_without_rights_it_says_what_it_lacks(cluster: Cluster, tmp_path: Path) 
     cluster.kubectl.ok("delete", "clusterrolebinding", binding)
     try:
         with operating(cluster.operator, tmp_path / "log", *ARGUMENTS) as operator:
-            operator.wait(lambda: any(each["message"] == "not ready" for each in operator.said()))
+            operator.wait(lambda: any(each["message"] == "operator not ready" for each in operator.said()))
             said = operator.page("/readyz")[1]
             assert "cannot see whose machines.vitistack.io is: allow get of customresourcedefinitions to the operator" in said
     finally:

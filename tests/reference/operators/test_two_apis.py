@@ -116,7 +116,7 @@ def test_both_apis_are_waited_for(binaries: Binaries, helms: list[Helm], tmp_pat
     with made(binaries, helms[0], tmp_path / "cluster", without_pools(), "dialects={kubermatic}", "front.secretName=front") as cluster:
         arguments = ("--dialect", "kubermatic", "--front", str(cluster.operator), "--namespace", NAMESPACE)
         with operating(cluster.operator, tmp_path / "log", *arguments) as operator:
-            operator.wait(lambda: any(each["message"] == "not ready" for each in operator.said()))
+            operator.wait(lambda: any(each["message"] == "operator not ready" for each in operator.said()))
             status, text = operator.page("/readyz")
             assert status == 500
             for where in ("", "front: "):

@@ -120,7 +120,7 @@ def test_no_token_and_no_key_is_in_a_log(started: Path) -> None:
     assert '"code":401' in said
     assert TOKEN not in said
     assert "PRIVATE KEY" not in said
-    assert "others can read the file of tokens" in said
+    assert "token file readable by other users" in said
 
 
 def test_a_private_file_of_tokens_is_nothing_to_warn_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

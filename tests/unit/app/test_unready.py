@@ -34,7 +34,7 @@ def test_a_host_without_qemu_is_not_ready_and_says_what_to_install(tmp_path: Pat
         assert found is not None and not found.ready and WHY in found.problem
         status = paddock("status", f"--dir={root}", path=nothing)
         assert status.returncode == 1
-        assert "not ready: https://" in status.stdout and f"machines are not looked after: {WHY}" in status.stdout
+        assert "not ready: https://" in status.stdout and f"machines are unmanaged: {WHY}" in status.stdout
         status = paddock("status", f"--dir={root}", "-o", "json", path=nothing)
         document = json.loads(status.stdout)
         assert (document["running"], document["ready"]) == (True, False) and WHY in document["problem"]

@@ -74,7 +74,7 @@ def test_every_command_has_help(command: str) -> None:
     answer = paddock(command, "--help")
     assert answer.code == GOOD
     assert answer.out.startswith(f"usage: paddock {command} ")
-    assert "exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 losses with --strict" in answer.out
+    assert "exit codes:\n  0  " in answer.out
     assert paddock("help", command) == answer
 
 
@@ -96,8 +96,11 @@ def test_the_version() -> None:
     [
         (["valdate"], 'paddock: unknown command "valdate"; did you mean "validate"?'),
         (["xyz"], 'paddock: unknown command "xyz"; `paddock help` lists the commands'),
-        (["validate"], "paddock: name at least one input: -f FILE, -f DIRECTORY or -f -; `paddock validate --help` tells more"),
-        (["render", "-f", "x", "-o", "xml"], 'paddock: argument -o/--output: "xml" is none of text, json, yaml; `paddock render --help`'),
+        (["validate"], "paddock: name at least one input: -f FILE, -f DIRECTORY or -f -; see `paddock validate --help`"),
+        (
+            ["render", "-f", "x", "-o", "xml"],
+            'paddock: argument -o/--output: "xml" is none of text, json, yaml; see `paddock render --help`',
+        ),
         (["render", "--tarlget", "seed", "-f", "x"], "paddock: unrecognized arguments: --tarlget"),
         (["diff", "-f", "a"], "paddock: name two inputs: paddock diff OLD NEW"),
         (["explain"], "paddock: the following arguments are required: KIND[.field.path]"),

@@ -143,7 +143,7 @@ class WebhookDispatcher:
     def _forgive(self, hook: RegisteredWebhook, error: CannotAsk, attempt: Attempt, note: str) -> None:
         if not hook.ignores:
             raise answers.out_of_reach(hook.name, str(error)) from error
-        _LOG.warning("a webhook could not be asked and is passed over", extra={"webhook": hook.name, "why": str(error)})
+        _LOG.warning("webhook call failed; ignoring it by its failurePolicy", extra={"webhook": hook.name, "why": str(error)})
         attempt.options.notes[note] = hook.name
 
     async def _ask(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt, *, mutating: bool) -> WebhookAnswer:

@@ -54,7 +54,7 @@ class DefinitionFinalizer:
             try:
                 await self.round()
             except Failure:
-                _LOG.exception("cannot finish the deletion of a definition; trying again")
+                _LOG.exception("deletion of a CustomResourceDefinition failed; retrying")
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._awake.set()
 

@@ -70,10 +70,10 @@ class Listener:
             await asyncio.get_running_loop().connect_accepted_socket(self._connect, taken, **self._options)
         except OSError as error:
             # The transport has closed the socket.
-            _LOG.debug("a client did not get connected", extra={"error": str(error)})
+            _LOG.debug("client connection failed", extra={"error": str(error)})
 
     def _rest(self, listening: socket.socket, error: OSError) -> None:
-        _LOG.error("cannot accept connections: raise the limit of open files (ulimit -n)", extra={"error": error.strerror})
+        _LOG.error("accepting connections failed; raise the limit of open files (ulimit -n)", extra={"error": error.strerror})
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening.fileno())
         loop.call_later(_EXHAUSTED_SECONDS, self._resume, listening)

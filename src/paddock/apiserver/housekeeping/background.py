@@ -128,4 +128,4 @@ async def _do(work: Callable[[], Awaitable[None]]) -> None:
     try:
         await work()
     except Exception:
-        _LOG.exception("a chore failed", extra={"chore": work.__name__})
+        _LOG.exception("background task failed", extra={"task": work.__name__})

@@ -85,7 +85,7 @@ class KeyQueue(Generic[T]):
             # Conflicts are ordinary: somebody else was faster.
             self._again(key, said.message)
         except Exception:
-            _LOG.exception("%s failed", self._name, extra={"key": str(key)})
+            _LOG.exception("background task failed", extra={"task": self._name, "key": str(key)})
             self._again(key, "")
         else:
             self._pauses.pop(key, None)
@@ -93,5 +93,5 @@ class KeyQueue(Generic[T]):
     def _again(self, key: T, why: str) -> None:
         pause = self._pauses.get(key, _FIRST_PAUSE)
         self._pauses[key] = min(pause * 2, _LONGEST_PAUSE)
-        _LOG.debug("%s again later", self._name, extra={"key": str(key), "why": why, "seconds": pause})
+        _LOG.debug("background task postponed", extra={"task": self._name, "key": str(key), "why": why, "seconds": pause})
         self.offer_later(key, pause)

@@ -52,7 +52,7 @@ class StaticTokenFile:
     def __init__(self, path: Path) -> None:
         self._users: dict[str, TokenUser] = {}
         if path.stat().st_mode & 0o077:
-            _LOG.warning("others can read the file of tokens", extra={"file": str(path)})
+            _LOG.warning("token file readable by other users", extra={"file": str(path)})
         with path.open(newline="") as file:
             for number, row in enumerate(csv.reader(file), 1):
                 if not row or row[0].startswith("#"):

@@ -107,7 +107,7 @@ class OidcAuthenticator:
             published = await self._fetch(said["jwks_uri"])
             keys = [key for key in map(jose.from_published, published["keys"]) if key is not None]
         except (Transient, Terminal, KeyError, TypeError, AttributeError) as error:
-            _LOG.warning("the keys of the OIDC issuer are not known: %s", error, extra={"issuer": self._terms.issuer})
+            _LOG.warning("OIDC issuer keys unavailable", extra={"error": str(error), "issuer": self._terms.issuer})
             return
         self._keys = keys
         self._fetched = self._clock.seconds()

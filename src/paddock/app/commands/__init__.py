@@ -1,1 +1,1 @@
-"""The commands that run a server or look after one: one module each, with `run(arguments, console)`."""
+"""The commands that run or manage a server: one module each, with `run(arguments, console)`."""

@@ -1,11 +1,12 @@
-"""`paddock apiserver`: the API server alone, without controllers, as a stand-in where tests need one."""
+"""`paddock apiserver`: starts the API server alone, for tests that need one."""
 
 from paddock.app.server.start import start
 from paddock.cli.console import Console
 
-TEXT = "run the API server alone, without controllers"
+TEXT = """Start the API server alone, without controllers and without machines. It stands in for kube-apiserver and etcd in
+tests. Options that kube-apiserver has, too, have the same name and meaning."""
 
 
 def run(given: list[str], console: Console) -> int:
-    """Start, and stay until told to stop."""
+    """Start, and run until a signal ends the server."""
     return start("apiserver", TEXT, given, console)

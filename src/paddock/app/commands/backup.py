@@ -1,4 +1,4 @@
-"""`paddock backup`: a copy of the store while the server runs, or when it does not."""
+"""`paddock backup`: copies the store of a server, running or stopped."""
 
 import sqlite3
 from pathlib import Path
@@ -10,14 +10,14 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.store import backup
 
-TEXT = "copy the store to a file, also while the server runs"
+TEXT = "Copy the store of a server to a file. The server may be running."
 
 
 def run(given: list[str], console: Console) -> int:
-    """Copy what is committed; readers do not disturb the writer."""
-    options = arguments.parser("backup", TEXT)
-    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
-    options.add_argument("target", type=Path, help="the file to write")
+    """Copy the committed state; a reader does not disturb the writer."""
+    options = arguments.parser("backup", TEXT, "[OPTIONS] FILE")
+    arguments.add_directory(options)
+    options.add_argument("target", type=Path, metavar="FILE", help="File to write")
     parsed = options.parse_args(given)
     source = DataPaths(parsed.dir or default_root()).store
     if not source.exists():

@@ -1,4 +1,4 @@
-"""`paddock console`: the serial console of a machine, where there is no virtctl."""
+"""`paddock console`: connects the terminal to the serial console of a machine; no virtctl is needed."""
 
 import asyncio
 import contextlib
@@ -15,17 +15,17 @@ from paddock.cli.console import Console
 from paddock.client import kubeconfig
 from paddock.client.http.websocket import WebSocket, connected
 
-TEXT = "talk to the serial console of a machine; ctrl+] leaves"
+TEXT = "Connect to the serial console of a machine. Ctrl+] disconnects."
 _PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/console"
 _LEAVE = b"\x1d"
 _CHUNK = 4096
 
 
 def run(given: list[str], console: Console) -> int:
-    """Connect what is typed here with what the machine says, until one of them has enough."""
-    options = arguments.parser("console", TEXT)
-    options.add_argument("name", metavar="NAME", help="name of the machine")
-    arguments.add_server(options, "its")
+    """Connect the terminal with the console until either side ends."""
+    options = arguments.parser("console", TEXT, "[OPTIONS] NAME")
+    options.add_argument("name", metavar="NAME", help="Name of the machine")
+    arguments.add_server(options)
     parsed = options.parse_args(given)
     access = kubeconfig.find(
         os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)

@@ -1,11 +1,10 @@
-"""`paddock down`: stop the server of a directory; with `--purge`, end its guests and remove what it has on this host."""
+"""`paddock down`: stops the server of a directory; `--purge` also ends its guests and removes its host resources."""
 
 import argparse
 import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
@@ -15,18 +14,18 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
-TEXT = "stop the control plane"
+TEXT = "Stop the control plane. Guests keep running, and the next `paddock up` adopts them."
 
 
 def run(given: list[str], console: Console) -> int:
-    """Ask the server to stop and wait until it has. Guests and their networks stay unless they are purged."""
+    """Stop the server and wait until it has ended. Guests and their networks stay without `--purge`."""
     options = arguments.parser("down", TEXT)
-    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
-    options.add_argument("--timeout", type=float, default=60.0, help="seconds to wait (default: 60)")
-    words = "end its guests, too, and remove its networks, control groups and user numbers from this host; disks and objects stay"
+    arguments.add_directory(options)
+    options.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="Seconds to wait (default: 60)")
+    words = "Also end its guests and remove its networks, control groups and user IDs from this host; keep disks and objects"
     options.add_argument("--purge", action="store_true", help=words)
-    options.add_argument("--delete-data", action="store_true", help="with --purge: delete the directory with all objects and disks")
-    options.add_argument("--yes", action="store_true", help="with --purge: do not ask")
+    options.add_argument("--delete-data", action="store_true", help="With --purge: also delete the directory with all objects and disks")
+    options.add_argument("--yes", action="store_true", help="With --purge: do not ask for confirmation")
     parsed = options.parse_args(given)
     places = DataPaths((parsed.dir or default_root()).absolute())
     if parsed.delete_data and not parsed.purge:

@@ -1,7 +1,7 @@
-"""`paddock envtest-assets`: a directory with the programs that controller-runtime's envtest starts (docs/guide/envtest.md).
+"""`paddock envtest-assets`: writes the programs that controller-runtime's envtest starts (docs/guide/envtest.md).
 
-`kube-apiserver` becomes this server, `etcd` a process that says it is well and keeps nothing. `kubectl` is the one that is
-installed, when there is one.
+`kube-apiserver` starts this server. `etcd` starts a process that reports health and stores nothing. `kubectl` is the installed one, if
+any.
 """
 
 import shlex
@@ -13,14 +13,15 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
 
-TEXT = "write the programs that envtest starts"
+TEXT = """Write stand-ins for kube-apiserver, etcd and kubectl that controller-runtime's envtest starts, and print the
+environment variable to set."""
 _PROGRAMS = {"kube-apiserver": "paddock.app apiserver", "etcd": "paddock.app.server.etcd"}
 
 
 def run(given: list[str], console: Console) -> int:
-    """Write the programs and say how to use them."""
-    options = arguments.parser("envtest-assets", TEXT)
-    options.add_argument("directory", type=Path, help="where to write them")
+    """Write the programs and print how to use them."""
+    options = arguments.parser("envtest-assets", TEXT, "[OPTIONS] DIR")
+    options.add_argument("directory", type=Path, metavar="DIR", help="Directory to write to")
     folder: Path = options.parse_args(given).directory.absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

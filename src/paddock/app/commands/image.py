@@ -1,4 +1,4 @@
-"""`paddock image ...`: the commands for images, each in a module of its own, loaded when it is called."""
+"""`paddock image ...`: the commands for images. Each is a module of its own that is loaded when it is called."""
 
 from importlib import import_module
 
@@ -6,19 +6,19 @@ from paddock.base.errors import Terminal
 from paddock.cli.arguments import HelpRequested
 from paddock.cli.console import Console
 
-TEXT = "list, pull, push, build and remove disk images"
+TEXT = "List, pull, push, build and remove disk images."
 # command -> its module and what it does
 COMMANDS = {
-    "ls": ("paddock.app.commands.image_list", "list the images of this host, or the names that are known"),
-    "pull": ("paddock.app.commands.image_pull", "fetch an image into the library"),
-    "push": ("paddock.app.commands.image_push", "upload an image into a registry, as a container disk"),
-    "rm": ("paddock.app.commands.image_remove", "remove images that nothing uses"),
-    "build": ("paddock.app.commands.image_build", "make a bootable image from Debian packages"),
+    "ls": ("paddock.app.commands.image_list", "List the images of this host, or the known names"),
+    "pull": ("paddock.app.commands.image_pull", "Fetch an image into the library"),
+    "push": ("paddock.app.commands.image_push", "Upload an image to a registry, as a container disk"),
+    "rm": ("paddock.app.commands.image_remove", "Remove images that nothing uses"),
+    "build": ("paddock.app.commands.image_build", "Build a bootable image from Debian packages"),
 }
 
 
 def run(given: list[str], console: Console) -> int:
-    """One of the commands."""
+    """Run one of the commands."""
     if not given or given[0] in ("-h", "--help", "help"):
         raise HelpRequested(_usage())
     given = ["ls", *given[1:]] if given[0] == "list" else given
@@ -29,5 +29,6 @@ def run(given: list[str], console: Console) -> int:
 
 
 def _usage() -> str:
-    lines = ["usage: paddock image COMMAND [OPTIONS]", "", "commands:", *(f"  {name:<8} {text}" for name, (_, text) in COMMANDS.items())]
-    return "\n".join([*lines, "", "`paddock image COMMAND --help` tells more."]) + "\n"
+    commands = [f"  {name:<8} {text}" for name, (_, text) in COMMANDS.items()]
+    lines = ["usage: paddock image COMMAND [OPTIONS]", "", TEXT, "", "commands:", *commands, "", "See `paddock image COMMAND --help`."]
+    return "\n".join(lines) + "\n"

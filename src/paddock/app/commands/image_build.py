@@ -1,4 +1,4 @@
-"""`paddock image build`: bootable images from Debian packages, where no image can be downloaded."""
+"""`paddock image build`: makes bootable images from Debian packages, for hosts that cannot download one."""
 
 import argparse
 import json
@@ -11,13 +11,13 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.engine.images.build import debian, places, tiny
 
-TEXT = "make a bootable image from Debian packages"
+TEXT = "Build a bootable image from Debian packages, for hosts that cannot download one. Results are cached."
 _KERNELS = ("fastest", "debian", "own")
 _MIB = 1 << 20
 
 
 def run(given: list[str], console: Console) -> int:
-    """Build, or take what was built before, and say where it is."""
+    """Build the image, or find it in the cache, and print its path."""
     parsed = _options().parse_args(given)
     cache = parsed.cache or places.cache()
     if parsed.image == "tiny":
@@ -34,13 +34,19 @@ def run(given: list[str], console: Console) -> int:
 
 
 def _options() -> arguments.Parser:
-    options = arguments.parser("image build", TEXT)
-    options.add_argument("image", type=_one_of(("tiny", *debian.RELEASES)), help=f"tiny, or {', '.join(debian.RELEASES)}")
-    options.add_argument("-o", "--output", dest="output", type=Path, metavar="DIR", help="copy the files there (default: only the cache)")
-    options.add_argument("--cache", type=Path, metavar="DIR", help=f"what builds download and make (default: {places.cache()})")
-    arguments.add_choice(options, ("--kernel",), _KERNELS, "of tiny: built from source (once, ten minutes), or Debian's", "fastest")
-    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilers at a time (default: one for each processor)")
-    arguments.add_choice(options, ("--format",), ("text", "json"), "form of the output (default: text)", "text")
+    options = arguments.parser("image build", TEXT, "[OPTIONS] IMAGE")
+    options.add_argument("image", metavar="IMAGE", type=_one_of(("tiny", *debian.RELEASES)), help=f"tiny or {', '.join(debian.RELEASES)}")
+    options.add_argument("-o", "--output", dest="output", type=Path, metavar="DIR", help="Copy the files to this directory, too")
+    options.add_argument("--cache", type=Path, metavar="DIR", help="Directory of downloads and results (default: ~/.cache/paddock/guests)")
+    arguments.add_choice(
+        options,
+        ("--kernel",),
+        _KERNELS,
+        "Kernel of tiny: Debian's, or one built from source (ten minutes, once); fastest is the built one if it exists (default: fastest)",
+        "fastest",
+    )
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="Parallel compiler jobs (default: one per CPU)")
+    arguments.add_choice(options, ("--format",), ("text", "json"), "Output format (default: text)", "text")
     return options
 
 

@@ -1,4 +1,4 @@
-"""`paddock image ls`: the images of this host, and the names that `pull` knows."""
+"""`paddock image ls`: lists the images of this host, and the names that `pull` knows."""
 
 import json
 from datetime import UTC, datetime
@@ -10,16 +10,16 @@ from paddock.cli.console import Console, one_line
 from paddock.engine.images import catalogue
 from paddock.engine.images.library import ImageRecord
 
-TEXT = "list the images of this host, or the names that are known"
+TEXT = "List the images of this host, or the names that `paddock image pull` knows."
 
 
 def run(given: list[str], console: Console) -> int:
-    """List."""
+    """Print the list."""
     options = arguments.parser("image ls", TEXT)
     imagelibrary.add_directory(options)
     imagelibrary.add_pools(options)
-    options.add_argument("--known", action="store_true", help="list the names that `paddock image pull` knows instead")
-    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "form of the output (default: text)", "text")
+    options.add_argument("--known", action="store_true", help="List the names that `paddock image pull` knows")
+    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "Output format (default: text)", "text")
     parsed = options.parse_args(given)
     if parsed.known:
         width = max(map(len, catalogue.KNOWN))

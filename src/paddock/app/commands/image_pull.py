@@ -1,4 +1,4 @@
-"""`paddock image pull`: a known name, a URL, a container image or a file becomes an image of this host."""
+"""`paddock image pull`: adds an image to the library from a known name, a URL, a container image or a file."""
 
 import argparse
 from pathlib import Path
@@ -10,18 +10,19 @@ from paddock.engine.images import catalogue
 from paddock.engine.images.library import Progress
 from paddock.engine.images.sources import File, Http, RegistryImage, Source
 
-TEXT = "fetch an image into the library"
+TEXT = "Fetch an image into the library of this host."
 
 
 def run(given: list[str], console: Console) -> int:
-    """Fetch, with a line for each ten per cent."""
-    options = arguments.parser("image pull", TEXT)
+    """Fetch the image and print a line for each ten per cent."""
+    options = arguments.parser("image pull", TEXT, "[OPTIONS] SOURCE")
     imagelibrary.add_directory(options)
     imagelibrary.add_servers(options)
-    options.add_argument("source", help="a name of `paddock image ls --known`, http(s)://..., docker://..., oci-archive:/..., or a file")
-    options.add_argument("--checksum", default="", help="md5, sha1, sha256 or sha512 of the file: algorithm:hex")
-    options.add_argument("--path", default="", help="the file in the container image (default: the only one below /disk)")
-    options.add_argument("--arch", default="", help="amd64, arm64, ... (default: this host's)")
+    words = "Name from `paddock image ls --known`, http(s)://..., docker://..., oci-archive:/..., or a file"
+    options.add_argument("source", metavar="SOURCE", help=words)
+    options.add_argument("--checksum", default="", metavar="ALGORITHM:HEX", help="Expected checksum: md5, sha1, sha256 or sha512")
+    options.add_argument("--path", default="", metavar="PATH", help="File inside the container image (default: the only file in /disk)")
+    options.add_argument("--arch", default="", metavar="ARCH", help="Architecture, such as amd64 or arm64 (default: this host's)")
     parsed = options.parse_args(given)
     images = imagelibrary.library(parsed, imagelibrary.settings(parsed))
     source = _source(options, parsed)

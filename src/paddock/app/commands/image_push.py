@@ -1,21 +1,21 @@
-"""`paddock image push`: an image of this host becomes a container disk in a registry."""
+"""`paddock image push`: uploads an image to a registry as a container disk."""
 
 from paddock.app.directory import imagelibrary
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.engine.images.sources import RegistryImage
 
-TEXT = "upload an image into a registry, as a container disk"
+TEXT = "Upload an image to a registry, as a container disk."
 
 
 def run(given: list[str], console: Console) -> int:
-    """Upload."""
-    options = arguments.parser("image push", TEXT)
+    """Upload the image."""
+    options = arguments.parser("image push", TEXT, "[OPTIONS] IMAGE REFERENCE")
     imagelibrary.add_directory(options)
     imagelibrary.add_servers(options)
-    options.add_argument("image", help="an image of `paddock image ls`: its digest, or what it was pulled from")
-    options.add_argument("reference", help="docker://registry/name:tag")
-    options.add_argument("--arch", default="", help="what the image says of itself (default: this host's architecture)")
+    options.add_argument("image", metavar="IMAGE", help="Image from `paddock image ls`: its digest or its source")
+    options.add_argument("reference", metavar="REFERENCE", help="Target: docker://registry/name:tag")
+    options.add_argument("--arch", default="", metavar="ARCH", help="Architecture to record (default: this host's)")
     parsed = options.parse_args(given)
     images = imagelibrary.library(parsed, imagelibrary.settings(parsed))
     image = imagelibrary.find(images, parsed.image).image

@@ -1,4 +1,4 @@
-"""`paddock image rm`: images leave this host, unless something uses them."""
+"""`paddock image rm`: removes images that nothing uses."""
 
 from paddock.app.directory import imagelibrary
 from paddock.app.directory.paths import DataPaths
@@ -8,23 +8,23 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 
 _GRACE_SECONDS = 600.0
-TEXT = "remove images that nothing uses"
+TEXT = "Remove images from this host. Images in use stay."
 
 
 def run(given: list[str], console: Console) -> int:
-    """Remove the images that are named, or all that are unused."""
-    options = arguments.parser("image rm", TEXT)
+    """Remove the named images, or all unused ones."""
+    options = arguments.parser("image rm", TEXT, "[OPTIONS] (IMAGE... | --unused)")
     imagelibrary.add_directory(options)
     imagelibrary.add_pools(options)
-    options.add_argument("image", nargs="*", help="a digest, the beginning of one, or what it was pulled from")
+    options.add_argument("image", metavar="IMAGE", nargs="*", help="Digest, the beginning of one, or the source of an image")
     options.add_argument(
         "--unused",
         action="store_true",
-        help="every image that no volume and no machine uses (and, beside a server, that was not asked for in ten minutes)",
+        help="Remove every image that no volume or machine uses; while a server runs, only those not requested for ten minutes",
     )
     parsed = options.parse_args(given)
     if bool(parsed.image) == parsed.unused:
-        options.error("name images, or say --unused")
+        options.error("name images, or give --unused")
     images = imagelibrary.library(parsed)
     used = imagelibrary.used(parsed)
     if parsed.unused:

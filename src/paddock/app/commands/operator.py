@@ -1,13 +1,14 @@
-"""`paddock operator`: look after the front doors of a cluster."""
+"""`paddock operator`: runs the controllers of other dialects against a cluster."""
 
 from paddock.cli.console import Console
 
-TEXT = "look after front-door objects of any Kubernetes API"
+TEXT = """Run the controllers for Stakater's, Vitistack's and Kubermatic's resources against a Kubernetes API with KubeVirt and CDI.
+An environment variable named in brackets applies when its option is absent."""
 
 
 def run(given: list[str], console: Console) -> int:
-    """Work until told to stop."""
-    from paddock.app.operator import options  # noqa: PLC0415 - `paddock help` reads the text above and nothing else
+    """Run until a signal ends the operator."""
+    from paddock.app.operator import options  # noqa: PLC0415 - the text above is all that `paddock help operator` needs first
 
     parsed = options.parser(TEXT).parse_args(given)
 

@@ -1,4 +1,4 @@
-"""`paddock renew`: machines that run move into the QEMU that the host has now, without a reboot of their guests."""
+"""`paddock renew`: moves running machines to the QEMU that is installed now, without a reboot of their guests."""
 
 import argparse
 import asyncio
@@ -18,7 +18,9 @@ from paddock.client.options import Selection
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import instance
 
-TEXT = "move machines that run into the QEMU that the host has now"
+TEXT = """Move running machines to the QEMU that is installed now, without rebooting their guests. Machines move one after
+another, because each needs its memory twice meanwhile."""
+_EXITS = {0: "all machines moved", 1: "a machine did not move", 2: "wrong usage, or no answer from the server"}
 _INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 _PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/renew"
 # The memory of a large machine takes a while.
@@ -26,12 +28,12 @@ _SECONDS = 3600.0
 
 
 def run(given: list[str], console: Console) -> int:
-    """One after another, since each has its memory twice meanwhile; 1 when one of them could not."""
-    options = arguments.parser("renew", TEXT)
-    options.add_argument("names", metavar="NAME", nargs="*", help="names of machines")
-    options.add_argument("--outdated", action="store_true", help="all machines whose QEMU was replaced since they were started")
-    arguments.add_server(options, "their")
-    options.add_argument("-A", "--all-namespaces", action="store_true", help="with --outdated: of every namespace")
+    """Move the machines one after another, because each needs its memory twice meanwhile."""
+    options = arguments.parser("renew", TEXT, "[OPTIONS] (NAME... | --outdated)", _EXITS)
+    options.add_argument("names", metavar="NAME", nargs="*", help="Machines to move")
+    options.add_argument("--outdated", action="store_true", help="Move all machines whose QEMU was replaced since they started")
+    arguments.add_server(options)
+    options.add_argument("-A", "--all-namespaces", action="store_true", help="With --outdated: in every namespace")
     parsed = options.parse_args(given)
     if bool(parsed.names) == parsed.outdated or (parsed.all_namespaces and not parsed.outdated):
         options.error("name machines, or ask for --outdated (with -A for every namespace)")
@@ -48,7 +50,7 @@ async def _renew(parsed: argparse.Namespace, console: Console) -> int:
     async with Client(Https(access), ClientSettings(seconds=_SECONDS)) as client:
         keys = await _outdated(client, namespace) if parsed.outdated else [Key(namespace, name) for name in parsed.names]
         if not keys:
-            console.say("paddock: no machine runs on a QEMU that was replaced")
+            console.say("paddock: no machine runs an outdated QEMU")
         return await renew(client, keys, console)
 
 

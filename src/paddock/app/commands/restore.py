@@ -1,4 +1,4 @@
-"""`paddock restore`: put a backup in the place of a store."""
+"""`paddock restore`: replaces the store of a stopped server with a backup."""
 
 import sqlite3
 import time
@@ -12,14 +12,14 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.store import backup
 
-TEXT = "make the store of a stopped server from a backup"
+TEXT = "Replace the store of a stopped server with a backup."
 
 
 def run(given: list[str], console: Console) -> int:
-    """Restore; the server continues with revisions above all that were ever given out."""
-    options = arguments.parser("restore", TEXT)
-    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
-    options.add_argument("source", type=Path, help="the backup")
+    """Restore; the server continues with revisions above all it ever issued."""
+    options = arguments.parser("restore", TEXT, "[OPTIONS] FILE")
+    arguments.add_directory(options)
+    options.add_argument("source", type=Path, metavar="FILE", help="Backup to restore, written by `paddock backup`")
     parsed = options.parse_args(given)
     places = DataPaths(parsed.dir or default_root())
     if process.find(places) is not None:

@@ -1,10 +1,9 @@
-"""`paddock status`: what the server of a directory does."""
+"""`paddock status`: shows whether the server of a directory is ready."""
 
 import json
 import ssl
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
@@ -12,13 +11,14 @@ from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
 
-TEXT = "tell whether the control plane runs, and where"
+TEXT = "Show whether the control plane is ready, its address, its process and its kubeconfig."
+_EXITS = {0: "ready", 1: "not running, or not ready", 2: "wrong usage"}
 
 
 def run(given: list[str], console: Console) -> int:
-    """Print one line or a document, with the reason if machines are not looked after; 0 when the server is ready, 1 when not."""
-    options = arguments.parser("status", TEXT)
-    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
+    """Print one line or a document; return 0 when the server is ready, 1 otherwise."""
+    options = arguments.parser("status", TEXT, exits=_EXITS)
+    arguments.add_directory(options)
     arguments.add_format(options, formats=("text", "json"))
     parsed = options.parse_args(given)
     places = DataPaths(parsed.dir or default_root())
@@ -39,7 +39,7 @@ def run(given: list[str], console: Console) -> int:
         state = "ready" if ready else "not ready"
         console.out(f"{state}: {found.address} (process {found.pid}), kubeconfig {places.kubeconfig}\n")
         if found.problem:
-            console.out(f"machines are not looked after: {found.problem}\n")
+            console.out(f"machines are unmanaged: {found.problem}\n")
     return 0 if ready else 1
 
 

@@ -1,11 +1,12 @@
-"""`paddock up`: start the server, here or in the background."""
+"""`paddock up`: starts the control plane, in the foreground or in the background."""
 
 from paddock.app.server.start import start
 from paddock.cli.console import Console
 
-TEXT = "start the control plane on this host"
+TEXT = """Start the control plane on this host: a Kubernetes-compatible API server, and the engine that runs machines with QEMU.
+Everything it keeps is in one directory, including the kubeconfig."""
 
 
 def run(given: list[str], console: Console) -> int:
-    """Start, and stay until told to stop."""
+    """Start, and run until a signal ends the server."""
     return start("up", TEXT, given, console)

@@ -1,1 +1,1 @@
-"""Which controllers run beside the server, and what each is given."""
+"""The controllers that run beside the server, and the values that each is wired with."""

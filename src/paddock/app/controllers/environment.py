@@ -1,4 +1,4 @@
-"""What controllers are told about the server they run beside."""
+"""Facts about the server that the controllers beside it need."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

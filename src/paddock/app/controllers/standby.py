@@ -1,4 +1,4 @@
-"""What runs while machines cannot be looked after: the controllers that need no engine, and what tells users why.
+"""The standby: controllers that need no engine, and the conditions that give users the reason, while the host cannot run machines.
 
 Machines are translated, started and stopped as objects meanwhile, so that every one of them has an instance, and a condition with
 the reason.
@@ -59,4 +59,4 @@ class OutageReporter:
 
 def _ended(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        _LOG.error("users are not told any more why machines are not looked after", exc_info=task.exception())
+        _LOG.error("conditions of unmanaged machines are no longer updated", exc_info=task.exception())

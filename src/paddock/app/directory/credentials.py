@@ -88,10 +88,10 @@ class ServerCredentials:
     async def renew(self) -> None:
         """Make what is about to expire anew, and take what others have renewed: the next connections are made with it."""
         if self.serving.refresh():
-            _LOG.info("the serving certificate is another one from now on")
+            _LOG.info("serving certificate replaced")
         if self._way_in is not None and self._own.is_old(self._way_in[1]):
             self.write_kubeconfig(self._way_in[0])
-            _LOG.info("the administrator's certificate is renewed; kubeconfigs that were copied end with the old one")
+            _LOG.info("administrator certificate renewed; copied kubeconfigs expire with the old one")
 
     def write_kubeconfig(self, address: str) -> bool:
         """The administrator's way in, if the server can make one: with an authority of clients that is not its own it cannot."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
+from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.engine.images.cleanup import named
 from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
@@ -22,16 +23,16 @@ _ALLOWED = ("127.0.0.0/8", "::1")
 
 
 def add_directory(options: Parser) -> None:
-    """`--dir`."""
-    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
+    """Add `--dir`."""
+    arguments.add_directory(options)
 
 
 def add_servers(options: Parser) -> None:
-    """What is said about registries and web servers."""
+    """Add the options about registries and web servers."""
     option = options.add_argument
-    option("--insecure-registry", action="append", default=[], metavar="HOST", help="a registry that is asked without TLS")
-    option("--authfile", type=Path, metavar="FILE", help="credentials of registries (default: those of docker login)")
-    option("--ca-file", type=Path, metavar="FILE", help="certificates in PEM that servers are trusted by, too")
+    option("--insecure-registry", action="append", default=[], metavar="HOST", help="Registry to contact without TLS; repeatable")
+    option("--authfile", type=Path, metavar="FILE", help="Registry credentials (default: those of docker login or podman login)")
+    option("--ca-file", type=Path, metavar="FILE", help="Additional CA certificates to trust, in PEM")
 
 
 def engine_root(parsed: argparse.Namespace) -> Path:
@@ -96,9 +97,9 @@ def find(images: ImageLibrary, name: str) -> ImageRecord:
 
 
 def add_pools(options: Parser) -> None:
-    """`--pool`: volumes in other places use images, too."""
+    """Add `--pool`: volumes in other directories use images, too."""
     options.add_argument(
-        "--pool", action="append", type=Path, default=[], metavar="DIR", help="a further place for volumes that the server has"
+        "--pool", action="append", type=Path, default=[], metavar="DIR", help="Additional volume directory of the server; repeatable"
     )
 
 

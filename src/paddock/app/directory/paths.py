@@ -1,4 +1,4 @@
-"""Where a server keeps its files (docs/dev/on-disk.md)."""
+"""Paths of a server's files (docs/dev/on-disk.md)."""
 
 from pathlib import Path
 

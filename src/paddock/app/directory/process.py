@@ -1,4 +1,4 @@
-"""Which process serves a directory: its id and start time, so that a reused id is nobody's server."""
+"""The process that serves a directory: its ID and start time, so that a reused process ID is not mistaken for a server."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What can only be counted when it happens: changes of phases, and guests' panics."""
+"""Counters of events that leave no state behind: phase transitions and guest panics."""
 
 import contextlib
 

@@ -103,10 +103,10 @@ async def _used(machine: QemuMachine) -> Statistics | None:
     try:
         return await machine.statistics()
     except PaddockError as error:
-        _LOG.debug("no statistics of %s: %s", machine.id, error)
+        _LOG.debug("machine statistics unavailable", extra={"machine": machine.id, "error": str(error)})
     except Exception:
         # One machine must not take the page from all others.
-        _LOG.exception("cannot read the statistics of %s", machine.id)
+        _LOG.exception("machine statistics unreadable", extra={"machine": machine.id})
     return None
 
 
@@ -114,7 +114,7 @@ async def _told(machine: QemuMachine, guest: AgentReport) -> None:
     try:
         guest.filesystems = await machine.agent.filesystems()
     except AgentError as error:
-        _LOG.debug("no file systems of %s: %s", machine.id, error)
+        _LOG.debug("guest file systems unavailable", extra={"machine": machine.id, "error": str(error)})
     if not guest.knows_load:
         return
     try:

@@ -1,4 +1,4 @@
-"""Whether an API has the kinds that controllers need, and whether the front kinds there are the ones that they know.
+"""Checks that an API serves the kinds that the controllers need, and that its definitions are the ones they know.
 
 Asked before anything acts: a front kind that Crossplane serves from a definition of its own has an owner already, and two of them
 would undo each other's work for ever. What is only missing may still come, so it is waited for and named.

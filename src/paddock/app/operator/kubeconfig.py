@@ -1,4 +1,4 @@
-"""How an operator reaches the API that it works against."""
+"""Access of an operator to its API, from a kubeconfig or a ServiceAccount."""
 
 from collections.abc import Mapping
 

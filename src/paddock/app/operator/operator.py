@@ -1,6 +1,6 @@
-"""One running operator: the front doors' controllers with their pages, and nothing that acts before it is known to be welcome.
+"""A running operator: the controllers of other dialects, and the endpoints for health and metrics.
 
-pages are served -> the kinds are there and ours -> caches whole -> (leadership) -> controllers        and backwards at the end
+endpoints listen -> required kinds are served and ours -> caches synced -> (leader elected) -> controllers run        in reverse at the end
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Operator:
             self.program.join(other)
             self._programs.append(other)
         fronts.wire(self.program, settings.fronts, other)
-        self._lacking = "it was not looked yet"
+        self._lacking = "required resources not checked yet"
         self.program.health.add_ready("definitions", lambda: self._lacking)
         self._probes: list[Probes] = []
         # where the pages are: /metrics, then the others; None where they are not served
@@ -76,7 +76,7 @@ class Operator:
                 await self._listen(health, HEALTH, "HEALTH_PROBE_BIND_ADDRESS"),
             )
             self.ports = ports
-        _LOG.info("pages are served", extra={"metrics": self.ports[0], "health": self.ports[1]})
+        _LOG.info("metrics and health endpoints listening", extra={"metrics": self.ports[0], "health": self.ports[1]})
 
     async def _listen(self, address: ListenAddress | None, pages: frozenset[str], variable: str) -> int | None:
         if address is None:
@@ -96,11 +96,11 @@ class Operator:
             lacking = await self._look()
             self._lacking = "; ".join(lacking)
             if not lacking:
-                _LOG.info("every kind that is needed is there")
+                _LOG.info("all required resources available")
                 return
             if lacking != told:
                 for each in lacking:
-                    _LOG.warning("not ready", extra={"problem": each})
+                    _LOG.warning("operator not ready", extra={"problem": each})
                 told = lacking
             await asyncio.sleep(_AGAIN_SECONDS)
 
@@ -110,7 +110,7 @@ class Operator:
             where = "" if each is self.program else "front: "
             try:
                 for target, version in await definitions.older(each.client, each.informers.needed()):
-                    _LOG.info("an older version is used", extra={"resource": f"{where}{target.qualified}", "version": version})
+                    _LOG.info("using an older API version", extra={"resource": f"{where}{target.qualified}", "version": version})
                     each.informers.settle(target, version)
                 found += [f"{where}{said}" for said in await definitions.problems(each.client, each.informers.needed())]
             except definitions.ForeignDefinition:

@@ -1,7 +1,7 @@
-"""The options of `paddock operator`. What has an environment variable too is read from it where the option is not given.
+"""The options of `paddock operator`. An environment variable applies when its option is absent.
 
-The variables are those that the Vitistack document names (docs/spec/vitistack.md 4.7). A value that cannot be read ends the start, and the
-message names the option or variable that it came from. An empty variable is none.
+The Vitistack document names the variables (docs/spec/vitistack.md 4.7). A value that does not parse ends the start, and the message
+names the option or variable it came from. An empty variable counts as absent.
 """
 
 import argparse
@@ -19,11 +19,12 @@ from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 
 _BY_DEFAULT = ("stakater", "vitistack")
+_EXITS = {0: "ended by a signal", 1: "an error that ends the operator, or the lease was lost", 2: "wrong usage"}
 _ADDRESS = "write :PORT, ADDRESS:PORT or [ADDRESS]:PORT, or 0 to serve nothing"
 
 
 class BadSetting(Terminal):
-    """An option or an environment variable says something that cannot be meant."""
+    """An option or an environment variable has an invalid value."""
 
     def __init__(self, source: str, text: str, problem: PaddockError) -> None:
         super().__init__(f"{source} cannot be {text!r}", why=problem.why or problem.what, fix=problem.fix)
@@ -31,7 +32,7 @@ class BadSetting(Terminal):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One decision: its option, its variable if it has one, and how its words are read."""
+    """A setting: its option, its environment variable if it has one, and the function that parses it."""
 
     option: str
     variable: str
@@ -41,7 +42,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where the parser keeps it."""
+        """Return the name of its value in the parsed arguments."""
         return self.option.lstrip("-").replace("-", "_")
 
 
@@ -97,58 +98,85 @@ def octet(word: str) -> str:
 
 
 _INTERVAL = Setting(
-    "--reconcile-interval", "RECONCILE_INTERVAL", seconds, "DURATION", "every object is looked at again (default: 30s; Stakater 60s)"
+    "--reconcile-interval", "RECONCILE_INTERVAL", seconds, "DURATION", "Interval of periodic reconciles (default: 30s; Stakater: 60s)"
 )
-_WORKERS = Setting("--max-concurrent-reconciles", "MAX_CONCURRENT_RECONCILES", count, "N", "objects of a kind at a time (default: 5)")
-_METRICS = Setting("--metrics-bind-address", "METRICS_BIND_ADDRESS", address, "ADDRESS", "where /metrics is; 0: nowhere (default: :8080)")
+_WORKERS = Setting(
+    "--max-concurrent-reconciles", "MAX_CONCURRENT_RECONCILES", count, "N", "Maximum concurrent reconciles of each kind (default: 5)"
+)
+_METRICS = Setting(
+    "--metrics-bind-address", "METRICS_BIND_ADDRESS", address, "ADDRESS", "Address of /metrics; 0 disables it (default: :8080)"
+)
 _HEALTH = Setting(
-    "--health-probe-bind-address", "HEALTH_PROBE_BIND_ADDRESS", address, "ADDRESS", "where /healthz and /readyz are (default: :8081)"
+    "--health-probe-bind-address",
+    "HEALTH_PROBE_BIND_ADDRESS",
+    address,
+    "ADDRESS",
+    "Address of /healthz and /readyz; 0 disables them (default: :8081)",
 )
-_ELECT = Setting("--leader-elect", "LEADER_ELECTION", flag, "BOOL", "of several copies one acts (default: true)")
-_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "the operator's own, where the lease is (default: that of the way in)")
-_DURATION = Setting("--leader-elect-lease-duration", "", seconds, "DURATION", "a lease that is not renewed is free (default: 15s)")
-_DEADLINE = Setting("--leader-elect-renew-deadline", "", seconds, "DURATION", "a leader that cannot renew it stops (default: 10s)")
-_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "how often the lease is looked at (default: 2s)")
+_ELECT = Setting(
+    "--leader-elect", "LEADER_ELECTION", flag, "BOOL", "Run leader election so that only one replica is active (default: true)"
+)
+_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "Namespace of the lease (default: the Pod's or the kubeconfig's)")
+_DURATION = Setting(
+    "--leader-elect-lease-duration", "", seconds, "DURATION", "Time without renewal after which others take the lease (default: 15s)"
+)
+_DEADLINE = Setting(
+    "--leader-elect-renew-deadline", "", seconds, "DURATION", "Time without renewal after which the leader stops (default: 10s)"
+)
+_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "Interval of attempts to take or renew the lease (default: 2s)")
 _FALLBACK = Setting(
     "--stakater-binding-fallback",
     "STAKATER_BINDING_FALLBACK",
     one_of(*BINDING_FALLBACKS),
     "POLICY",
-    "binding plug-in that is not registered: masquerade or fail",
+    "Stakater: network binding to use if the plugin of a machine is not registered: masquerade, or fail (default: masquerade)",
 )
-_CLONING = Setting("--manage-clone-rbac", "", flag, "BOOL", "let machines copy images of other namespaces (default: false)")
-_MAC_SET = Setting("--mac-set", "MAC_SET", octet, "HEX", "Vitistack: second octet of addresses that are made up (default: 12)")
+_CLONING = Setting("--manage-clone-rbac", "", flag, "BOOL", "Grant machines the right to clone images of other namespaces (default: false)")
+_MAC_SET = Setting("--mac-set", "MAC_SET", octet, "HEX", "Vitistack: second octet of generated MAC addresses (default: 12)")
 _POWER = Setting(
     "--vitistack-power-field",
     "VITISTACK_POWER_FIELD",
     one_of("running", "runStrategy"),
     "FIELD",
-    "how a machine of KubeVirt is told to run: running or runStrategy (default: running)",
+    "Vitistack: KubeVirt field that starts and stops a machine, running or runStrategy (default: running)",
 )
-SETTINGS = (
-    *(_INTERVAL, _WORKERS, _METRICS, _HEALTH, _ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY),
-    *(_FALLBACK, _CLONING, _MAC_SET, _POWER),
-)
+_GROUPS = {
+    "controllers": (_INTERVAL, _WORKERS, _CLONING, _FALLBACK, _MAC_SET, _POWER),
+    "leader election": (_ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY),
+    "health, metrics and log": (_HEALTH, _METRICS),
+}
+SETTINGS = tuple(setting for group in _GROUPS.values() for setting in group)
 
 
 def parser(text: str) -> Parser:
-    """Everything that may be said at a start."""
-    options = arguments.parser("operator", text)
+    """Return the parser of `paddock operator`."""
+    options = arguments.parser("operator", text, exits=_EXITS)
     add = options.add_argument
-    add("--kubeconfig", type=Path, metavar="FILE", help="the API to work against (default: $KUBECONFIG, else the Pod's own)")
-    add("--context", default="", metavar="NAME", help="a context of the kubeconfig (default: its current one)")
-    names = ", ".join(DIALECTS)
-    words = f"front door to look after, several times or with commas: {names} (default: stakater, vitistack; kubermatic with --front)"
-    add("--dialect", action="append", default=[], metavar="NAME", help=words)
-    add("--front", type=Path, metavar="FILE", help="kubeconfig of the API that has kubermatic's objects: a `paddock apiserver`")
-    for each in SETTINGS:
-        also = f"; also {each.variable}" if each.variable else ""
-        # As kube-controller-manager's, a flag alone says yes.
-        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read is flag else {}
-        add(each.option, metavar=each.metavar, help=each.text + also, **alone)
-    add("--lease", default="", metavar="NAME", help="name of the lease (default: paddock-operator, and the dialects when they were chosen)")
-    arguments.add_choice(options, ("--log-format",), ("json", "text"), "form of the log (default: json)", "json")
-    arguments.add_choice(options, ("--log-level",), ("debug", "info", "warning", "error"), "least of the log (default: info)", "info")
+    add(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="Kubeconfig of the cluster (default: $KUBECONFIG, the Pod's service account, or ~/.kube/config)",
+    )
+    add("--context", default="", metavar="NAME", help="Kubeconfig context to use (default: the current one)")
+    words = (
+        f"Dialects to run controllers for; repeatable: {', '.join(DIALECTS)} (default: stakater, vitistack; with --front: kubermatic, too)"
+    )
+    add("--dialect", action="append", default=[], metavar="NAMES", help=words)
+    words = "Kubeconfig of the API server with Kubermatic's own objects, which is a `paddock apiserver`"
+    add("--front", type=Path, metavar="FILE", help=words)
+    for title, settings in _GROUPS.items():
+        group = options.add_argument_group(title)
+        for each in settings:
+            variable = f" [${each.variable}]" if each.variable else ""
+            # As kube-controller-manager's, a flag alone says yes.
+            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read is flag else {}
+            group.add_argument(each.option, metavar=each.metavar, help=each.text + variable, **alone)
+        if title == "leader election":
+            words = "Name of the lease (default: paddock-operator, with the dialects appended if --dialect is given)"
+            group.add_argument("--lease", default="", metavar="NAME", help=words)
+    arguments.add_choice(group, ("--log-format",), ("json", "text"), "Log format (default: json)", "json")
+    arguments.add_choice(group, ("--log-level",), ("debug", "info", "warning", "error"), "Minimum log level (default: info)", "info")
     return options
 
 

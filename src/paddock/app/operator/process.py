@@ -52,22 +52,22 @@ async def _work(settings: OperatorSettings, machinery: Machinery, access: Access
     _end_on_signals(work)
     eventloop.spare_the_collector()
     dialects = sorted(settings.fronts.wanted)
-    _LOG.info("started", extra={"server": access.server, "dialects": dialects, "identity": identity, "lease": settings.lease.name})
+    _LOG.info("operator started", extra={"server": access.server, "dialects": dialects, "identity": identity, "lease": settings.lease.name})
     try:
         await work
     except asyncio.CancelledError:
-        _LOG.info("ended")
+        _LOG.info("operator stopped")
         return 0
     except StillActing as problem:
-        _LOG.critical("leadership was lost and the work goes on", extra={"error": str(problem)})
+        _LOG.critical("leader election lost while work continues; exiting", extra={"error": str(problem)})
         logging.shutdown()
         # Whatever does not end must not hold up the end.
         os._exit(1)
     except PaddockError as problem:
-        _LOG.critical("the operator cannot go on", extra={"error": str(problem)})
+        _LOG.critical("operator failed", extra={"error": str(problem)})
         return 1
     except Exception:
-        _LOG.critical("the operator broke", exc_info=True)
+        _LOG.critical("operator failed because of a defect", exc_info=True)
         return 1
     finally:
         for client in clients:
@@ -79,7 +79,7 @@ def _end_on_signals(work: "asyncio.Task[None]") -> None:
     running = asyncio.get_running_loop()
 
     def end(number: signal.Signals) -> None:
-        _LOG.info("ending", extra={"signal": number.name})
+        _LOG.info("operator stopping", extra={"signal": number.name})
         for each in (signal.SIGTERM, signal.SIGINT):
             running.remove_signal_handler(each)
         work.cancel()

@@ -1,4 +1,4 @@
-"""What somebody decides about an operator when they start it."""
+"""Settings of an operator, fixed at its start."""
 
 from pathlib import Path
 

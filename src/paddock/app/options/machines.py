@@ -1,4 +1,4 @@
-"""The options of a start that concern machines; `paddock apiserver` has none of them."""
+"""The options of `paddock up` that concern machines and their images; `paddock apiserver` has none of them."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,23 +11,30 @@ from paddock.cli.arguments import Parser
 
 
 def add(options: Parser) -> None:
-    """Everything that may be said about machines."""
-    option = options.add_argument
-    words = "how machines are connected (default: routed as root, else user)"
-    arguments.add_choice(options, ("--network",), ("auto", "routed", "user"), words, "auto")
-    option("--pod-network", default="", metavar="CIDR", help="addresses of machines (default: one that the host does not use)")
-    option("--image-from", action="append", default=[], metavar="HOST", help="what of this very host images may come from")
-    option("--registry-mirror", action="append", default=[], metavar="NAME=PLACE", help="what is asked in place of a registry")
-    option("--insecure-registry", action="append", default=[], metavar="HOST", help="a registry that is asked without TLS")
-    option("--image-archives", action="append", type=Path, default=[], metavar="DIR", help="where oci-archive: files may be")
-    option("--image-retention", type=_days, default=7.0, metavar="DAYS", help="how long an unused image is kept (default: 7)")
-    option("--pool", action="append", default=[], metavar="NAME=DIR", help="a further place for volumes, for StorageClasses that name it")
-    option("--host-disks", action="append", type=Path, default=[], metavar="DIR", help="where the files of hostDisk volumes may be")
-    option("--memory-overcommit", type=_ratio, default=1.0, metavar="RATIO", help="guests may be promised so many times the host's memory")
+    """Add the options about machines and their images."""
+    machines = options.add_argument_group("machines")
+    words = "How machines are connected: bridged and routed, or with QEMU's user-mode network (default: routed as root, otherwise user)"
+    arguments.add_choice(machines, ("--network",), ("auto", "routed", "user"), words, "auto")
+    add = machines.add_argument
+    add("--pod-network", default="", metavar="CIDR", help="Address range of machines (default: one that the host does not use)")
+    words = "Memory that guests may be promised, as a multiple of the host's (default: 1)"
+    add("--memory-overcommit", type=_ratio, default=1.0, metavar="RATIO", help=words)
+    words = "Additional directory for volumes, for StorageClasses that name the pool; repeatable"
+    add("--pool", action="append", default=[], metavar="NAME=DIR", help=words)
+    words = "Directory in which hostDisk volumes may have their files; repeatable"
+    add("--host-disks", action="append", type=Path, default=[], metavar="DIR", help=words)
+    add = options.add_argument_group("images").add_argument
+    words = "Host or network of this computer that images may be downloaded from; repeatable"
+    add("--image-from", action="append", default=[], metavar="HOST", help=words)
+    add("--image-archives", action="append", type=Path, default=[], metavar="DIR", help="Directory of oci-archive: files; repeatable")
+    add("--image-retention", type=_days, default=7.0, metavar="DAYS", help="Days to keep an unused image (default: 7)")
+    words = "Mirror to ask in place of a registry; repeatable"
+    add("--registry-mirror", action="append", default=[], metavar="NAME=PLACE", help=words)
+    add("--insecure-registry", action="append", default=[], metavar="HOST", help="Registry to contact without TLS; repeatable")
 
 
 def read(parsed: argparse.Namespace) -> MachineSettings:
-    """What they say."""
+    """Return the settings that these options make."""
     mirrors: dict[str, tuple[str, ...]] = {}
     for name, place in _pairs(parsed.registry_mirror, "--registry-mirror=NAME=PLACE"):
         mirrors[name] = (*mirrors.get(name, ()), place)

@@ -1,9 +1,10 @@
-"""The options of a start. Where kube-apiserver has an option for the same thing, it has the same name here."""
+"""The options of `paddock up` and `paddock apiserver`. An option that kube-apiserver has, too, has the same name here."""
 
 import argparse
 import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,114 +17,152 @@ from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
+_EPILOG = "Other options of kube-apiserver are accepted without effect, or refused: see docs/guide/envtest.md."
 
 
-def parser(command: str, text: str) -> Parser:
-    """Everything that may be said at a start."""
+def parser(command: str, text: str, *, everything: bool = True) -> Parser:
+    """Return the parser of a start. Without `everything` its help leaves out the options that tune the API server."""
     options = arguments.parser(command, text)
-    options.epilog = "Other options of kube-apiserver are taken and have no effect, or are refused: docs/guide/envtest.md says which."
-    _add_places(options)
-    _add_tls(options)
-    _add_users(options)
-    _add_oidc(options)
-    _add_limits(options)
-    _add_more(options)
+    if command == "up":
+        options.add_argument("--help-all", action="help", help="Show the options of the API server, too, and exit")
+    _add_everyday(options)
     if command == "up":
         machines.add(options)
+    for title, add in (
+        ("addresses and certificates", _add_tls),
+        ("users and rights", _add_users),
+        ("OpenID Connect", _add_oidc),
+        ("limits", _add_limits),
+        ("audit log", _add_audit),
+        ("admission and Services", _add_more),
+    ):
+        add(_Group(options, title, everything))
+    options.epilog = (
+        _EPILOG if everything else "`paddock up --help-all` shows the options of the API server: certificates, users, limits, audit."
+    )
     return options
 
 
-def _add_places(options: Parser) -> None:
+class _Group:
+    """A titled group of options, which the help shows or leaves out."""
+
+    def __init__(self, options: Parser, title: str, shown: bool) -> None:
+        self._group = options.add_argument_group(title)
+        self._shown = shown
+
+    def add(self, *names: str, help: str, **rest: Any) -> None:
+        """Add an option."""
+        self._group.add_argument(*names, help=help if self._shown else argparse.SUPPRESS, **rest)
+
+    def add_choice(self, name: str, choices: Sequence[str], text: str, default: str | None = None) -> None:
+        """Add an option with a closed set of values."""
+        arguments.add_choice(self._group, (name,), choices, text if self._shown else argparse.SUPPRESS, default)
+
+
+def _add_everyday(options: Parser) -> None:
+    arguments.add_directory(options)
     add = options.add_argument
-    add("--dir", type=Path, help="directory for everything the server keeps (default: $PADDOCK_DIR)")
-    add("--in-memory", action="store_true", help="keep objects in memory; they go with the process")
-    add("--cert-dir", type=Path, help="directory of certificates; without --dir, objects are kept in memory")
-    add("--listen", help="address to listen on (default: 127.0.0.1:7443); port 0 chooses one")
-    add("--bind-address", help="the same, without the port")
-    add("--secure-port", "--port", dest="secure_port", type=int, help="the same, the port alone")
-    add("--advertise-address", default="", help="the address that clients are told, when it is another one")
-    add("--external-hostname", default="", help="the same, as a name")
-    add("--detach", action="store_true", help="run in the background; returns when the server is ready")
+    add("--detach", action="store_true", help="Run in the background; return when the server is ready")
+    add("--listen", metavar="ADDRESS:PORT", help="Address to listen on; port 0 picks a free one (default: 127.0.0.1:7443)")
+    add("--in-memory", action="store_true", help="Keep objects in memory; they are lost when the server ends")
 
 
-def _add_tls(options: Parser) -> None:
-    add = options.add_argument
-    add("--name", action="append", default=[], help="another name or address for the serving certificate")
-    add("--tls-cert-file", type=Path, help="serving certificate, when the server shall not make its own")
-    add("--tls-private-key-file", type=Path, help="its key")
-    add("--client-ca-file", type=Path, help="authority of client certificates, in place of the server's own")
-    arguments.add_choice(options, ("--tls-min-version",), ("VersionTLS12", "VersionTLS13"), "least version of TLS", "VersionTLS12")
+def _add_tls(group: _Group) -> None:
+    add = group.add
+    add("--bind-address", metavar="ADDRESS", help="Address to listen on, without the port; overrides --listen")
+    add("--secure-port", "--port", dest="secure_port", type=int, metavar="PORT", help="Port to listen on; overrides --listen")
+    add("--advertise-address", default="", metavar="ADDRESS", help="Address to give to clients (default: the address to listen on)")
+    add("--external-hostname", default="", metavar="NAME", help="Host name to give to clients; overrides --advertise-address")
+    add("--cert-dir", type=Path, metavar="DIR", help="Directory of certificates; without --dir, objects are kept in memory")
+    add("--name", action="append", default=[], metavar="NAME", help="Additional name or address for the serving certificate; repeatable")
+    add("--tls-cert-file", type=Path, metavar="FILE", help="Serving certificate (default: the server makes its own)")
+    add("--tls-private-key-file", type=Path, metavar="FILE", help="Private key of --tls-cert-file")
+    add("--client-ca-file", type=Path, metavar="FILE", help="CA for client certificates (default: the server's own)")
+    group.add_choice("--tls-min-version", ("VersionTLS12", "VersionTLS13"), "Minimum TLS version (default: VersionTLS12)", "VersionTLS12")
 
 
-def _add_users(options: Parser) -> None:
-    add = options.add_argument
-    add(
-        "--token-auth-file",
-        "--token-file",
-        dest="token_file",
-        type=Path,
-        help='users with static tokens: lines of token,user,uid,"group1,group2"',
-    )
-    add("--anonymous-auth", type=_yes, nargs="?", const=True, default=True, help="whether requests without credentials are somebody")
-    add("--authorization-mode", action="append", default=[], metavar="MODE", help="RBAC (default) or AlwaysAllow")
-    add("--service-account-issuer", action="append", default=[], metavar="URL", help="issuer of tokens; several: the first one signs")
-    add("--service-account-signing-key-file", type=Path, help="key that signs tokens of ServiceAccounts")
-    add("--service-account-key-file", type=Path, action="append", default=[], help="key whose tokens are believed; several times")
-    add("--service-account-jwks-uri", default="", help="where others find the keys, when not here")
-    add("--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION", help="longest life of a token")
-    add("--api-audiences", action="append", default=[], help="whom tokens must be meant for (default: the issuers)")
+def _add_users(group: _Group) -> None:
+    add = group.add
+    words = 'Users with static tokens, as lines of token,user,uid,"group1,group2"'
+    add("--token-auth-file", "--token-file", dest="token_file", type=Path, metavar="FILE", help=words)
+    words = "Allow anonymous requests, as system:anonymous (default: true)"
+    add("--anonymous-auth", type=_yes, nargs="?", const=True, default=True, metavar="BOOL", help=words)
+    words = "RBAC, or AlwaysAllow for tests (default: RBAC)"
+    add("--authorization-mode", action="append", default=[], metavar="MODE", help=words)
+    words = "Issuer of service-account tokens; repeatable, the first one signs (default: https://kubernetes.default.svc)"
+    add("--service-account-issuer", action="append", default=[], metavar="URL", help=words)
+    words = "Private key that signs service-account tokens (default: the server makes its own)"
+    add("--service-account-signing-key-file", type=Path, metavar="FILE", help=words)
+    words = "Public key for verifying service-account tokens; repeatable"
+    add("--service-account-key-file", type=Path, action="append", default=[], metavar="FILE", help=words)
+    words = "URL of the JSON Web Key Set in the discovery document (default: this server's)"
+    add("--service-account-jwks-uri", default="", metavar="URL", help=words)
+    words = "Maximum lifetime of service-account tokens (default: no limit)"
+    add("--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION", help=words)
+    words = "Audiences that tokens must name; repeatable (default: the issuers)"
+    add("--api-audiences", action="append", default=[], metavar="NAMES", help=words)
 
 
-def _add_oidc(options: Parser) -> None:
-    add = options.add_argument
-    add("--oidc-issuer-url", default="", metavar="URL", help="an OpenID Connect provider whose users may come in")
-    add("--oidc-client-id", default="", metavar="ID", help="whom its tokens must be meant for")
-    add("--oidc-ca-file", type=Path, help="its authority, when the system does not know it")
-    add("--oidc-username-claim", default="sub", metavar="CLAIM", help="claim that names the user (default: sub)")
-    add("--oidc-username-prefix", default="", metavar="TEXT", help='what stands before the name (default: the issuer; "-": nothing)')
-    add("--oidc-groups-claim", default="", metavar="CLAIM", help="claim that names the groups")
-    add("--oidc-groups-prefix", default="", metavar="TEXT", help="what stands before each group")
-    add("--oidc-required-claim", action="append", default=[], metavar="CLAIM=VALUE", help="a claim that tokens must have")
-    add("--oidc-signing-algs", action="append", default=[], metavar="ALGS", help="algorithms that are taken (default: RS256)")
+def _add_oidc(group: _Group) -> None:
+    add = group.add
+    add("--oidc-issuer-url", default="", metavar="URL", help="OpenID Connect provider that authenticates users")
+    add("--oidc-client-id", default="", metavar="ID", help="Client that the provider's tokens must be issued for")
+    add("--oidc-ca-file", type=Path, metavar="FILE", help="CA of the provider (default: the system's)")
+    add("--oidc-username-claim", default="sub", metavar="CLAIM", help="Claim with the user name (default: sub)")
+    words = 'Prefix for user names; "-" for none (default: the issuer)'
+    add("--oidc-username-prefix", default="", metavar="TEXT", help=words)
+    add("--oidc-groups-claim", default="", metavar="CLAIM", help="Claim with the groups of the user")
+    add("--oidc-groups-prefix", default="", metavar="TEXT", help="Prefix for groups")
+    words = "Claim that every token must have; repeatable"
+    add("--oidc-required-claim", action="append", default=[], metavar="CLAIM=VALUE", help=words)
+    words = "Accepted signature algorithms; repeatable (default: RS256)"
+    add("--oidc-signing-algs", action="append", default=[], metavar="NAMES", help=words)
 
 
-def _add_limits(options: Parser) -> None:
-    add, known = options.add_argument, ClientLimits()
-    add("--max-requests-inflight", type=int, metavar="N", help=f"requests worked on at once (default: {known.requests} in all)")
-    add("--max-mutating-requests-inflight", type=int, metavar="N", help="added to --max-requests-inflight")
+def _add_limits(group: _Group) -> None:
+    add, known = group.add, ClientLimits()
+    words = f"Maximum requests in progress (default: {known.requests}, of both kinds together)"
+    add("--max-requests-inflight", type=int, metavar="N", help=words)
+    words = "Maximum changing requests in progress; added to --max-requests-inflight"
+    add("--max-mutating-requests-inflight", type=int, metavar="N", help=words)
     for name, text, value in (
-        ("--request-timeout", "longest time for a request, a quarter of it in a queue", known.request_seconds),
-        ("--receive-timeout", "longest time for a request to arrive", known.receive_seconds),
-        ("--send-timeout", "longest time in which a client takes nothing of its answer", known.send_seconds),
-        ("--idle-timeout", "how long a connection is kept when nothing is asked", known.idle_seconds),
+        ("--request-timeout", "Maximum duration of a request, a quarter of it in a queue", known.request_seconds),
+        ("--receive-timeout", "Maximum time for a request to arrive", known.receive_seconds),
+        ("--send-timeout", "Maximum time in which a client may read nothing of its response", known.send_seconds),
+        ("--idle-timeout", "Time after which an idle connection is closed", known.idle_seconds),
     ):
         add(name, type=_seconds, default=value, metavar="DURATION", help=f"{text} (default: {value:.0f}s)")
     for name, text, count in (
-        ("--max-body-bytes", "largest body of a request", known.body_bytes),
-        ("--max-head-bytes", "largest head of a request", known.head_bytes),
-        ("--max-connections", "connections at once", known.connections),
-        ("--max-connections-per-address", "connections at once from one address", known.connections_per_address),
+        ("--max-body-bytes", "Maximum size of a request body", known.body_bytes),
+        ("--max-head-bytes", "Maximum size of a request line with its headers", known.head_bytes),
+        ("--max-connections", "Maximum open connections", known.connections),
+        ("--max-connections-per-address", "Maximum open connections from one address", known.connections_per_address),
     ):
         add(name, type=_count, default=count, metavar="N", help=f"{text} (default: {count})")
 
 
-def _add_more(options: Parser) -> None:
-    add = options.add_argument
-    add("--service-cluster-ip-range", default="", metavar="CIDR", help="addresses of Services (default: 10.96.0.0/12)")
-    add("--disable-admission-plugins", action="append", default=[], help="admission to leave out, by kube-apiserver's names")
-    add("--enable-admission-plugins", action="append", default=[], help="without effect: all admission that there is is on")
-    arguments.add_choice(options, ("--audit-level",), ("None", "Metadata"), "what the audit log holds (default: Metadata)")
-    add("--audit-policy-file", type=Path, help="audit policy (audit.k8s.io/v1), in place of --audit-level")
-    add("--audit-log-path", type=Path, help="file of the audit log (default: audit.log in the directory)")
-    add("--audit-log-maxsize", type=int, metavar="MB", help="size at which a new file is begun (default: 64; 0: never)")
-    add("--audit-log-maxbackup", type=int, metavar="N", help="earlier files that are kept (default: 4; 0: all)")
-    add("--audit-log-maxage", type=int, metavar="DAYS", help="days that earlier files are kept (default: for ever)")
-    words = "what becomes of changes that cannot be recorded (default: continue)"
-    arguments.add_choice(options, ("--audit-when-full",), ("continue", "refuse"), words, "continue")
+def _add_audit(group: _Group) -> None:
+    add = group.add
+    group.add_choice("--audit-level", ("None", "Metadata"), "Content of the audit log (default: Metadata; in memory: None)")
+    add("--audit-policy-file", type=Path, metavar="FILE", help="Audit policy (audit.k8s.io/v1), in place of --audit-level")
+    add("--audit-log-path", type=Path, metavar="FILE", help="File of the audit log (default: audit.log in the server's directory)")
+    add("--audit-log-maxsize", type=int, metavar="MB", help="Size at which the log rotates (default: 64; 0: never)")
+    add("--audit-log-maxbackup", type=int, metavar="N", help="Rotated files to keep (default: 4; 0: all)")
+    add("--audit-log-maxage", type=int, metavar="DAYS", help="Days to keep rotated files (default: no limit)")
+    words = "Response to changes that the log cannot record: carry them out, or refuse them (default: continue)"
+    group.add_choice("--audit-when-full", ("continue", "refuse"), words, "continue")
+
+
+def _add_more(group: _Group) -> None:
+    add = group.add
+    add("--service-cluster-ip-range", default="", metavar="CIDR", help="Address range of Services (default: 10.96.0.0/12)")
+    words = "Admission plugins to disable, by kube-apiserver's names; repeatable"
+    add("--disable-admission-plugins", action="append", default=[], metavar="NAMES", help=words)
+    add("--enable-admission-plugins", action="append", default=[], metavar="NAMES", help="No effect: all plugins that exist are enabled")
 
 
 def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
-    """The settings that options make."""
+    """Return the settings that the options make."""
     in_memory = parsed.in_memory or (parsed.dir is None and parsed.cert_dir is not None)
     host, port = _listen(parsed)
     if (parsed.tls_cert_file is None) != (parsed.tls_private_key_file is None):
@@ -154,9 +193,10 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
 
 
 def read(command: str, text: str, given: Sequence[str]) -> tuple[argparse.Namespace, str]:
-    """The options, and what is to be said about those that have no effect."""
+    """Return the parsed options, and a note about those without effect."""
     rest, ignored = kubeflags.without_ignored(given)
-    return parser(command, text).parse_args(rest), kubeflags.note(ignored)
+    everything = command != "up" or "--help-all" in rest
+    return parser(command, text, everything=everything).parse_args(rest), kubeflags.note(ignored)
 
 
 def _root(parsed: argparse.Namespace, *, in_memory: bool) -> Path:

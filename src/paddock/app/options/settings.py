@@ -1,4 +1,4 @@
-"""What somebody decides about a server when they start it."""
+"""Settings of a server, fixed at its start."""
 
 from ipaddress import IPv4Network
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server has beside its API when it runs machines: controllers, subresources of machines, uploads, downloads."""
+"""The parts of a server that runs machines, beside its API: controllers, subresources of machines, uploads, downloads."""
 
 import logging
 
@@ -39,7 +39,7 @@ class HostedEngine:
     async def prepare(self) -> None:
         """Look at the host and take over its machines; raises when it cannot run machines."""
         await self._control.engine.start()
-        _LOG.info("machines are taken over", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
+        _LOG.info("running machines adopted", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
 
     async def start(self) -> None:
         """Begin to look after everything."""

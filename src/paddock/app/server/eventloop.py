@@ -1,4 +1,4 @@
-"""What a long-lived program sets up of the interpreter: its event loop and its collector."""
+"""Interpreter settings of a long-lived program: its event loop and its garbage collector."""
 
 import asyncio
 import gc

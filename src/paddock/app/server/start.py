@@ -36,7 +36,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
     if parsed.detach and settings.temporary:
         raise Terminal("a server in the background needs a directory", fix="name one: --dir")
     if note:
-        console.say(f"paddock: without effect here: {note}")
+        console.say(f"paddock: options without effect: {note}")
     places = DataPaths(settings.root)
     already = process.find(places)
     if already is not None:
@@ -152,7 +152,7 @@ class _Readiness:
         process.write(self._places, os.getpid(), address, ready=problem is None, problem=problem.message if problem is not None else "")
         if problem is not None:
             self._console.say(f"paddock: the server answers at {address}, but it is not ready: {problem.message}")
-            self._console.say("paddock: it is tried again until it works")
+            self._console.say("paddock: retrying until it works")
             return
         way_in = f"; use it with KUBECONFIG={self._places.kubeconfig}" if self._server.has_kubeconfig else ""
         self._console.say(f"paddock: ready at {address}{way_in}")
@@ -182,7 +182,7 @@ def _detach(command: str, given: list[str], places: DataPaths, console: Console,
         found = process.find(places)
         if found is not None and found.pid == child.pid and found.problem:
             directory.keep()
-            fix = "it is tried again: `paddock status` tells when it is ready, `paddock down` ends the server"
+            fix = "Paddock retries: `paddock status` shows when it is ready, `paddock down` stops the server"
             raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
         if found is not None and found.pid == child.pid and found.ready:
             console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}\n")

@@ -1,4 +1,4 @@
-"""Keeping the machines of this host looked after: the controllers are started, and started again when they end.
+"""Supervision of the controllers: it starts them, and restarts them when they end.
 
     starting ──▶ ready ──(a controller ends)──▶ failed ──pause──▶ starting ...
         └────────────(the host cannot run machines)────▲
@@ -124,9 +124,9 @@ class Supervisor:
             expected = isinstance(error, (PaddockError, OSError)) and not ready
             problem = NodeProblem("ControllersFailed" if ready else self._reason(error), words(error))
             if not expected:
-                _LOG.exception("machines are not looked after for a moment: the controllers ended and are started again")
+                _LOG.exception("controllers failed; restarting them")
             elif problem != self.problem:
-                _LOG.error("machines cannot be run here: %s; tried again until it works", problem.message)
+                _LOG.error("host cannot run machines; retrying", extra={"problem": problem.message})
             return problem
         finally:
             self.work = None
@@ -145,7 +145,7 @@ class Supervisor:
             self._standby = self._standby or self._make_standby()
             await self._standby.report(problem)
         except Exception:
-            _LOG.exception("users cannot be told why machines are not looked after")
+            _LOG.exception("conditions of unmanaged machines cannot be updated")
 
     async def _end_standby(self) -> None:
         standby, self._standby = self._standby, None
@@ -157,7 +157,7 @@ async def _stop(part: EngineWork | StandbyWork) -> None:
     try:
         await part.stop()
     except Exception:
-        _LOG.exception("a part did not end as it should")
+        _LOG.exception("component failed to stop cleanly")
 
 
 def words(error: BaseException) -> str:

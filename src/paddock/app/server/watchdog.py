@@ -84,7 +84,7 @@ class LoopWatchdog:
         stack = "".join(traceback.format_stack(frame)[-_DEEPEST:]) if frame is not None else "unknown"
         more = {"not_logged": self._unlogged} if self._unlogged else {}
         _LOG.warning(
-            "the event loop stands still: nobody is answered meanwhile",
+            "event loop stalled; requests wait",
             extra={"for_more_than": f"{self._stalled_seconds:g} s", "stack": stack, **more},
         )
         self._logged, self._unlogged = now, 0

@@ -1,4 +1,4 @@
-"""What the handlers need of the engine and of the server: thin interfaces, so that they can be tried without either."""
+"""Thin interfaces to the engine and the server, so that tests run the handlers without either."""
 
 import asyncio
 from collections.abc import Callable

@@ -85,7 +85,7 @@ async def _thaw_once(machine: MachineApi) -> bool:
     try:
         await machine.agent.thaw()
     except PaddockError:
-        _LOG.warning("cannot thaw the file systems of a guest", exc_info=True)
+        _LOG.warning("thawing guest file systems failed", exc_info=True)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""What is installed: the version, the images, health; and the switches of KubeVirt's configuration that decide what is served."""
+"""The installation as clients see it: version, images, health, and the feature gates of KubeVirt's configuration."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What can be done with an instance that runs, apart from streams: pause, freeze, reboot, reset, evacuate.
+"""Actions on a running instance, apart from streams: pause, freeze, reboot, reset, evacuate.
 
 Refusals come in upstream's order and words. What is stored says which instance is meant and whether it runs; whether the guest is
 paused, and whether its agent is there, the engine knows best, and before the status tells.
@@ -192,7 +192,7 @@ async def _reboot(machine: MachineApi) -> None:
             await machine.agent.shutdown("reboot")
         except AgentError:
             # It went, or does not do that: the button is left.
-            _LOG.debug("the agent did not reboot its guest", exc_info=True)
+            _LOG.debug("guest agent did not reboot the guest; trying ACPI", exc_info=True)
         else:
             return
     await machine.soft_reboot()

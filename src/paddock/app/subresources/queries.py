@@ -1,4 +1,4 @@
-"""What a client asks with: bodies of any content type, options, and answers without a body (docs/spec/kubevirt.md 4.1)."""
+"""Requests for subresources: bodies of any content type, options, and answers without a body (docs/spec/kubevirt.md 4.1)."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ async def pump(socket: Socket, far: RemoteEnd, *, patience: float | None = None)
     for error in ended:
         if isinstance(error, OSError):
             # The guest reset its connection, say: that is an end like any other.
-            _LOG.debug("a stream to a guest was cut", exc_info=error)
+            _LOG.debug("stream to guest closed", exc_info=error)
         elif isinstance(error, Exception):
             raise error
 

@@ -1,4 +1,4 @@
-"""Who is connected to machines now, and when somebody last was: for metrics."""
+"""Sessions of consoles and displays, open now and last opened, for metrics."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

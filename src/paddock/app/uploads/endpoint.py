@@ -149,7 +149,7 @@ async def _first(task: "asyncio.Task[None]", arrived: asyncio.Event) -> None:
 def _log_end(task: "asyncio.Task[None]") -> None:
     """The claim says why it failed; nobody waits for the answer."""
     if not task.cancelled() and task.exception() is not None:
-        _LOG.warning("an upload failed after all of it had come", extra={"error": str(task.exception())})
+        _LOG.warning("upload failed after its last byte arrived", extra={"error": str(task.exception())})
 
 
 async def _plain(incoming: RequestBody) -> AsyncIterator[bytes]:

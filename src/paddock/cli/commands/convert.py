@@ -1,4 +1,4 @@
-"""`paddock convert`: manifests of one dialect as manifests of another; what does not fit is told."""
+"""`paddock convert`: translates manifests from one dialect to another and reports what does not fit."""
 
 from collections.abc import Sequence
 
@@ -14,17 +14,18 @@ from paddock.meta.rendering import Rendering
 from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
 
-_TEXT = """Print manifests in another dialect. Every value that the other dialect cannot say is reported on standard error:
-the field, its value, why, and what happens instead. Nothing is printed when an object has errors."""
+_TEXT = """Print manifests in another dialect. Values that the other dialect cannot express are reported on standard error: the
+field, its value, the reason, and what happens instead. Prints nothing when an object has errors."""
+_EXITS = {0: "converted", 1: "an object has errors", 2: "wrong usage or unreadable input", 3: "--strict was given and something was lost"}
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("convert", _TEXT)
+    """Run the command."""
+    options = arguments.parser("convert", _TEXT, "[OPTIONS] --to DIALECT -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
-    arguments.add_choice(options, ("--to",), (catalog.HUB, *catalog.DIALECTS), "the dialect to write", arguments.REQUIRED)
-    options.add_argument("--strict", action="store_true", help="fail when something is lost")
+    arguments.add_choice(options, ("--to",), (catalog.HUB, *catalog.DIALECTS), "Dialect to write", arguments.REQUIRED)
+    options.add_argument("--strict", action="store_true", help="Exit with 3 when the translation loses something")
     parsed = options.parse_args(given)
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)

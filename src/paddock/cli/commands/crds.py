@@ -1,4 +1,4 @@
-"""`paddock crds`: the CustomResourceDefinitions of Paddock's kinds, made from the declarations."""
+"""`paddock crds`: prints the CustomResourceDefinitions, which come from the declarations of the kinds."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,14 @@ from paddock.cli.output import print_objects
 from paddock.dialects import catalog
 from paddock.schema.generate import crd
 
-_TEXT = "Print the CustomResourceDefinitions, ready for `kubectl apply`."
+_TEXT = "Print the CustomResourceDefinitions of all kinds, ready for `kubectl apply`."
+_EXITS = {0: "success", 2: "wrong usage"}
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("crds", _TEXT)
-    text = "only the kinds of one dialect; core: what clusters do not bring along"
+    """Run the command."""
+    options = arguments.parser("crds", _TEXT, exits=_EXITS)
+    text = "Print only the kinds of this dialect; core: kinds that a plain cluster lacks"
     arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), text)
     arguments.add_format(options, "yaml")
     parsed = options.parse_args(given)

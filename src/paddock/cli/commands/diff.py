@@ -1,4 +1,4 @@
-"""`paddock diff`: where two sets of manifests differ in meaning."""
+"""`paddock diff`: compares two sets of manifests by meaning."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,16 @@ from paddock.plan.changes.differences import ABSENT, FieldDifference, format_nam
 from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Compare two sets of manifests by meaning: quantities by value, defaults filled in, list entries by name, and machines
-of different dialects as the KubeVirt objects they become. Exit code 1: there are differences."""
+of different dialects as the KubeVirt objects they become."""
+_EXITS = {0: "no differences", 1: "differences, or an object has errors", 2: "wrong usage or unreadable input"}
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("diff", _TEXT)
-    text = "the old and the new file, directory or -; the letter may be left out"
-    options.add_argument("-f", "--filename", dest="files", metavar="F", action="append", default=[], help=text)
-    options.add_argument("more_files", metavar="F", nargs="*", help=argparse.SUPPRESS)
+    """Run the command."""
+    options = arguments.parser("diff", _TEXT, "[OPTIONS] OLD NEW", _EXITS)
+    text = "File, directory or - for standard input; give it twice, the old one first (-f is optional)"
+    options.add_argument("-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help=text)
+    options.add_argument("more_files", metavar="FILE", nargs="*", help=argparse.SUPPRESS)
     arguments.add_format(options)
     parsed = options.parse_args(given)
     named = [*parsed.files, *parsed.more_files]

@@ -1,4 +1,4 @@
-"""`paddock examples`: manifests that are good and commented, as they lie beside the declarations."""
+"""`paddock examples`: prints the commented example manifests that lie beside the declarations."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,15 +13,16 @@ from paddock.cli.output import print_objects
 from paddock.dialects import catalog
 from paddock.schema.kind import AdmissionSettings
 
-_TEXT = "Print example manifests with their comments. The output is one YAML stream; -o json gives the objects alone."
+_TEXT = "Print example manifests with comments, as one YAML stream. With -o json, print the objects alone."
+_EXITS = {0: "success", 2: "wrong usage"}
 _FOLDER = Path(paddock.dialects.__file__).parent
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("examples", _TEXT)
-    arguments.add_choice(options, ("--dialect",), catalog.DIALECTS, "only the examples of one dialect")
-    options.add_argument("--list", action="store_true", help="the names of the files only")
+    """Run the command."""
+    options = arguments.parser("examples", _TEXT, exits=_EXITS)
+    arguments.add_choice(options, ("--dialect",), catalog.DIALECTS, "Print only the examples of this dialect")
+    options.add_argument("--list", action="store_true", help="Print only the paths of the files")
     arguments.add_format(options, "yaml")
     parsed = options.parse_args(given)
     files = list(_files(parsed.dialect))

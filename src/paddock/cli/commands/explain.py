@@ -1,4 +1,4 @@
-"""`paddock explain`: what a kind or a field is for, what may stand in it, and what a change of it does."""
+"""`paddock explain`: describes a kind or a field, its allowed values, and the effect of a change."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -14,17 +14,18 @@ from paddock.schema import shape
 from paddock.schema.generate import words
 from paddock.schema.kind import Kind
 
-_TEXT = """Describe a kind or a field: KIND is a kind, its plural or a short name, alone or with its group
-(vm.kubevirt.io.spec.template)."""
+_TEXT = """Describe a kind or a field: its purpose, its allowed values, its default, and what a change of it does to a machine.
+KIND is a kind, its plural or a short name, alone or with its group (vm.kubevirt.io.spec.template)."""
+_EXITS = {0: "success", 2: "wrong usage, or no such kind or field"}
 _WIDTH = 100
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("explain", _TEXT)
-    options.add_argument("what", metavar="KIND[.field.path]")
-    arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), "the dialect of the kind")
-    options.add_argument("--recursive", action="store_true", help="all fields below, by name and type only")
+    """Run the command."""
+    options = arguments.parser("explain", _TEXT, "[OPTIONS] KIND[.field.path]", _EXITS)
+    options.add_argument("what", metavar="KIND[.field.path]", help="Kind or field to describe, such as vm.spec.runStrategy")
+    arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), "Dialect of the kind")
+    options.add_argument("--recursive", action="store_true", help="List all nested fields with their types")
     arguments.add_format(options)
     parsed = options.parse_args(given)
     asked = resolve(parsed.what, parsed.dialect)
@@ -60,7 +61,7 @@ def _head(asked: KindPath, place: shape.Shape, prop: shape.Property | None) -> I
 
 
 def _facts(place: shape.Shape, prop: shape.Property | None) -> Iterator[tuple[str, str]]:
-    """What may stand in a field, and what stands there when nothing is given."""
+    """Yield the allowed values and the default of a field."""
     allowed = "; ".join(words.allowed(place)).replace("`", "")
     if allowed:
         yield "Allowed", allowed

@@ -1,4 +1,4 @@
-"""`paddock plan`: what each change of a manifest does to the machine, before it is applied."""
+"""`paddock plan`: predicts what each change of a manifest does to the machine, before it is applied."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,9 @@ from paddock.plan.changes.effects import Effect
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings
 
-_TEXT = """Tell for each changed field whether the change has no effect, is live, waits for a restart, makes the machine anew or
-loses data, and which changes are refused or cannot be carried out. Exit code 1: something is refused or fails, or data is lost."""
+_TEXT = """Show the effect of each changed field on the machine: none, live, restart, recreate or data loss. Changes that
+validation refuses or that cannot be carried out are listed, too."""
+_EXITS = {0: "success", 1: "a change is refused, fails or loses data", 2: "wrong usage or unreadable input"}
 REFUSED = "refused"
 _NEW = "created"
 _GONE = "not in the new manifests"
@@ -40,11 +41,19 @@ class PlanLine(msgspec.Struct, frozen=True):
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("plan", _TEXT)
+    """Run the command."""
+    options = arguments.parser("plan", _TEXT, "[OPTIONS] -f FILE... --against OLD...", _EXITS)
     arguments.add_files(options)
-    options.add_argument("--against", metavar="OLD", nargs="+", required=True, help="the manifests as they were applied")
-    arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines run (default: embedded)", "embedded")
+    options.add_argument(
+        "--against", metavar="OLD", nargs="+", required=True, help="Manifests as they were applied before: files, directories or -"
+    )
+    arguments.add_choice(
+        options,
+        ("--target",),
+        ("embedded", "cluster"),
+        "Where the machines run: Paddock's own engine, or a KubeVirt cluster (default: embedded)",
+        "embedded",
+    )
     arguments.add_format(options)
     parsed = options.parse_args(given)
     settings = AdmissionSettings(target=parsed.target)
@@ -87,7 +96,7 @@ def _steps(change: ObjectChange) -> Iterator[PlanLine]:
 
 
 def _meets(found: Finding, difference: FieldDifference) -> bool:
-    """Whether a finding is about a difference: at its place, above or below it."""
+    """Return True if a finding concerns a difference: at its path, above or below it."""
     shorter = min(len(found.path), len(difference.path))
     if difference.how is ValueChange.REMOVED and any(isinstance(part, int) for part in found.path):
         # The one counts the entries of the new form, the other those of the old.

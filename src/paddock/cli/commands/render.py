@@ -1,4 +1,4 @@
-"""`paddock render`: the KubeVirt, CDI and core objects that the objects of the input become, ready for `kubectl apply`."""
+"""`paddock render`: prints the KubeVirt, CDI and core objects that manifests become."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,19 @@ from paddock.cli.rendering import RenderSummary, render
 from paddock.meta.rendering import Rendering
 from paddock.schema.kind import AdmissionSettings
 
-_TEXT = """Print the objects that manifests become on a KubeVirt cluster. Nothing is printed when an object has errors.
-What a cluster cannot be told is reported on standard error."""
+_TEXT = """Print the KubeVirt, CDI and core objects that manifests become, ready for `kubectl apply`. Values that a cluster
+cannot express are reported on standard error. Prints nothing when an object has errors."""
+_EXITS = {0: "rendered", 1: "an object has errors", 2: "wrong usage or unreadable input", 3: "--strict was given and something was lost"}
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("render", _TEXT)
+    """Run the command."""
+    options = arguments.parser("render", _TEXT, "[OPTIONS] -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
-    text = "seed: the dialect's own documented output where ours departs from it (default: kubevirt)"
+    text = "Form of the objects; seed follows the dialect's own documented output where Paddock departs from it (default: kubevirt)"
     arguments.add_choice(options, ("--target",), ("kubevirt", "seed"), text, "kubevirt")
-    options.add_argument("--strict", action="store_true", help="fail when something is lost")
+    options.add_argument("--strict", action="store_true", help="Exit with 3 when the translation loses something")
     parsed = options.parse_args(given)
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)

@@ -1,4 +1,4 @@
-"""`paddock validate`: every finding of every object, with its place. Needs no network and no server."""
+"""`paddock validate`: reports every finding of every object with its position, without network or server."""
 
 from collections.abc import Sequence
 
@@ -10,17 +10,24 @@ from paddock.cli.objects import InputReader, LocatedFinding
 from paddock.schema.finding import Severity
 from paddock.schema.kind import AdmissionSettings
 
-_TEXT = """Check manifests: fields, values, rules across fields, and references between the objects of the input.
-Warnings (a reference to an object that is not in the input, a bare On) and notes do not change the exit code without --strict."""
+_TEXT = """Check manifests: fields, values, rules across fields, and references between the objects of the input. Each finding
+names its file, line and column. Warnings and notes do not change the exit code unless --strict is given."""
+_EXITS = {0: "no errors", 1: "errors (with --strict: or warnings)", 2: "wrong usage or unreadable input"}
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("validate", _TEXT)
+    """Run the command."""
+    options = arguments.parser("validate", _TEXT, "[OPTIONS] -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options)
-    arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines are to run (default: embedded)", "embedded")
-    options.add_argument("--strict", action="store_true", help="warnings are findings, too")
+    arguments.add_choice(
+        options,
+        ("--target",),
+        ("embedded", "cluster"),
+        "Where the machines run: Paddock's own engine, or a KubeVirt cluster (default: embedded)",
+        "embedded",
+    )
+    options.add_argument("--strict", action="store_true", help="Treat warnings as errors")
     parsed = options.parse_args(given)
     settings = AdmissionSettings(target=parsed.target)
     reader = InputReader(console, settings)

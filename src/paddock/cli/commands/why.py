@@ -1,4 +1,4 @@
-"""`paddock why`: one cause and one fix for an object of a server that is not what it should be."""
+"""`paddock why`: explains why an object of a server is not ready, with one cause and one fix."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,9 +9,14 @@ from paddock.cli.console import Console
 from paddock.cli.diagnosis.explain import Explanation
 from paddock.cli.exits import FINDINGS, GOOD, UNJUDGED
 
-_TEXT = """Tell why an object is not what it should be: one cause, where it was read, and one fix. KIND is a kind, its plural
-or a short name (vm, dv, pvc, Machine ...), also with its group; without it the likeliest object of the name is taken. Exit code 4:
-nothing was found, and something could not be checked; the line says what."""
+_TEXT = """Explain why an object is not ready: one cause, the evidence, and one fix. KIND is a kind, its plural or a short name
+(vm, dv, pvc, Machine ...), alone or with its group. Without KIND, the likeliest object of that name is chosen."""
+_EXITS = {
+    0: "nothing is wrong",
+    1: "a cause was found, or the object is still on its way",
+    2: "wrong usage, no such object, or no answer from the server",
+    4: "no cause was found, and something could not be checked",
+}
 
 
 class ObjectNotFound(Terminal):
@@ -19,10 +24,10 @@ class ObjectNotFound(Terminal):
 
 
 def run(given: Sequence[str], console: Console) -> int:
-    """The command."""
-    options = arguments.parser("why", _TEXT)
-    options.add_argument("what", metavar="[KIND/]NAME")
-    arguments.add_server(options, "the object's")
+    """Run the command."""
+    options = arguments.parser("why", _TEXT, "[OPTIONS] [KIND/]NAME", _EXITS)
+    options.add_argument("what", metavar="[KIND/]NAME", help="Object to explain, such as vm/web")
+    arguments.add_server(options)
     arguments.add_format(options)
     parsed = options.parse_args(given)
     # Everything that talks to servers is heavy, and no other command here does.

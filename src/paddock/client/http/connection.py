@@ -110,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """Whether it can take another request."""
+        """True if the connection can take another request."""
         return not self._lost and not self._busy and not self._transport.is_closing()
 
     async def begin(self, request: bytes) -> None:
@@ -128,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
             raise self._why
 
     async def read(self) -> bytes:
-        """What has come of the body; empty at its end."""
+        """Return the next part of the body; empty at its end."""
         while not self._chunks:
             if self._done:
                 return b""

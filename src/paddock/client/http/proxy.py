@@ -67,7 +67,7 @@ def _excludes(entry: str, host: str) -> bool:
 
 
 def port_of(proxy: SplitResult) -> int:
-    """Where the proxy listens."""
+    """Return the port of the proxy."""
     return proxy.port or _PORTS[proxy.scheme]
 
 
@@ -105,7 +105,7 @@ async def tunnel_tls(proxy: SplitResult, host: str, port: int) -> asyncio.Stream
 
 
 def connect_request(proxy: SplitResult, host: str, port: int) -> bytes:
-    """What an HTTP proxy is asked."""
+    """Return the CONNECT request for an HTTP proxy."""
     where = f"{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}"]
     if proxy.username is not None:

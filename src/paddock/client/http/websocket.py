@@ -57,7 +57,7 @@ class WebSocket:
         await self._writer.drain()
 
     async def receive(self) -> bytes:
-        """What has come; empty at the proper end. Raises `Unreachable` when it was cut off."""
+        """Return the next data; empty at the regular end. Raises `Unreachable` when it was cut off."""
         while not self._received and not self._ended:
             data = await self._reader.read(_CHUNK)
             if not data:

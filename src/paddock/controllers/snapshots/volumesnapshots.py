@@ -82,7 +82,7 @@ class VolumeSnapshotReconciler:
         try:
             await self._client.create(VOLUME_CONTENTS, _content(content, seen, held.volume))
         except AlreadyExists:
-            _LOG.debug("the content is there", extra={"name": content})
+            _LOG.debug("snapshot content already exists", extra={"name": content})
         status: Data = {
             "boundVolumeSnapshotContentName": content,
             "creationTime": ages.timestamp(self._clock.seconds()),
@@ -100,7 +100,7 @@ class VolumeSnapshotReconciler:
         try:
             await self._client.delete(VOLUME_CONTENTS, Key("", f"snapcontent-{seen.meta.uid}"), DELETE)
         except NotFound:
-            _LOG.debug("there was no content", extra={"snapshot": str(seen.key)})
+            _LOG.debug("snapshot content not found", extra={"snapshot": str(seen.key)})
         await finalizers.take_off(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER)
         return DONE
 

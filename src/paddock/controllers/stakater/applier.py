@@ -139,7 +139,7 @@ class MachineApplier:
         done += await self._see_to_disks(look, plan)
         look.came = PassOutcome(synced=SUCCESS, applied=True)
         if done:
-            _LOG.info("applied", extra={"step": "apply", "done": ", ".join(done)})
+            _LOG.info("owned objects applied", extra={"step": "apply", "done": ", ".join(done)})
             self._teller.tell(look.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
         self._tell_fallback(look, plan)
         return granted or bool(done)
@@ -159,7 +159,7 @@ class MachineApplier:
             await self._acts.grow(look.key.namespace, growth)
             done.append(f"grew {growth.name} to {growth.size}")
         if await self._acts.guard_root(look, uid):
-            _LOG.debug("the root disk is guarded", extra={"step": "disks"})
+            _LOG.debug("root disk protected from pruning", extra={"step": "disks"})
         if (look.vm.metadata.annotations or {}).get(disks.PRUNE) == "true":
             names = [name for name, _ in disks.wanted(plan.machine)]
             done += [f"deleted datavolumes.cdi.kubevirt.io {name}" for name in await self._acts.prune(look, [*names, look.root], uid)]

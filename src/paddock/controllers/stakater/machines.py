@@ -108,7 +108,7 @@ class StakaterMachineReconciler:
     async def _clear(self, look: ReconcilePass) -> Outcome:
         if FINALIZER not in (look.seen.meta.finalizers or ()):
             return DONE
-        _LOG.debug("clearing away", extra={"step": "delete"})
+        _LOG.debug("deleting owned objects", extra={"step": "delete"})
         if await self._clearing.step(look):
             await self._applying.revoke(look)
             await finalizers.take_off(self._client, kinds.FRONT_DATA, look.seen.meta, FINALIZER)

@@ -126,7 +126,7 @@ class Transfers:
             raise
         except Exception as error:
             # It is in `seen`, and whoever wants the volume reads it there.
-            _LOG.debug("a transfer failed", extra={"error": str(error)})
+            _LOG.debug("transfer failed", extra={"error": str(error)})
         finally:
             entry.task = None
             self._tell(entry)
@@ -160,7 +160,7 @@ class Transfers:
             return Transfer("failed", seen.progress, seen.restarts, reason_of(error), str(error))
         if isinstance(error, PaddockError):
             return Transfer("waiting", seen.progress, seen.restarts, reason_of(error), str(error))
-        _LOG.error("a transfer broke", exc_info=error)
+        _LOG.error("transfer failed because of a defect", exc_info=error)
         return Transfer(
             "waiting", seen.progress, seen.restarts, "Error", f"this is a defect ({type(error).__name__}); the log has the details"
         )

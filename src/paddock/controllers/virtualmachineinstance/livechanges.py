@@ -163,7 +163,7 @@ class LiveChanges:
         told = self._told.setdefault(machine.id, set())
         if text not in told:
             told.add(text)
-            _LOG.warning("a change of a running machine failed", extra={"machine": machine.id, "error": text})
+            _LOG.warning("live change failed", extra={"machine": machine.id, "error": text})
             self._telling.note(instance, reason, text)
 
 

@@ -104,7 +104,7 @@ class RunFollower:
             try:
                 await job()
             except Exception:
-                _LOG.exception("a machine is not followed for a moment", extra={"machine": self._machine.id})
+                _LOG.exception("machine watch failed; restarting it", extra={"machine": self._machine.id})
                 await asyncio.sleep(_LATER_SECONDS)
             else:
                 return
@@ -166,7 +166,7 @@ class RunFollower:
                 found = replace(found, os=guestreport.system(await agent.os()))
             found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
         except PaddockError as error:
-            _LOG.debug("the agent did not answer", extra={"machine": self._machine.id, "error": str(error)})
+            _LOG.debug("guest agent did not answer", extra={"machine": self._machine.id, "error": str(error)})
             self._heard_of_agent(answered=not isinstance(error, AgentError) or error.reason != "Unanswered")
         else:
             self._heard_of_agent(answered=True)
@@ -191,7 +191,7 @@ class RunFollower:
         agent = self._machine.agent
         frozen = await agent.frozen()
         if frozen and self._may_be_left_frozen:
-            _LOG.warning("file systems that were left frozen are thawed", extra={"machine": self._machine.id})
+            _LOG.warning("thawing file systems that were left frozen", extra={"machine": self._machine.id})
             await agent.thaw()
             frozen = await agent.frozen()
         self._may_be_left_frozen = False

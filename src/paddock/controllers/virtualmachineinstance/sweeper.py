@@ -45,7 +45,7 @@ class Sweeper:
             try:
                 await self._sweep()
             except PaddockError as error:
-                _LOG.warning("cannot clear everything away", extra={"error": str(error)})
+                _LOG.warning("cleanup incomplete", extra={"error": str(error)})
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
             try:
@@ -73,7 +73,7 @@ class Sweeper:
         if machine.observed.phase == "stopping":
             return
         if machine.observed.live:
-            _LOG.warning("a machine that nobody asks for is ended", extra={"machine": machine.id})
+            _LOG.warning("stopping machine without an instance", extra={"machine": machine.id})
             # When it has ended it is forgotten: its end is heard of like any other.
             await machine.stop(0)
         else:

@@ -36,7 +36,7 @@ class MachineFinalizer:
         remains = self._caches.remains(look.seen, (each.name for each in networks))
         if remains.step != "machine" and await self._is_behind(look):
             return remains
-        _LOG.info("the machine is cleared away", extra={"step": remains.step})
+        _LOG.info("deleting machine", extra={"step": remains.step})
         if remains.step == "machine":
             await self._delete_vm(look)
         elif remains.step == "claims":

@@ -145,7 +145,7 @@ class VitistackMachineReconciler:
     async def _accept(self, look: MachineContext, past: _Past) -> Outcome | None:
         """What comes before anything is made: the finalizer, and that the machine is pending. None: go on."""
         if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
-            _LOG.warning("the machine has the finalizer of another operator, which is left alone", extra={"finalizer": _FOREIGN_FINALIZER})
+            _LOG.warning("machine has the finalizer of another operator; leaving it in place", extra={"finalizer": _FOREIGN_FINALIZER})
         try:
             written = await finalizers.put_on(self._means.client, kinds.MACHINES, look.seen.meta, FINALIZER)
         except NotFound:
@@ -215,13 +215,13 @@ class VitistackMachineReconciler:
             return None
         if before.phase != wanted.phase:
             with logs.about(phase=wanted.phase or ""):
-                _LOG.info("the machine has another phase", extra={"before": before.phase or "", "reason": report.reason_of(wanted)})
+                _LOG.info("machine phase changed", extra={"before": before.phase or "", "reason": report.reason_of(wanted)})
         told = tuple(news(look.machine, wanted))
         self._go_on_from(written, look, past)
         for each in told:
             self._means.teller.tell(look.owner, each.kind, each.reason, each.note)
             if each.reason in problems.ERROR_TYPES:
-                _LOG.warning("something is wrong with the machine", extra={"error_type": each.reason, "error": each.note})
+                _LOG.warning("machine has a problem", extra={"error_type": each.reason, "error": each.note})
                 if look.problem is None or look.problem.fails:
                     # Others are counted with each look that finds them.
                     self._means.metrics.failed(CONTROLLER, each.reason)

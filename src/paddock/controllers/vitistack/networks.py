@@ -130,7 +130,7 @@ class NetworkConfigurationReconciler:
         wanted = to_data(networks.status(seen.meta.name, users, ready=ready))
         if await write_status(self._client, kinds.NETWORKS, seen, wanted):
             self._written[seen.key] = self._clock.seconds()
-            _LOG.info("the status of a network was written", extra={"machines": len(users)})
+            _LOG.info("network status updated", extra={"machines": len(users)})
 
     def by_machine(self, change: CacheChange) -> Iterable[Key]:
         """The networks that a change of a machine concerns: those it names, before and after."""

@@ -60,7 +60,7 @@ class ImageUpkeep:
             try:
                 removed = await self.round()
             except OSError as error:
-                _LOG.warning("images are not collected: %s", error)
+                _LOG.warning("image garbage collection failed", extra={"error": str(error)})
                 continue
             if removed:
-                _LOG.info("removed %d images that were not used", len(removed))
+                _LOG.info("unused images removed", extra={"count": len(removed)})

@@ -111,7 +111,7 @@ class QemuMachine:
             await self._owner.inbox.offer(self._resume)
 
     async def reset(self) -> None:
-        """Like the button."""
+        """Reset the guest, as the reset button of a computer does."""
         if self._admit(Verb.RESET):
             await self._owner.inbox.offer(self._reset)
 

@@ -43,7 +43,7 @@ class Machines:
             if isinstance(result, asyncio.CancelledError):
                 raise result
             if isinstance(result, BaseException):
-                _LOG.error("a machine could not be adopted", extra={"machine": owner.id}, exc_info=result)
+                _LOG.error("machine adoption failed", extra={"machine": owner.id}, exc_info=result)
 
     def get(self, id: str) -> QemuMachine | None:
         """The machine, if it is defined."""
@@ -106,7 +106,7 @@ class Machines:
         try:
             config = directory.read_config()
         except UnreadableState as error:
-            _LOG.error("a machine's directory cannot be understood", extra={"machine": name, "error": str(error)})
+            _LOG.error("machine directory unreadable", extra={"machine": name, "error": str(error)})
             self.unreadable[name] = str(error)
             return None
         if config is None:

@@ -152,7 +152,7 @@ class MachineOwner:
         except OSError as error:
             self._fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
         except Exception:
-            _LOG.exception("a start broke", extra={"machine": self.id})
+            _LOG.exception("machine start failed because of a defect", extra={"machine": self.id})
             self._fail("an error in Paddock; its log tells more")
 
     async def _launch(self) -> None:
@@ -288,7 +288,7 @@ class MachineOwner:
         self.observe(detail="QEMU was killed and is still there: the kernel waits for one of its disks or devices. Look at dmesg.")
 
     def quit(self, reason: str) -> None:
-        """The guest is through with: QEMU may go."""
+        """The guest has shut down; terminate QEMU."""
         if reason not in self.record.evidence:
             self.save(evidence=(*self.record.evidence, reason))
         if not self.timers.pending("quit"):
@@ -406,7 +406,7 @@ class MachineOwner:
                 for work in self.found:
                     self.background(self._offered(work))
         except (PaddockError, OSError) as error:
-            _LOG.warning("a machine that runs could not be asked", extra={"machine": self.id, "error": str(error)})
+            _LOG.warning("QEMU did not answer a query", extra={"machine": self.id, "error": str(error)})
             self.liveness.unreachable()
             if self.qmp is not None:
                 self.qmp.close()
@@ -497,4 +497,4 @@ class MachineOwner:
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.error("a machine's task broke", extra={"machine": self.id}, exc_info=error)
+            _LOG.error("machine task failed because of a defect", extra={"machine": self.id}, exc_info=error)

@@ -114,7 +114,7 @@ class Networks:
         if self._routed is None:
             return
         for gone in await hostobjects.collect():
-            _LOG.info("removed the network of a directory that is gone", extra={"directory": gone})
+            _LOG.info("network of a deleted directory removed", extra={"directory": gone})
         if self._routed.was_used():
             await self._open()
 
@@ -191,7 +191,7 @@ class Networks:
         """Remove taps that belong to nobody of these: what machines that ended while nobody looked have left."""
         if self._routed is not None and self._is_open:
             for device in await self._routed.collect(owners):
-                _LOG.info("removed a tap that belonged to no machine", extra={"device": device})
+                _LOG.info("tap device without a machine removed", extra={"device": device})
         await self._rest()
 
     async def destroy(self) -> None:

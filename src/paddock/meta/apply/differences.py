@@ -1,4 +1,4 @@
-"""How two values differ: new places (containers included), places with other values, places that are gone."""
+"""Differences of two values: added paths (containers included), changed paths, removed paths."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits the schema: apply merges by types, so it cannot begin with a value of another type.
+"""Checks that an applied configuration fits the schema: apply merges by types, so it cannot start from a value of another type.
 
 The words are those that clients look for. A null fits everywhere; what a schema leaves open fits, too.
 """

@@ -1,4 +1,4 @@
-"""What apply needs to know of a schema: which lists and maps are merged by what, and which are one value.
+"""The schema as apply needs it: the merge keys of lists and maps, and the values that are atomic.
 
 Made once for each schema. A place without a schema is deduced from its value: objects are merged member by member, lists are one
 value.

@@ -1,4 +1,4 @@
-"""Where JSON is not YAML: characters written as two escapes, and values that follow each other without a separator."""
+"""JSON beyond YAML: characters written as two escapes, and values that follow each other without a separator."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How much of an input is read before it is refused.
+"""Limits on the size of an input.
 
 The limits stand well above what an API server takes (an object has to fit into etcd's 1.5 MiB, a request into 3 MiB) and low
 enough that an input made to do harm is refused within a second or two and in little memory.

@@ -1,4 +1,4 @@
-"""What an unquoted word of a manifest means: exactly what kubectl's YAML reader makes of it.
+"""The meaning of unquoted words in a manifest, exactly as kubectl's YAML reader resolves them.
 
 That reader is a YAML 1.1 reader with exceptions of its own: no sexagesimal numbers, dates stay texts, whole numbers may be
 written 0x1f, 0o17, 017, 0b101 or 1_000, and a number too large for 64 bits becomes a floating one. Only the words that YAML

@@ -360,10 +360,9 @@ def test_a_full_disk_loses_lines_and_says_so(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "audit.log").read_bytes() == b"one\nfour\n"
     counted = [line for line in file.counted() if not line.startswith("#")]
     assert counted == ["apiserver_audit_event_total 2", "apiserver_audit_error_total 2"]
-    assert [record.getMessage() for record in caplog.records] == [
-        "the audit log cannot be written: the disk took only a part of it",
-        "the audit log can be written again; 2 lines are lost",
-    ]
+    assert [record.getMessage() for record in caplog.records] == ["audit log not writable", "audit log writable again"]
+    failed, again = (vars(record) for record in caplog.records)
+    assert (failed["error"], again["lost_lines"]) == ("the disk took only a part of it", 2)
     file.close()
 
 

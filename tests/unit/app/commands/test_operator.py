@@ -46,7 +46,7 @@ def test_as_a_process(tmp_path: Path) -> None:
             assert process.stderr is not None
             said: list[dict[str, Any]] = []
             async with asyncio.timeout(60):
-                while not said or said[-1]["message"] != "leading":
+                while not said or said[-1]["message"] != "leader election won":
                     said.append(json.loads(await process.stderr.readline()))
             lease = Key("default", "paddock-operator-vitistack")
             assert (await client.get(LEASES, lease))["spec"]["holderIdentity"] == said[-1]["identity"]
@@ -57,7 +57,7 @@ def test_as_a_process(tmp_path: Path) -> None:
             said += map(json.loads, rest)
             assert {"timestamp", "level", "logger", "message"} <= set.intersection(*(set(line) for line in said))
             messages = [line["message"] for line in said]
-            assert messages[0] == "started" and messages[-2:] == ["ending", "ended"]
+            assert messages[0] == "operator started" and messages[-2:] == ["operator stopping", "operator stopped"]
             # The next one need not wait.
             assert (await client.get(LEASES, lease))["spec"]["holderIdentity"] == ""
 

@@ -81,9 +81,9 @@ class AuditFile:
 
     def _trouble_is(self, why: str) -> None:
         if why and not self._trouble:
-            _LOG.error("the audit log cannot be written: %s", why, extra={"file": str(self._path)})
+            _LOG.error("audit log not writable", extra={"error": str(why), "file": str(self._path)})
         elif self._trouble and not why:
-            _LOG.warning("the audit log can be written again; %d lines are lost", self._lost_now, extra={"file": str(self._path)})
+            _LOG.warning("audit log writable again", extra={"lost_lines": self._lost_now, "file": str(self._path)})
             self._lost_now = 0
         self._trouble = why
 
@@ -99,7 +99,7 @@ class AuditFile:
             for surplus in self._surplus():
                 surplus.unlink(missing_ok=True)
         except OSError as error:
-            _LOG.error("the audit log cannot be begun anew: %s", error.strerror, extra={"file": str(self._path)})
+            _LOG.error("audit log rotation failed", extra={"error": error.strerror, "file": str(self._path)})
 
     def _at(self, time: datetime) -> Path:
         return self._path.with_name(f"{self._path.stem}-{time:%Y-%m-%dT%H-%M-%S.%f}{self._path.suffix}")

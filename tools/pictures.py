@@ -1,0 +1,264 @@
+"""Draws the pictures of the documents: `make gen` writes them below docs/pictures.
+
+The layers come from .importlinter, and the states of a machine from the engine's table; the other two are drawn from the lists here.
+"""
+
+import configparser
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from paddock.engine.machine.requests import STATES
+
+ROOT = Path(__file__).resolve().parent.parent
+# What each layer holds, in a few words that fit below its name.
+ROLES: Mapping[str, str] = {
+    "app": "composition root: settings, wiring, programs",
+    "cli": "commands and printers",
+    "web": "console",
+    "apiserver": "HTTP, admission, watch, RBAC",
+    "controllers": "reconcile one kind each",
+    "drivers": "other hypervisors",
+    "contract": "what a driver promises",
+    "translate": "dialect to KubeVirt and back",
+    "plan": "decisions: observed to actions",
+    "runtime": "informers, queues, leases",
+    "client": "typed API client",
+    "dialects": "kinds, defaults, validation",
+    "store": "revisioned log on SQLite",
+    "engine": "QEMU, images, disks, networks",
+    "meta": "object metadata, conditions, losses",
+    "schema": "how a field is declared, and what follows from it",
+    "base": "quantities, clock, errors; standard library only",
+}
+_INK, _PALE, _LINE = "#1f2933", "#52606d", "#9aa5b1"
+_ACTS, _PURE, _BASE, _PLANNED = "#dbeafe", "#dcfce7", "#f1f5f9", "#ffffff"
+_FONT = "font-family=\"'DejaVu Sans', Verdana, sans-serif\""
+_TITLE = f'font-size="15" font-weight="bold" fill="{_INK}"'
+_PLAIN = f'font-size="13" fill="{_INK}"'
+_SMALL = f'font-size="12" fill="{_PALE}"'
+_ARROW = (
+    '<marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
+    f'<path d="M0 0 10 5 0 10z" fill="{_PALE}"/></marker>'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle with a title and, below it, smaller lines."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+    lines: tuple[str, ...] = ()
+    fill: str = _BASE
+    dashed: bool = False
+
+    def svg(self) -> Iterator[str]:
+        """Yield its elements."""
+        dash = ' stroke-dasharray="5 4"' if self.dashed else ""
+        place = f'x="{self.x:g}" y="{self.y:g}" width="{self.width:g}" height="{self.height:g}"'
+        yield f'<rect {place} rx="6" fill="{self.fill}" stroke="{_LINE}"{dash}/>'
+        middle = self.x + self.width / 2
+        top = self.y + self.height / 2 - 8 * len(self.lines) + 5
+        yield _text(middle, top, self.title, _TITLE)
+        for number, line in enumerate(self.lines, 1):
+            yield _text(middle, top + 2 + 16 * number, line, _SMALL)
+
+    @property
+    def right(self) -> tuple[float, float]:
+        """The middle of the right edge."""
+        return self.x + self.width, self.y + self.height / 2
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """The middle of the left edge."""
+        return self.x, self.y + self.height / 2
+
+    @property
+    def bottom(self) -> tuple[float, float]:
+        """The middle of the lower edge."""
+        return self.x + self.width / 2, self.y + self.height
+
+    @property
+    def top(self) -> tuple[float, float]:
+        """The middle of the upper edge."""
+        return self.x + self.width / 2, self.y
+
+
+def _text(x: float, y: float, text: str, style: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:g}" y="{y:g}" {style} text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], both: bool = False) -> str:
+    tips = 'marker-end="url(#tip)"' + (' marker-start="url(#tip)"' if both else "")
+    return f'<path d="M{start[0]:g} {start[1]:g} L{end[0]:g} {end[1]:g}" stroke="{_PALE}" stroke-width="1.5" fill="none" {tips}/>'
+
+
+def _picture(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" {_FONT}>'
+    ground = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", f"<defs>{_ARROW}</defs>", ground, *parts, "</svg>"]) + "\n"
+
+
+def contracts(root: Path = ROOT) -> configparser.ConfigParser:
+    """Return the import contracts."""
+    parser = configparser.ConfigParser(inline_comment_prefixes=None)
+    parser.read(root / ".importlinter", encoding="utf-8")
+    return parser
+
+
+def rows(parser: configparser.ConfigParser) -> list[list[str]]:
+    """Return the layers from top to bottom; a layer in parentheses has no folder yet."""
+    lines = parser["importlinter:contract:layers"]["layers"].split("\n")
+    return [[each.strip() for each in line.split("|")] for line in lines if line.strip()]
+
+
+def layers() -> str:
+    """Draw the layers, with the pure ones in a colour of their own."""
+    parser = contracts()
+    pure = {name.strip().removeprefix("paddock.") for name in parser["importlinter:contract:pure"]["source_modules"].split("\n")}
+    width, high, gap, margin = 980, 60, 12, 20
+    parts: list[str] = []
+    y = 56.0
+    for row in rows(parser):
+        wide = (width - 2 * margin - gap * (len(row) - 1)) / len(row)
+        for column, word in enumerate(row):
+            name = word.strip("()")
+            planned = word != name
+            fill = _PLANNED if planned else _PURE if name in pure else _BASE if name == "base" else _ACTS
+            lines = (ROLES[name] + (" (planned)" if planned else ""),)
+            parts += Box(margin + column * (wide + gap), y, wide, high, name, lines, fill, planned).svg()
+        y += high + gap
+    legend = ((_ACTS, "acts: effects, I/O, clock"), (_PURE, "pure: values in, values out"))
+    for number, (fill, text) in enumerate(legend):
+        parts.append(f'<rect x="{margin + number * 240}" y="20" width="18" height="18" rx="4" fill="{fill}" stroke="{_LINE}"/>')
+        parts.append(_text(margin + 26 + number * 240, 34, text, _PLAIN, anchor="start"))
+    parts.append(_text(width - margin, 34, "A layer imports the layers below it, never one beside or above.", _PLAIN, anchor="end"))
+    return _picture(width, int(y) + 8, "Layers of Paddock", parts)
+
+
+def overview() -> str:
+    """Draw what Paddock is: tools on the left, the process in the middle, guests on the right."""
+    tools = Box(
+        20,
+        60,
+        180,
+        210,
+        "your tools",
+        ("kubectl, virtctl, helm", "client libraries", "paddock console, why", "", "manifests of", "five dialects"),
+        _BASE,
+    )
+    server = Box(300, 60, 170, 90, "API server", ("Kubernetes API", "RBAC, watch, webhooks"), _ACTS)
+    store = Box(300, 180, 170, 90, "store", ("one SQLite file", ""), _ACTS)
+    control = Box(520, 60, 170, 90, "controllers", ("other dialects become", "KubeVirt objects"), _ACTS)
+    engine = Box(520, 180, 170, 90, "engine", ("images, disks,", "networks, QMP"), _ACTS)
+    guests = Box(790, 60, 170, 210, "QEMU guests", ("one process each", "they outlive", "Paddock"), _PURE)
+    frame = [
+        f'<rect x="280" y="20" width="430" height="270" rx="10" fill="none" stroke="{_LINE}" stroke-dasharray="5 4"/>',
+        _text(495, 44, "paddock up: one process on one Linux host", _TITLE),
+    ]
+    parts = [part for box in (tools, server, store, control, engine, guests) for part in box.svg()]
+    arrows = [
+        _arrow((200, 105), (298, 105)),
+        _arrow((470, 105), (518, 105), both=True),
+        _arrow((385, 150), (385, 178), both=True),
+        _arrow((605, 150), (605, 178), both=True),
+        _arrow((690, 225), (788, 225), both=True),
+    ]
+    return _picture(980, 310, "What Paddock is", [*frame, *parts, *arrows])
+
+
+# title, what happens, where
+_STEPS = (
+    ("kubectl apply", "a Stakater VirtualMachine arrives over HTTPS", "apiserver/edge"),
+    ("authenticate, authorize, queue", "certificate or token, RBAC, priority level", "apiserver/security"),
+    ("default and validate", "declared fields, rules, webhooks, policies", "dialects/stakater, apiserver/admission"),
+    ("store", "one transaction, one revision; watchers see it", "store"),
+    ("translate", "to KubeVirt's VirtualMachine, DataVolumes and Secrets", "translate/stakater, controllers/stakater"),
+    ("keep the run strategy", "VirtualMachine to VirtualMachineInstance", "plan, controllers/virtualmachine"),
+    ("fill the disks", "download, verify, convert, clone", "controllers/storage, engine/images"),
+    ("configure the machine", "VirtualMachineInstance to MachineConfig", "translate/machine"),
+    ("start QEMU", "MachineConfig to arguments; one owner per process", "engine/machine"),
+    ("report", "status, conditions and events, back up to the Stakater object", "controllers, plan"),
+)
+
+
+def manifest() -> str:
+    """Draw the way of one manifest from `kubectl apply` to a running guest."""
+    parts: list[str] = []
+    high, gap, y = 46, 16, 20.0
+    for number, (title, text, place) in enumerate(_STEPS, 1):
+        fill = _PURE if place.startswith(("translate", "plan")) else _ACTS
+        parts += Box(60, y, 330, high, title, (), fill).svg()
+        parts.append(_text(36, y + high / 2 + 5, str(number), _TITLE))
+        parts.append(_text(410, y + 20, text, _PLAIN, anchor="start"))
+        parts.append(_text(410, y + 37, place, _SMALL, anchor="start"))
+        if number < len(_STEPS):
+            parts.append(_arrow((225, y + high), (225, y + high + gap - 1)))
+        y += high + gap
+    return _picture(930, int(y) + 4, "The way of one manifest", parts)
+
+
+# state -> its column, its row, and what is true in it
+_PLACES: Mapping[str, tuple[int, int, str]] = {
+    "defined": (0, 0, "it has a directory"),
+    "queued": (1, 0, "it waits for its turn"),
+    "starting": (2, 0, "QEMU sets up devices"),
+    "running": (3, 0, "the guest runs"),
+    "paused": (3, 1, "the CPUs stand still"),
+    "stopping": (4, 0, "ACPI, then SIGKILL"),
+    "ended": (4, 1, "the reason is on disk"),
+}
+
+
+def states() -> str:
+    """Draw the states of a machine in the engine, as `engine/machine/requests.py` names them."""
+    wide, high, across, down = 150, 64, 194, 150
+    boxes: dict[str, Box] = {
+        name: Box(20 + column * across, 40 + row * down, wide, high, name, (text,), _ACTS)
+        for name, (column, row, text) in ((each, _PLACES[each]) for each in STATES)
+    }
+    parts = [part for box in boxes.values() for part in box.svg()]
+    for before, after, label in (
+        ("defined", "queued", "start"),
+        ("queued", "starting", "turn"),
+        ("starting", "running", "cont"),
+        ("running", "stopping", "stop"),
+    ):
+        start, end = boxes[before].right, boxes[after].left
+        parts += [_arrow(start, end), _text((start[0] + end[0]) / 2, start[1] - 8, label, _SMALL)]
+    running, paused, ended = boxes["running"], boxes["paused"], boxes["ended"]
+    parts += [
+        _arrow((running.bottom[0] - 30, running.bottom[1]), (paused.top[0] - 30, paused.top[1])),
+        _text(running.bottom[0] - 38, running.bottom[1] + 46, "pause", _SMALL, anchor="end"),
+        _arrow((paused.top[0] + 30, paused.top[1]), (running.bottom[0] + 30, running.bottom[1])),
+        _text(running.bottom[0] + 38, running.bottom[1] + 46, "resume", _SMALL, anchor="start"),
+        _arrow(boxes["stopping"].bottom, ended.top),
+        _text(ended.top[0] + 10, ended.top[1] - 38, "the process ends", _SMALL, anchor="start"),
+        _arrow(paused.right, (boxes["stopping"].left[0], boxes["stopping"].bottom[1] - 8)),
+        _text(paused.right[0] + 4, paused.right[1] - 76, "stop", _SMALL, anchor="start"),
+    ]
+    first = boxes["defined"]
+    low = ended.bottom[1] + 36
+    again = f"M{ended.bottom[0]:g} {ended.bottom[1]:g} V{low:g} H{boxes['queued'].bottom[0]:g} V{first.bottom[1]:g}"
+    parts += [
+        f'<path d="{again}" stroke="{_PALE}" stroke-width="1.5" fill="none" marker-end="url(#tip)"/>',
+        _text(boxes["starting"].bottom[0], low - 8, "start again: a new run", _SMALL),
+        _text(
+            20,
+            low + 30,
+            "From every state, the end of the process leads to ended, and the record says why it ended.",
+            _PLAIN,
+            anchor="start",
+        ),
+    ]
+    return _picture(1010, int(low) + 48, "The states of a machine", parts)
+
+
+def pictures() -> Mapping[str, str]:
+    """Return every picture by its file name."""
+    return {"layers.svg": layers(), "overview.svg": overview(), "manifest.svg": manifest(), "states.svg": states()}
