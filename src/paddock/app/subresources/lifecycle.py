@@ -1,4 +1,4 @@
-"""start, stop, restart and migrate of a machine. What each becomes is decided in `plan/runrequests.py`; here it is carried out."""
+"""start, stop, restart and migrate of a machine. What each becomes is decided in `plan/machine/runrequests.py`; here it is carried out."""
 
 from collections.abc import Callable
 from functools import partial
