@@ -5,7 +5,7 @@ that the translator named, and each value that it neither used nor named. So a f
 translator reads it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
@@ -66,8 +66,8 @@ class FieldRecord(Ledger, Generic[R]):
         view: Any = self.__dict__.get("view")
         if not isinstance(spec, Object):
             return self.losses
-        unused = [each for found in self._members(("spec",), spec, UNUSED if view is None else view.spec) for each in found[1]]
-        for path, value in unused:
+        parts = self._parts(("spec",), spec, UNUSED if view is None else view.spec)
+        for path, value in [each for part in parts for each in self._unused(*part)]:
             reason = next((reason for start, reason in self._reasons if path[: len(start)] == start), None)
             why, instead = reason or UNREAD
             data = shown(type(self.resource), path, msgspec.to_builtins(value))
@@ -75,36 +75,30 @@ class FieldRecord(Ledger, Generic[R]):
             self._whole.add(path)
         return self.losses
 
-    def _unused(self, path: Path, value: Any, reading: Any) -> tuple[bool, Unused]:
-        """Return whether anything of a value is used, and the outermost places that are not."""
+    def _unused(self, path: Path, value: Any, reading: Any) -> Unused:
+        """Return the outermost places of a value that are not used. `reading` is what a reader got of it."""
         if path in self._whole:
-            return True, []
-        if isinstance(value, Object) and any(given(value)):
-            used = reading is not UNUSED and not is_view(reading)
-            return (True, []) if used else _outermost(path, value, self._members(path, value, reading))
-        if _holds_objects(value):
-            return _outermost(path, value, self._entries(path, value, reading))
-        if reading is not UNUSED or path in self._taken:
-            return True, []
-        # Entries of plain values may have been taken one by one.
-        return _outermost(path, value, self._entries(path, value, UNUSED)) if isinstance(value, list | dict) else (False, [(path, value)])
+            return []
+        if not _holds_objects(value):
+            is_read = reading is not UNUSED and not is_view(reading)
+            if is_read or (path in self._taken and not isinstance(value, Object)):
+                return []
+        parts = list(self._parts(path, value, reading))
+        is_touched = path in self._taken or (reading is not UNUSED and (not parts or (is_view(reading) and bool(vars(reading)))))
+        found = [(place, self._unused(place, each, below)) for place, each, below in parts]
+        if is_touched or any(not unused or unused[0][0] != place for place, unused in found):
+            return [each for _, unused in found for each in unused]
+        return [(path, value)]
 
-    def _members(self, path: Path, value: Object, reading: Any) -> Iterator[tuple[bool, Unused]]:
-        view = reading if is_view(reading) else None
-        for member, each in given(value):
-            yield self._unused((*path, member.name), each, UNUSED if view is None else read(view, member))
-
-    def _entries(self, path: Path, value: Any, reading: Any) -> Iterator[tuple[bool, Unused]]:
-        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield self._unused((*path, key), each, UNUSED if reading is UNUSED else reading[key])
-
-
-def _outermost(path: Path, value: Any, parts: Iterable[tuple[bool, Unused]]) -> tuple[bool, Unused]:
-    """Put the parts of a value together; a value of which no part is used is unused as a whole."""
-    found = list(parts)
-    if found and not any(used for used, _ in found):
-        return False, [(path, value)]
-    return True, [each for _, unused in found for each in unused]
+    @staticmethod
+    def _parts(path: Path, value: Any, reading: Any) -> Iterator[tuple[Path, Any, Any]]:
+        """Yield the members of an object and the entries of a list or map, each with what a reader got of it."""
+        if isinstance(value, Object):
+            for member, each in given(value):
+                yield (*path, member.name), each, read(reading, member) if is_view(reading) else UNUSED
+        elif isinstance(value, list | dict):
+            for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+                yield (*path, key), each, UNUSED if reading is UNUSED else reading[key]
 
 
 def _holds_objects(value: Any) -> bool:
