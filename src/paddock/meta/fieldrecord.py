@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from paddock.meta.fieldview import UNUSED, given, is_view, read, viewed
+from paddock.meta.fieldview import UNUSED, given, is_all_read, is_blank, is_view, read, said, viewed
 from paddock.meta.objects import Resource
 from paddock.meta.translated import Ledger, Loss
 from paddock.meta.world import World
@@ -33,13 +33,16 @@ Unused = list[tuple[Path, Any]]
 class FieldRecord(Ledger, Generic[R]):
     """The spec of one object: which of its values a translation uses, and which it names as lost."""
 
-    def __init__(self, resource: R, reasons: Reasons = ()) -> None:
+    def __init__(self, resource: R, reasons: Reasons = (), otherwise: Reason = UNREAD) -> None:
         super().__init__(f"{resource.kind}/{resource.metadata.name}")
         self.resource = resource
         self._reasons = reasons
+        self._otherwise = otherwise
         self._taken: set[Path] = set()
         # places of which everything below is spoken for
         self._whole: set[Path] = set()
+        # places at or above one of these
+        self._touched: set[Path] = set()
 
     @cached_property
     def view(self) -> R:
@@ -60,17 +63,24 @@ class FieldRecord(Ledger, Generic[R]):
         self._whole.add(path)
         super().lose(path, shown(type(self.resource), path, value), why, instead)
 
+    def is_lost(self, path: Path) -> bool:
+        """Return whether the value at a path was named as lost."""
+        return any(loss.path == path for loss in self.losses)
+
     def settle(self) -> tuple[Loss, ...]:
         """Return all losses, those that nobody named last."""
         spec: Any = getattr(self.resource, "spec", None)
-        view: Any = self.__dict__.get("view")
         if not isinstance(spec, Object):
             return self.losses
+        view: Any = self.view if self._is_viewed else None
+        if view is not None and is_all_read(spec, view.spec):
+            return self.losses
+        self._touched = {path[:length] for path in (*self._taken, *self._whole) for length in range(1, len(path) + 1)}
         parts = self._parts(("spec",), spec, UNUSED if view is None else view.spec)
         for path, value in [each for part in parts for each in self._unused(*part)]:
             reason = next((reason for start, reason in self._reasons if path[: len(start)] == start), None)
-            why, instead = reason or UNREAD
-            data = shown(type(self.resource), path, msgspec.to_builtins(value))
+            why, instead = reason or self._otherwise
+            data = shown(type(self.resource), path, said(value))
             self.note(Loss(of=self.of, path=path, value=data, why=why, instead=instead, unread=reason is None))
             self._whole.add(path)
         return self.losses
@@ -84,21 +94,26 @@ class FieldRecord(Ledger, Generic[R]):
             if is_read or (path in self._taken and not isinstance(value, Object)):
                 return []
         parts = list(self._parts(path, value, reading))
-        is_touched = path in self._taken or (reading is not UNUSED and (not parts or (is_view(reading) and bool(vars(reading)))))
+        is_touched = path in self._touched or (reading is not UNUSED and (not parts or (is_view(reading) and bool(vars(reading)))))
         found = [(place, self._unused(place, each, below)) for place, each, below in parts]
         if is_touched or any(not unused or unused[0][0] != place for place, unused in found):
             return [each for _, unused in found for each in unused]
         return [(path, value)]
 
-    @staticmethod
-    def _parts(path: Path, value: Any, reading: Any) -> Iterator[tuple[Path, Any, Any]]:
+    def _parts(self, path: Path, value: Any, reading: Any) -> Iterator[tuple[Path, Any, Any]]:
         """Yield the members of an object and the entries of a list or map, each with what a reader got of it."""
         if isinstance(value, Object):
             for member, each in given(value):
-                yield (*path, member.name), each, read(reading, member) if is_view(reading) else UNUSED
+                # Only a view tells that nobody looked whether an empty object is there.
+                if self._is_viewed or not is_blank(each):
+                    yield (*path, member.name), each, read(reading, member) if is_view(reading) else UNUSED
         elif isinstance(value, list | dict):
             for key, each in value.items() if isinstance(value, dict) else enumerate(value):
                 yield (*path, key), each, UNUSED if reading is UNUSED else reading[key]
+
+    @property
+    def _is_viewed(self) -> bool:
+        return "view" in self.__dict__
 
 
 def _holds_objects(value: Any) -> bool:

@@ -50,21 +50,51 @@ def given(value: Object) -> Iterator[tuple[Member, Any]]:
             yield member, each
 
 
+def is_blank(value: Any) -> bool:
+    """Return whether a value is an object that could say something and does not. One that has no members says it by being there."""
+    return isinstance(value, Object) and bool(members_of(type(value))) and all(is_blank(each) for _, each in given(value))
+
+
+def said(value: Any) -> Any:
+    """Return a value as data, without the members that say nothing."""
+    if isinstance(value, Object):
+        return {member.name: said(each) for member, each in given(value)}
+    if isinstance(value, list):
+        return [said(each) for each in value]
+    return {key: said(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
 def viewed(value: Any) -> Any:
     """Return the view of a value: of an object, or of a list or map that holds objects; other values are themselves."""
     if isinstance(value, Object):
-        cls = type(value)
-        return _view_class(cls)(**{each.attribute: each.get(value) for each in members_of(cls)})
-    if isinstance(value, list):
+        make, members = _view_class(type(value))
+        return make(**{attribute: get(value) for attribute, get in members})
+    if isinstance(value, list) and value and isinstance(value[0], Object | list | dict):
         return [viewed(each) for each in value]
-    if isinstance(value, dict):
+    if isinstance(value, dict) and any(isinstance(each, Object) for each in value.values()):
         return {key: viewed(each) for key, each in value.items()}
     return value
 
 
+def is_all_read(value: Any, reading: Any) -> bool:
+    """Return whether everything that a value says is read; `reading` is what a reader got of it. The quick answer for most objects."""
+    if reading is value:
+        return True
+    if is_view(reading):
+        noted = vars(reading)
+        for attribute, _, get, default in members_of(type(value)):
+            each = get(value)
+            if each is not None and each is not default and not is_all_read(each, noted.get(attribute, UNUSED)):
+                return False
+        return True
+    if reading is not UNUSED and isinstance(value, list):
+        return all(map(is_all_read, value, reading))
+    return False
+
+
 def is_view(value: Any) -> bool:
     """Return whether a value notes what is read of it."""
-    return hasattr(type(value), "VIEWED")
+    return "VIEWED" in type(value).__dict__
 
 
 def read(view: Any, member: Member) -> Any:
@@ -89,12 +119,12 @@ def _plain(view: Any) -> Any:
 
 
 @cache
-def _view_class(cls: type[Object]) -> Any:
-    """Return the class of the views of a declared class."""
+def _view_class(cls: type[Object]) -> tuple[Any, tuple[tuple[str, Any], ...]]:
+    """Return the class of the views of a declared class, and what reads the members of an object."""
     namespace: dict[str, Any] = {each.attribute: _property(each) for each in members_of(cls)}
     namespace |= {"VIEWED": cls, "__eq__": _equals, "__hash__": _hash, "__module__": cls.__module__, "__doc__": cls.__doc__}
     make: Any = type(cls)
-    return make(cls.__name__, (cls,), namespace, dict=True)
+    return make(cls.__name__, (cls,), namespace, dict=True), tuple((each.attribute, each.get) for each in members_of(cls))
 
 
 def _property(member: Member) -> property:

@@ -96,7 +96,7 @@ class Resolved:
 def resolve(vm: VirtualMachine, world: World, rendering: Rendering) -> Resolved:
     """Look everything up. Raises `MissingReference` for the class, and for anything in a complete world."""
     missing: list[MissingReference] = []
-    account = Account(vm, reasons.OF_MACHINES, reasons.OTHERWISE)
+    account = Account(vm, reasons.OF_MACHINES)
     vmclass = world.get(VMClass, _namespace(vm.spec.classRef, vm), vm.spec.classRef.name)
     provider = world.get(Provider, _namespace(vm.spec.providerRef, vm), vm.spec.providerRef.name)
     image = None
@@ -121,9 +121,9 @@ def resolve(vm: VirtualMachine, world: World, rendering: Rendering) -> Resolved:
         world=world,
         rendering=rendering,
         account=account,
-        class_account=Account(vmclass, reasons.OF_CLASSES, reasons.OTHERWISE),
-        image_account=None if image is None else Account(image, reasons.OF_IMAGES, reasons.OTHERWISE),
-        provider_account=None if provider is None else Account(provider, reasons.OF_PROVIDERS, reasons.OTHERWISE),
+        class_account=Account(vmclass, reasons.OF_CLASSES),
+        image_account=None if image is None else Account(image, reasons.OF_IMAGES),
+        provider_account=None if provider is None else Account(provider, reasons.OF_PROVIDERS),
         missing=missing,
     )
     resolved.judge()
@@ -150,6 +150,6 @@ def _cards(vm: VirtualMachine, world: World, missing: list[MissingReference]) ->
                 missing.append(_missing("VMNetworkAttachment", ref.networkRef, vm, path))
         account = None
         if network is not None:
-            account = accounts.setdefault(id(network), Account(network, reasons.OF_NETWORKS, reasons.OTHERWISE))
+            account = accounts.setdefault(id(network), Account(network, reasons.OF_NETWORKS))
         cards.append(Card(ref, position, network, account))
     return tuple(cards)
