@@ -67,13 +67,17 @@ def said(value: Any) -> Any:
 def viewed(value: Any) -> Any:
     """Return the view of a value: of an object, or of a list or map that holds objects; other values are themselves."""
     if isinstance(value, Object):
-        make, members = _view_class(type(value))
-        return make(**{attribute: get(value) for attribute, get in members})
+        return _view(value)
     if isinstance(value, list) and value and isinstance(value[0], Object | list | dict):
         return [viewed(each) for each in value]
     if isinstance(value, dict) and any(isinstance(each, Object) for each in value.values()):
         return {key: viewed(each) for key, each in value.items()}
     return value
+
+
+def _view(value: Object) -> Any:
+    cls = value.__class__
+    return _view_class(cls)(**{each.attribute: each.get(value) for each in members_of(cls)})
 
 
 def is_all_read(value: Any, reading: Any) -> bool:
@@ -82,7 +86,7 @@ def is_all_read(value: Any, reading: Any) -> bool:
         return True
     if is_view(reading):
         noted = vars(reading)
-        for attribute, _, get, default in members_of(type(value)):
+        for attribute, _, get, default in members_of(value.__class__):
             each = get(value)
             if each is not None and each is not default and not is_all_read(each, noted.get(attribute, UNUSED)):
                 return False
@@ -119,12 +123,12 @@ def _plain(view: Any) -> Any:
 
 
 @cache
-def _view_class(cls: type[Object]) -> tuple[Any, tuple[tuple[str, Any], ...]]:
-    """Return the class of the views of a declared class, and what reads the members of an object."""
+def _view_class(cls: type[Object]) -> Any:
+    """Return the class of the views of a declared class."""
     namespace: dict[str, Any] = {each.attribute: _property(each) for each in members_of(cls)}
     namespace |= {"VIEWED": cls, "__eq__": _equals, "__hash__": _hash, "__module__": cls.__module__, "__doc__": cls.__doc__}
     make: Any = type(cls)
-    return make(cls.__name__, (cls,), namespace, dict=True), tuple((each.attribute, each.get) for each in members_of(cls))
+    return make(cls.__name__, (cls,), namespace, dict=True)
 
 
 def _property(member: Member) -> property:

@@ -3,7 +3,7 @@
 Pure, and tolerant: a machine with errors still has an effective form, with None where nothing gives a value.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -58,7 +58,7 @@ def effective(resources: Resources | None, disks: Iterable[Disk], base: Template
         cores=_count(own.cores, given.cores),
         threads=_count(own.threads, given.threads),
         sockets=_count(own.sockets, given.sockets),
-        memory=_last((_memory(base.resources if base else None), _memory(resources))),
+        memory=_last([_memory(base.resources if base else None), _memory(resources)]),
         disks=_merged(base.disks if base else (), disks),
     )
 
@@ -73,11 +73,13 @@ def _merged(base: Iterable[Disk], own: Iterable[Disk]) -> tuple[EffectiveDisk, .
 
 def _decide(name: str, layers: list[Disk]) -> EffectiveDisk:
     # Each field is read in every layer, and by its name: a field that is not read here is reported as lost.
+    storage_class = _last([disk.storageClass for disk in layers])
+    access_mode = _last([disk.accessMode for disk in layers])
     return EffectiveDisk(
         name=name,
         size=_last([disk.size for disk in layers]),
-        storageClass=_last([disk.storageClass for disk in layers]) or DEFAULT_CLASS,
-        accessMode=_last([disk.accessMode for disk in layers]) or DEFAULT_ACCESS_MODE,
+        storageClass=storage_class or DEFAULT_CLASS,
+        accessMode=access_mode or DEFAULT_ACCESS_MODE,
         volumeMode=_last([disk.volumeMode for disk in layers]),
     )
 
@@ -95,5 +97,5 @@ def _count(own: int | None, given: int | None) -> int:
     return own or given or 1
 
 
-def _last(values: Iterable[T | None]) -> T | None:
-    return next((value for value in reversed(list(values)) if value is not None), None)
+def _last(values: Sequence[T]) -> T | None:
+    return next((value for value in reversed(values) if value is not None), None)
