@@ -20,7 +20,7 @@ T = TypeVar("T")
 UNUSED: Any = msgspec.UNSET
 
 
-class Member(NamedTuple):
+class FieldAccessor(NamedTuple):
     """A member of a declared class."""
 
     attribute: str
@@ -32,17 +32,17 @@ class Member(NamedTuple):
 
 
 @cache
-def members_of(cls: type[Object]) -> tuple[Member, ...]:
+def members_of(cls: type[Object]) -> tuple[FieldAccessor, ...]:
     """Return the members of a class, in the order of declaration."""
     parts = zip(cls.__struct_fields__, cls.__struct_encode_fields__, cls.__struct_defaults__, strict=True)
-    return tuple(Member(attribute, name, getattr(cls, attribute).__get__, _made(default)) for attribute, name, default in parts)
+    return tuple(FieldAccessor(attribute, name, getattr(cls, attribute).__get__, _made(default)) for attribute, name, default in parts)
 
 
 def _made(default: Any) -> Any:
     return default.factory() if hasattr(default, "factory") else default
 
 
-def given(value: Object) -> Iterator[tuple[Member, Any]]:
+def given(value: Object) -> Iterator[tuple[FieldAccessor, Any]]:
     """Yield the members that say something, with their values: what is absent, empty or its default says nothing."""
     for member in members_of(type(value)):
         each = member.get(value)
@@ -101,7 +101,7 @@ def is_view(value: Any) -> bool:
     return "VIEWED" in type(value).__dict__
 
 
-def read(view: Any, member: Member) -> Any:
+def read(view: Any, member: FieldAccessor) -> Any:
     """Return what a reader got of a member: a view, or a value that was read whole; `UNUSED` when nobody read it."""
     return view.__dict__.get(member.attribute, UNUSED)
 
@@ -131,7 +131,7 @@ def _view_class(cls: type[Object]) -> Any:
     return make(cls.__name__, (cls,), namespace, dict=True)
 
 
-def _property(member: Member) -> property:
+def _property(member: FieldAccessor) -> property:
     attribute, get = member.attribute, member.get
 
     def value(self: Any) -> Any:
