@@ -9,7 +9,9 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.cli.comparison import ComparedObject, ObjectPair
 from paddock.dialects import admission
+from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import from_data, to_data
 from paddock.meta.world import ObjectSet
 from paddock.plan.changes import rollouts, table
@@ -54,20 +56,33 @@ class ObjectChange(msgspec.Struct, frozen=True):
     before: Sequence[Data] = ()
     after: Sequence[Data] = ()
     failure: RenderFailure | None = None
+    # what the two forms say that the KubeVirt objects do not
+    losses: Sequence[Loss] = ()
 
     def verdict(self, difference: FieldDifference) -> ChangeVerdict:
         """Return the effect of one difference."""
         kind = self.pair.kind
+        lost = self._loss(difference)
         if self.before and self.before == self.after and not self._is_machine:
-            return ChangeVerdict(str(Effect.NONE), "it becomes the same objects as before")
-        row = table.judge(kind, difference) if kind is not None else None
-        if kind is None or row is None:
+            why = f"{lost.why}; {lost.instead}" if lost is not None else "it becomes the same objects as before"
+            return ChangeVerdict(str(Effect.NONE), why)
+        if kind is None:
             return ChangeVerdict("unknown", "Paddock does not know this kind")
+        row = table.judge(kind, difference)
+        if row is None:
+            found = ChangeVerdict("unknown", "Paddock does not know what this field does")
+            return found if lost is None else ChangeVerdict(str(Effect.NONE), f"{lost.why}; {lost.instead}")
         if kind.group == _VIRTRIGAUD and self.settings.target == "embedded":
             return ChangeVerdict(str(Effect.NONE), f"{_STORED}: {row.effect}: {row.why}")
         if self.failure is not None and self.failure.path == difference.path[: len(self.failure.path)]:
             return ChangeVerdict(FAILS, self.failure.why)
         return self._grown(row) or ChangeVerdict(str(row.effect), row.why)
+
+    def _loss(self, difference: FieldDifference) -> Loss | None:
+        """The loss that is about a difference: of its field, or of something around or inside it."""
+        assert self.pair.new is not None
+        own = (each for each in self.losses if each.of == self.pair.new.title and each.path)
+        return next((each for each in own if all(a == b for a, b in zip(each.path, difference.path, strict=False))), None)
 
     def _grown(self, row: EffectRow) -> ChangeVerdict | None:
         """A growth that is live up to a maximum."""
@@ -129,11 +144,12 @@ def object_change(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet], setting
         before, after = (_translated(side, world, kind.dialect) for side, world in zip((pair.old, pair.new), worlds, strict=True))
     except PaddockError as error:
         return msgspec.structs.replace(found, failure=_failure(error))
-    return msgspec.structs.replace(found, before=before, after=after)
+    objects = [[to_data(each) for each in form.value] for form in (before, after)]
+    return msgspec.structs.replace(found, before=objects[0], after=objects[1], losses=(*after.losses, *before.losses))
 
 
-def _translated(side: ComparedObject, world: ObjectSet, dialect: str) -> list[Data]:
-    return [to_data(each) for each in catalog.to_kubevirt(dialect)(side.admission.value, world, Rendering()).value]
+def _translated(side: ComparedObject, world: ObjectSet, dialect: str) -> Translated[tuple[Resource, ...]]:
+    return catalog.to_kubevirt(dialect)(side.admission.value, world, Rendering())
 
 
 def _failure(error: PaddockError) -> RenderFailure | None:

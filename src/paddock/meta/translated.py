@@ -20,6 +20,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     value: Any
     why: str
     instead: str
+    # Nobody reads the field, and nobody has given a reason why not.
+    unread: bool = False
 
     @property
     def field(self) -> str:
@@ -48,7 +50,11 @@ class LossCollector:
 
     def lose(self, path: Path, value: Any, why: str, instead: str) -> None:
         """Note a value that the target cannot say."""
-        self._losses.append(Loss(of=self.of, path=path, value=value, why=why, instead=instead))
+        self.note(Loss(of=self.of, path=path, value=value, why=why, instead=instead))
+
+    def note(self, loss: Loss) -> None:
+        """Note a loss."""
+        self._losses.append(loss)
 
     @property
     def losses(self) -> tuple[Loss, ...]:

@@ -38,9 +38,6 @@ KINDS = {
 # What examples cannot show, and why. Each has a test of its own beside its translator.
 _CERTIFICATE = "spec.virtualMachineTemplate.spec.dataVolumeTemplates[0].spec.source.http.certConfig"
 SEEN_ELSEWHERE = {
-    ("stakater", "VirtualMachine"): {
-        "spec.parameters.additionalDisks[0].sourceType": "the rules hold it equal to the source that is given"
-    },
     ("virtrigaud", "VirtualMachine"): {"spec.metaData.cloudInit.secretRef.name": "no example has such a Secret"},
     ("virtrigaud", "VMImage"): {"spec.source.http.authentication.bearer.tokenKey": "no example has such a Secret"},
     ("kubermatic", "VirtualMachinePool"): {

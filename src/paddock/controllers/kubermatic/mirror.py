@@ -29,6 +29,7 @@ from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta import ages, selectors
 from paddock.meta.objects import Resource
+from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet
 from paddock.plan.kubermatic import writing
@@ -44,6 +45,7 @@ from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.desired import ForeignObject
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import write_status
+from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.kubermatic.forward import mark_machine, mark_pool, to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
 
@@ -56,6 +58,7 @@ class _Made(msgspec.Struct, frozen=True):
 
     objects: tuple[Resource, ...] = ()
     hold: ConditionText | None = None
+    losses: tuple[Loss, ...] = ()
 
 
 class ClusterMirror:
@@ -69,6 +72,7 @@ class ClusterMirror:
         self._rendering = door.rendering
         self._clock = door.clock
         self._teller = door.teller
+        self._unread = UnreadFieldEvents(door.teller)
         # UIDs of those that were deleted without what they have made
         self._alone: set[str] = set()
         self._views.front(target).handle(self._note)
@@ -78,6 +82,7 @@ class ClusterMirror:
         seen = change.seen
         if change.new is None:
             self._alone.discard(seen.meta.uid)
+            self._unread.forget(seen.meta.uid)
         elif seen.meta.going and _ORPHAN in (seen.meta.finalizers or ()):
             self._alone.add(seen.meta.uid)
 
@@ -97,6 +102,7 @@ class ClusterMirror:
         try:
             there = self._writer.check(self._target, key)
             made = self._make(resource, there)
+            self._unread.tell(reference(self._target, seen.meta), made.losses)
             if next(references(templates_of(resource)), None) is not None:
                 words.append(made.hold or ConditionText(RESOLVED, "True", "Resolved"))
             if made.hold is None and await self._write(seen, there, made):
@@ -145,13 +151,14 @@ class ClusterMirror:
         refused = self._refused(settled, world)
         if refused is not None:
             return refused
-        *beside, main = to_kubevirt(settled, world, self._rendering).value
+        translated = to_kubevirt(settled, world, self._rendering)
+        *beside, main = translated.value
         if settled is not resource:
             main = self._marked(main)
             if self._refused(resource, world) is None:
                 # Authorities to trust may change though the address stays.
                 beside = list(to_kubevirt(resource, world, self._rendering).value[:-1])
-        return _Made((*beside, main))
+        return _Made((*beside, main), losses=translated.losses)
 
     def _refused(self, resource: Resource, world: ObjectSet) -> _Made | None:
         try:

@@ -31,6 +31,7 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.desired import ForeignObject
 from paddock.runtime.reference import reference
+from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.kubermatic.forward import to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
 
@@ -45,6 +46,7 @@ class KubermaticDataSourceReconciler:
         self._rendering = door.rendering
         self._clock = door.clock
         self._teller = door.teller
+        self._unread = UnreadFieldEvents(door.teller)
         self._lookup = Lookup(
             data_volume=lambda namespace, name: None,
             data_source=views.find,
@@ -94,6 +96,7 @@ class KubermaticDataSourceReconciler:
         for target, there in left:
             await self._writer.delete(target, there)
         if not left:
+            self._unread.forget(seen.meta.uid)
             await authorities.clear(self._views, self._writer, seen.key.namespace)
             await finalizers.take_off(self._front, kinds.SOURCES, seen.meta, kinds.FINALIZER)
         return DONE
@@ -117,13 +120,14 @@ class KubermaticDataSourceReconciler:
                 await self._writer.delete(kinds.VOLUMES, there)
             return
         try:
-            made = to_kubevirt(source, self._views.world(source, *self._views.consumers.of(seen.key)), self._rendering).value
+            translated = to_kubevirt(source, self._views.world(source, *self._views.consumers.of(seen.key)), self._rendering)
         except REFUSALS:
             # Its condition says why.
             return
-        if not made:
+        self._unread.tell(reference(kinds.SOURCES, seen.meta), translated.losses)
+        if not translated.value:
             return
-        *beside, golden = made
+        *beside, golden = translated.value
         for each in beside:
             await self._writer.apply(kinds.CONFIG_MAPS, _at(writing.outgoing(to_data(each)), key.namespace))
         there = self._writer.check(kinds.VOLUMES, key)

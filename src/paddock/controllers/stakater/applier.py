@@ -17,6 +17,7 @@ from paddock.dialects.core.service import Service
 from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Loss
 from paddock.meta.world import ObjectSet
 from paddock.plan.machine.printable import condition
 from paddock.plan.stakater import bindings, disks, holds, objects
@@ -26,6 +27,7 @@ from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime.controller import EventRecorder
 from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
 from paddock.runtime.reference import InvolvedObject
+from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.stakater import to_kubevirt
 
 _LOG = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class _Plan(msgspec.Struct):
     resources: tuple[Resource, ...]
     # as it is; None: there is none that is ours
     found: kubevirt.VirtualMachine | None
+    losses: tuple[Loss, ...]
 
     def wanted(self) -> list[DesiredObject]:
         """In the order in which it is applied."""
@@ -62,6 +65,7 @@ class MachineApplier:
         self._acts = acts
         self._eyes: MachineObserver = acts.eyes
         self._teller = teller
+        self._unread = UnreadFieldEvents(teller)
         self._settings = settings
         self._rendering = Rendering(product=settings.product, architecture=settings.architecture)
         self._desired = DesiredSet(client, (caches.secrets, caches.machines, caches.services), manager=MANAGER)
@@ -72,6 +76,7 @@ class MachineApplier:
         """Bring the machine to what it should be, and note what came of it; whether anything was written."""
         self._known[look.key] = look.about
         plan = self._plan(look)
+        self._unread.tell(look.about, plan.losses)
         if plan.found is None or plan.found.metadata.deletionTimestamp is not None:
             # What belonged to the machine before goes with it.
             await self._acts.release_roots(look.key, going=True)
@@ -91,11 +96,12 @@ class MachineApplier:
         registered = self._settings.bindings | self._caches.plugins()
         bound = bindings.bound(look.vm, registered, self._settings.binding_fallback)
         # Nothing of a Stakater machine depends on other objects; what it refers to is looked at by `holds`.
-        resources = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering).value
+        translated = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering)
+        resources = translated.value
         machine, found = objects.noted(objects.machine_of(resources), bound), self._eyes.machine(look)
         if disks.has_given_up_root(found, look.root):
             machine = disks.without_root(machine, look.root)
-        return _Plan(bound, machine, resources, found)
+        return _Plan(bound, machine, resources, found, translated.losses)
 
     def made_of(self, look: ReconcilePass) -> tuple[Resource, ...]:
         """Everything that the machine becomes."""
@@ -192,6 +198,7 @@ class MachineApplier:
         if known is None:
             return ""
         self._desired.forget(known)
+        self._unread.forget(known.uid)
         return known.uid
 
 

@@ -19,6 +19,7 @@ from paddock.runtime.comparing import applied_fields
 from paddock.runtime.desired import DesiredObject as Applied
 from paddock.runtime.desired import DesiredSet
 from paddock.runtime.reference import InvolvedObject
+from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.vitistack.devices import iso_name
 from paddock.translate.vitistack.errors import UntranslatableMachine
 
@@ -34,6 +35,7 @@ class MachineMaker:
         self._attachments = attachments
         self._storage = storage
         self._translation = Translation(means.caches, Rendering(mac_set=settings.mac_set, power_field=settings.power_field))
+        self._unread = UnreadFieldEvents(means.teller)
         self._set = DesiredSet(means.client, [means.caches.secrets, means.caches.vms], manager=kinds.MANAGER)
 
     async def bring_about(self, look: MachineContext) -> None:
@@ -43,6 +45,7 @@ class MachineMaker:
         except UntranslatableMachine as error:
             look.problem = problems.of_unmet(error)
             return
+        self._unread.tell(look.owner, wanted.losses)
         steps: tuple[tuple[Aspect, _Step], ...] = (("network", self._networks), ("storage", self._disks), ("machine", self._machine))
         for aspect, step in steps:
             if look.problem is None:
@@ -61,6 +64,7 @@ class MachineMaker:
         """The machine is gone."""
         self._translation.forget(Key(owner.namespace, owner.name))
         self._set.forget(owner)
+        self._unread.forget(owner.uid)
         self._storage.forget(owner)
 
     async def _networks(self, look: MachineContext, wanted: WantedObjects) -> None:

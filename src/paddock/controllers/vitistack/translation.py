@@ -14,6 +14,7 @@ from paddock.dialects.vitistack.effective import effective
 from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet
 from paddock.plan.vitistack import assumptions
@@ -32,6 +33,7 @@ class WantedObjects(msgspec.Struct, frozen=True):
     # PersistentVolumeClaims and DataVolumes
     disks: tuple[Data, ...]
     vm: Data
+    losses: tuple[Loss, ...] = ()
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -78,7 +80,7 @@ class Translation:
         # What is there goes before what is assumed: an assumed class is nobody's default.
         world = ObjectSet([*assumptions.decided_classes(merged, found), *resources], complete=True)
         rendering = assumptions.with_decided_default(self._rendering, merged, found)
-        return _sorted(to_kubevirt(machine, world, rendering).value)
+        return _sorted(to_kubevirt(machine, world, rendering))
 
     def _as_it_is(self, key: Key, machine: Machine, root: str) -> Machine:
         """A claim without a DataVolume was blank, unless the VirtualMachine knows of one, which is collected when it is done."""
@@ -118,13 +120,13 @@ class Translation:
                 yield found_class
 
 
-def _sorted(resources: tuple[Resource, ...]) -> WantedObjects:
+def _sorted(translated: Translated[tuple[Resource, ...]]) -> WantedObjects:
     of: dict[str, list[Data]] = {"Secret": [], "PersistentVolumeClaim": [], "DataVolume": [], "VirtualMachine": []}
     attachments = []
-    for each in resources:
+    for each in translated.value:
         if isinstance(each, NetworkAttachmentDefinition):
             attachments.append(each)
         else:
             of[each.kind].append(to_data(each))
     disks = (*of["PersistentVolumeClaim"], *of["DataVolume"])
-    return WantedObjects(tuple(attachments), tuple(of["Secret"]), disks, of["VirtualMachine"][0])
+    return WantedObjects(tuple(attachments), tuple(of["Secret"]), disks, of["VirtualMachine"][0], translated.losses)

@@ -19,12 +19,12 @@ def annotation(machine: "Machine", key: str) -> str:
 
 def iso_url(machine: "Machine") -> str:
     """The installation image that goes into the CD-ROM; empty when there is none, or no longer."""
-    os = machine.spec.os
-    if os is None or annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
+    image = machine.spec.os.imageID if machine.spec.os is not None else None
+    if annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
         return ""
     if "true" in (annotation(machine, marks.OS_INSTALLED), annotation(machine, marks.CDROM_EJECTED)):
         return ""
-    return os.imageID or ""
+    return image or ""
 
 
 def is_iso_of_registry(machine: "Machine") -> bool:

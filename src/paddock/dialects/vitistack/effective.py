@@ -3,7 +3,8 @@
 Pure, and tolerant: a machine with errors still has an effective form, with None where nothing gives a value.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,7 @@ from paddock.dialects.vitistack.fields import MachineCpu, MachineDisk, MachineMe
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ROOT_DISK
 from paddock.dialects.vitistack.templates import MachineTemplateSpec
 
+T = TypeVar("T")
 DEFAULT_ACCESS_MODE = "ReadWriteOnce"
 
 
@@ -53,35 +55,32 @@ def effective(resources: MachineResources | None, disks: Iterable[MachineDisk], 
     own = _cpu(resources)
     given = _cpu(base.resources if base else None)
     return Effective(
-        cores=own.cores or given.cores or 1,
-        threads=own.threads or given.threads or 1,
-        sockets=own.sockets or given.sockets or 1,
-        memory=_first(_memory(resources), _memory(base.resources if base else None)),
-        disks=tuple(_decide(disk) for disk in merge(base.disks if base else (), disks)),
+        cores=_count(own.cores, given.cores),
+        threads=_count(own.threads, given.threads),
+        sockets=_count(own.sockets, given.sockets),
+        memory=_last([_memory(base.resources if base else None), _memory(resources)]),
+        disks=_merged(base.disks if base else (), disks),
     )
 
 
-def merge(base: Iterable[MachineDisk], own: Iterable[MachineDisk]) -> list[MachineDisk]:
+def _merged(base: Iterable[MachineDisk], own: Iterable[MachineDisk]) -> tuple[EffectiveDisk, ...]:
     """Disks of the same name merge field by field in the place of the template's; new ones follow in the order written."""
-    merged = {disk.name: disk for disk in base}
-    for disk in own:
-        before = merged.get(disk.name)
-        merged[disk.name] = disk if before is None else _over(before, disk)
-    return list(merged.values())
+    layers: dict[str, list[MachineDisk]] = {}
+    for disk in (*base, *own):
+        layers.setdefault(disk.name, []).append(disk)
+    return tuple(_decide(name, found) for name, found in layers.items())
 
 
-def _over(before: MachineDisk, disk: MachineDisk) -> MachineDisk:
-    said = {name: value for name in MachineDisk.__struct_fields__ if (value := getattr(disk, name)) is not None}
-    return msgspec.structs.replace(before, **said)
-
-
-def _decide(disk: MachineDisk) -> EffectiveDisk:
+def _decide(name: str, layers: list[MachineDisk]) -> EffectiveDisk:
+    # Each field is read in every layer, and by its name: a field that is not read here is reported as lost.
+    storage_class = _last([disk.storageClass for disk in layers])
+    access_mode = _last([disk.accessMode for disk in layers])
     return EffectiveDisk(
-        name=disk.name,
-        size=disk.size,
-        storageClass=disk.storageClass or DEFAULT_CLASS,
-        accessMode=disk.accessMode or DEFAULT_ACCESS_MODE,
-        volumeMode=disk.volumeMode,
+        name=name,
+        size=_last([disk.size for disk in layers]),
+        storageClass=storage_class or DEFAULT_CLASS,
+        accessMode=access_mode or DEFAULT_ACCESS_MODE,
+        volumeMode=_last([disk.volumeMode for disk in layers]),
     )
 
 
@@ -94,5 +93,9 @@ def _memory(resources: MachineResources | None) -> int | str | None:
     return memory.size
 
 
-def _first(*values: int | str | None) -> int | str | None:
-    return next((value for value in values if value is not None), None)
+def _count(own: int | None, given: int | None) -> int:
+    return own or given or 1
+
+
+def _last(values: Sequence[T]) -> T | None:
+    return next((value for value in reversed(values) if value is not None), None)

@@ -42,13 +42,14 @@ def to_kubevirt(source: Resource, world: ObjectSet, rendering: Rendering) -> Tra
 def _machine(source: VirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     ledger = LossCollector(f"VirtualMachine/{source.metadata.name}")
     marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), finder(world))
-    templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, Resolver(namespace_of(source), world, rendering))
+    resolver = Resolver(namespace_of(source), world, rendering)
+    templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, resolver)
     hardware = cluster.hardware(source.spec.template.spec, ("spec", "template", "spec"), ledger)
     template = msgspec.structs.replace(source.spec.template, spec=hardware)
     spec = msgspec.structs.replace(source.spec, template=template, dataVolumeTemplates=templates)
     metadata = _said(source, in_namespace=marked)
     machine = msgspec.structs.replace(source, apiVersion="kubevirt.io/v1", metadata=metadata, spec=spec, status=None)
-    return Translated((*objects, mark_machine(machine, rendering) if marked else machine), ledger.losses)
+    return Translated((*objects, mark_machine(machine, rendering) if marked else machine), (*ledger.losses, *resolver.losses()))
 
 
 def mark_machine(machine: VirtualMachine, rendering: Rendering) -> VirtualMachine:
@@ -66,9 +67,8 @@ def _pool(source: VirtualMachinePool, world: ObjectSet, rendering: Rendering) ->
     given = folded.spec.virtualMachineTemplate
     own_form = source.apiVersion == ALIAS_VERSION or folded is not source
     marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), finder(world))
-    templates, objects = _templates(
-        given.spec.dataVolumeTemplates, (*poolform.MACHINE, "dataVolumeTemplates"), Resolver(namespace_of(source), world, rendering)
-    )
+    resolver = Resolver(namespace_of(source), world, rendering)
+    templates, objects = _templates(given.spec.dataVolumeTemplates, (*poolform.MACHINE, "dataVolumeTemplates"), resolver)
     machine = msgspec.structs.replace(given.spec, dataVolumeTemplates=templates)
     if machine.template is not None:
         hardware = cluster.hardware(machine.template.spec, poolform.hardware_path(source), ledger)
@@ -76,7 +76,7 @@ def _pool(source: VirtualMachinePool, world: ObjectSet, rendering: Rendering) ->
     metadata = _said(source, in_namespace=marked)
     spec = msgspec.structs.replace(source.spec, virtualMachineTemplate=msgspec.structs.replace(given, spec=machine))
     pool = msgspec.structs.replace(source, apiVersion=POOL_VERSION, metadata=metadata, spec=spec, status=None)
-    return Translated((*objects, mark_pool(pool, rendering) if marked else pool), ledger.losses)
+    return Translated((*objects, mark_pool(pool, rendering) if marked else pool), (*ledger.losses, *resolver.losses()))
 
 
 def mark_pool(pool: VirtualMachinePool, rendering: Rendering) -> VirtualMachinePool:
@@ -104,8 +104,9 @@ def _data_source(source: DataSource, world: ObjectSet, rendering: Rendering) -> 
     if not is_cached(source) or source.spec.source.dataSource is not None:
         # What another DataSource stands for is cached where its address is.
         return Translated(())
-    resolved = Resolver(namespace, world, rendering).golden(source)
-    return Translated((*resolved.objects, golden_volume(source, resolved.source, consumers, rendering)))
+    resolver = Resolver(namespace, world, rendering)
+    resolved = resolver.golden(source)
+    return Translated((*resolved.objects, golden_volume(source, resolved.source, consumers, rendering)), resolver.losses())
 
 
 @to_kubevirt.register
@@ -115,7 +116,8 @@ def _data_volume(source: DataVolume, world: ObjectSet, rendering: Rendering) -> 
     metadata = _said(source, in_namespace=bool(name))
     if name:
         metadata = msgspec.structs.replace(metadata, annotations={**(metadata.annotations or {}), DATA_SOURCE: name})
-    return Translated((*objects, msgspec.structs.replace(source, metadata=metadata, spec=spec, status=None)))
+    made = msgspec.structs.replace(source, metadata=metadata, spec=spec, status=None)
+    return Translated((*objects, made), resolver.losses())
 
 
 def finder(world: ObjectSet) -> Find:

@@ -4,7 +4,7 @@ CDI's DataSource knows claims and snapshots only. A DataSource with an address i
 and certificate authorities into a ConfigMap beside it.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,8 +25,11 @@ from paddock.dialects.kubevirt.datavolume import (
     S3Source,
     SourceReference,
 )
-from paddock.meta.objects import ObjectMeta, OwnerReference
+from paddock.meta.fieldrecord import FieldRecord
+from paddock.meta.fieldview import whole
+from paddock.meta.objects import ObjectMeta, OwnerReference, Resource
 from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Loss
 from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.kubermatic.refusals import (
@@ -36,6 +39,7 @@ from paddock.translate.kubermatic.refusals import (
     DataSourceNotReady,
 )
 
+R = TypeVar("R", bound=Resource)
 CA_KEY = "ca.pem"
 _CERTIFICATE_ENDS = (".crt", ".pem")
 
@@ -55,6 +59,14 @@ class Resolver:
         self.namespace = namespace
         self.world = world
         self.rendering = rendering
+        self._records: dict[str, FieldRecord[Any]] = {}
+
+    def losses(self) -> tuple[Loss, ...]:
+        """What the sources that were resolved say in vain."""
+        return tuple(loss for record in self._records.values() for loss in record.settle())
+
+    def _record(self, source: R) -> FieldRecord[R]:
+        return self._records.setdefault(f"{source.kind} {namespace_of(source)}/{source.metadata.name}", FieldRecord(source))
 
     def reference(self, reference: SourceReference, path: Path) -> ResolvedSource | None:
         """What a reference means for CDI; None when CDI itself can follow it."""
@@ -105,7 +117,7 @@ class Resolver:
         if namespace != self.namespace and needs_secret(found.spec.source):
             raise CrossNamespaceSecret(path, name, self.namespace)
         kind = source_type(found.spec.source)
-        member: Any = getattr(found.spec.source, kind)
+        member: Any = whole(getattr(self._record(found).view.spec.source, kind))
         objects: tuple[ConfigMap, ...] = ()
         if isinstance(member, HttpSource):
             owner = _Owner(found.metadata.name, namespace, found if namespace == self.namespace else None)
@@ -121,7 +133,11 @@ class Resolver:
         found = self.world.get(CatalogImage, namespace, name)
         if found is None:
             raise DataSourceNotFound(path, "Image", f"{namespace}/{name}")
-        spec, full = found.spec, f"{namespace}/{name}"
+        record = self._record(found)
+        for words in ("type", "readableName", "readableDescription"):
+            # They describe the entry of the catalogue, and nothing of what is made of it.
+            record.take("spec", words)
+        spec, full = record.view.spec, f"{namespace}/{name}"
         secret = spec.credentials.name if spec.credentials is not None else None
         if secret is not None and namespace != self.namespace:
             raise CrossNamespaceSecret(path, full, self.namespace)

@@ -31,46 +31,52 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
 from paddock.dialects.kubevirt.volumes import CloudInitSource, DataVolumeVolume, Volume, VolumeNameReference
 from paddock.dialects.stakater import effective, sshkeys
 from paddock.dialects.stakater.fields import AdditionalDisk, Parameters
+from paddock.dialects.stakater.fields import CloudInitParameters as GivenCloudInit
 from paddock.dialects.stakater.fields import NetworkParameters as StakaterNetwork
 from paddock.dialects.stakater.rules import DYNAMIC_CREDENTIALS, MACHINE_LABEL
 from paddock.dialects.stakater.virtualmachine import StakaterMachineSpec, StakaterVirtualMachine
+from paddock.meta.fieldrecord import FieldRecord, Reasons
 from paddock.meta.objects import Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements, StorageSpec
-from paddock.meta.translated import Loss, LossCollector, Translated
-from paddock.meta.wire import to_data
+from paddock.meta.translated import Translated
 from paddock.meta.world import ObjectSet, namespace_of
+from paddock.schema import shape
 from paddock.schema.field import Empty
+from paddock.schema.finding import Path
 from paddock.translate.stakater import cloudinit, names
 
-_CROSSPLANE = tuple(name for name in StakaterMachineSpec.__struct_fields__ if name != "parameters")
+_PARAMETERS: Path = ("spec", "parameters")
+_REPLACED = ("userData replaces it", "the guest is told userData only")
+_NO_SERVICE = ("the service is not enabled", "no Service is made")
+_NO_PASSWORD = ("there is no password", "the guest has no password that could expire")
+# Why values are not used. What is not named here is a field that nobody translates.
+_REASONS: Reasons = (
+    *(((*_PARAMETERS, "cloudInit", name), _REPLACED) for name in ("user", "password")),
+    *(((*_PARAMETERS, "service", name), _NO_SERVICE) for name in ("port", "targetPort")),
+    *(
+        (("spec", name), ("it belongs to Crossplane, not to the machine", "it is left out"))
+        for name, prop in shape.shape_of(StakaterMachineSpec).properties.items()
+        if prop.field.not_honoured
+    ),
+)
 
 
-def to_kubevirt(vm: StakaterVirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: StakaterVirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """Everything the machine becomes, in the order in which it is to be applied."""
+    record = FieldRecord(source, _reasons(source.spec.parameters.cloudInit))
+    vm = record.view
     parameters = vm.spec.parameters
     document = cloudinit.render(parameters)
     secrets = _secrets(vm, document, rendering)
     machine = _machine(vm, document, rendering)
     services = (_service(vm, rendering),) if parameters.service.enabled else ()
-    return Translated((*secrets, machine, *services), _losses(vm))
+    return Translated((*secrets, machine, *services), record.settle())
 
 
-def _losses(vm: StakaterVirtualMachine) -> tuple[Loss, ...]:
-    ledger = LossCollector(f"VirtualMachine/{vm.metadata.name}")
-    kept = to_data(vm.spec)
-    for key in _CROSSPLANE:
-        if key in kept:
-            ledger.lose(("spec", key), kept[key], "it belongs to Crossplane, not to the machine", "it is left out")
-    given = vm.spec.parameters.cloudInit
-    if given.userData is not None:
-        path = ("spec", "parameters", "cloudInit")
-        why, instead = "userData replaces it", "the guest is told userData only"
-        if given.password is not None:
-            ledger.lose((*path, "password"), "(not shown)", why, instead)
-        if given.passwordExpire:
-            ledger.lose((*path, "passwordExpire"), True, why, instead)
-    return ledger.losses
+def _reasons(given: GivenCloudInit) -> Reasons:
+    expiry = _NO_PASSWORD if given.userData is None else _REPLACED
+    return (((*_PARAMETERS, "cloudInit", "passwordExpire"), expiry), *_REASONS)
 
 
 def _secrets(vm: StakaterVirtualMachine, document: str, rendering: Rendering) -> tuple[Secret, ...]:
@@ -135,7 +141,7 @@ def _disk_volume(vm: StakaterVirtualMachine, disk: AdditionalDisk, rendering: Re
 
 
 def _source(disk: AdditionalDisk, namespace: str) -> DataVolumeSource:
-    given = disk.source
+    given = disk.source if disk.sourceType != "blank" else None
     if given is not None and given.pvc is not None:
         # CDI refuses an empty namespace.
         return DataVolumeSource(pvc=NamespacedReference(namespace=given.pvc.namespace or namespace, name=given.pvc.name))

@@ -56,7 +56,8 @@ def root(resolved: VirtrigaudInputs) -> AttachedDisk:
         return AttachedDisk(disk, volume)
     if spec.imageRef is None:
         raise NothingToBoot(resolved.name)
-    resolved.account.took("imageRef")
+    resolved.account.took("imageRef", "namespace")
+    resolved.account.took("imageRef", "name")
     defaults = _defaults(resolved, imported=False)
     block, filled, secrets = _filled(resolved)
     copies = filled.sourceRef is not None or block in _CLAIM_SOURCES
@@ -200,7 +201,7 @@ def _about(resolved: VirtrigaudInputs) -> dict[str, str] | None:
     spec, told = resolved.image.spec, {}
     for member, value in (("metadata", spec.metadata), ("distribution", spec.distribution)):
         if value is not None:
-            resolved.image_account.took(member)
+            resolved.image_account.took_whole(member)
             told[member] = to_data(value)
     return {marks.ABOUT: marks.as_json(told)} if told else None
 
@@ -240,7 +241,8 @@ def _fetched(resolved: VirtrigaudInputs, account: Account, block: str, source: I
     if block == "registry" and source.registry is not None:
         return fetching.by_registry(resolved, account, source.registry)
     if block == "dataVolume" and source.dataVolume is not None and resolved.image is not None:
-        account.took("source", block)
+        account.took("source", block, "namespace")
+        account.took("source", block, "name")
         claim = NamespacedReference(name=source.dataVolume.name, namespace=source.dataVolume.namespace or namespace_of(resolved.image))
         return FetchedSource(DataVolumeSource(pvc=claim))
     libvirt = source.libvirt

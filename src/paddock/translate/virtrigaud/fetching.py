@@ -99,6 +99,12 @@ def _absent(account: Account, path: Path, name: str) -> None:
     account.lose((*path, "secretRef", "name"), name, why, f"a Secret of this name has to have {USER} and {PASSWORD}")
 
 
+def _took_login(account: Account, path: Path, *keys: str) -> None:
+    account.took(*path, "secretRef", "name")
+    for key in keys:
+        account.took(*path, key)
+
+
 def _basic(
     resolved: VirtrigaudInputs, account: Account, path: Path, given: BasicAuth, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
@@ -107,7 +113,7 @@ def _basic(
     if values is None:
         _absent(account, path, name)
         return msgspec.structs.replace(source, secretRef=name), ()
-    account.took(*path)
+    _took_login(account, path, "usernameKey", "passwordKey")
     if _is_here(resolved) and (given.usernameKey, given.passwordKey) == (USER, PASSWORD):
         return msgspec.structs.replace(source, secretRef=name), ()
     keys = {"usernameKey": given.usernameKey, "passwordKey": given.passwordKey}
@@ -125,7 +131,7 @@ def _bearer(
         instead = "the image is fetched without it; name a Secret with the whole header in secretExtraHeaders"
         account.lose(path, name, f'Secret "{name}" is not among the objects', instead)
         return source, ()
-    account.took(*path)
+    _took_login(account, path, "tokenKey")
     header = b"Authorization: Bearer " + values.get(given.tokenKey, b"").strip()
     secret = _copy(resolved, name, {"bearer": {"tokenKey": given.tokenKey}}, {HEADER: header})
     return msgspec.structs.replace(source, secretExtraHeaders=[secret.metadata.name]), (secret,)
@@ -149,9 +155,9 @@ def _certificate(
             taken = {CERTIFICATE: values.get(given.certKey, b""), KEY: values.get(given.keyKey, b"")}
             secrets = (_copy(resolved, name, {"clientCert": keys}, taken),)
             name = secrets[0].metadata.name
-            account.took(*path)
+            _took_login(account, path, "certKey", "keyKey")
     else:
-        account.took(*path)
+        _took_login(account, path, "certKey", "keyKey")
     part = CertificateReference(secretRef=NameReference(name=name))
     return msgspec.structs.replace(source, certConfig=CertConfig(cert=part, key=part)), secrets
 
@@ -170,7 +176,7 @@ def by_registry(resolved: VirtrigaudInputs, account: Account, block: RegistryIma
     if values is None:
         account.lose(path, name, f'Secret "{name}" is not among the objects', f"a Secret of this name has to have {USER} and {PASSWORD}")
         return FetchedSource(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
-    account.took(*path)
+    account.took(*path, "name")
     if _is_here(resolved) and USER in values and PASSWORD in values:
         return FetchedSource(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
     login = _login(values, block.image.partition("/")[0])

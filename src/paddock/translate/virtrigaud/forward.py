@@ -111,8 +111,9 @@ def _origin(resolved: VirtrigaudInputs, block: str) -> dict[str, str]:
         marks.PROVIDER: marks.reference(spec.providerRef.namespace, spec.providerRef.name, own),
         marks.CLASS: marks.reference(spec.classRef.namespace, spec.classRef.name, own),
     }
-    account.took("providerRef")
-    account.took("classRef")
+    for ref in ("providerRef", "classRef"):
+        account.took(ref, "namespace")
+        account.took(ref, "name")
     asked = spec.resources
     if asked is not None and asked.cpu is not None:
         told[marks.CLASS_CPU] = str(resolved.vmclass.spec.cpu)
@@ -180,7 +181,7 @@ def _speak_for_the_rest(resolved: VirtrigaudInputs) -> None:
         resolved.account.lose(path, ref.name, why, "images and networks are read as for a provider of type qemu")
         return
     for member in _CONNECTION:
-        account.took(member)
+        account.took_whole(member)
     if provider.spec.type == _QEMU:
         account.took("endpoint")
     else:

@@ -111,7 +111,7 @@ def _from_secret(resolved: VirtrigaudInputs, path: tuple[str, ...], name: str, k
         why = f'Secret "{name}" has none of the keys {", ".join(keys)}'
         resolved.account.lose((*path, "secretRef"), {"name": name}, why, "the guest does not get it")
         return None
-    resolved.account.took(*path, "secretRef")
+    resolved.account.took(*path, "secretRef", "name")
     return key, values[key]
 
 
@@ -170,7 +170,7 @@ def hostname(resolved: VirtrigaudInputs) -> str | None:
         instead = f"the guest's host name is {usable}, and nothing else is told" if usable else "nothing of it is told to the guest"
         resolved.account.lose(("metaData", "cloudInit"), HIDDEN, why, instead)
     else:
-        resolved.account.took("metaData", "cloudInit")
+        resolved.account.took("metaData", "cloudInit", "inline")
     return usable
 
 

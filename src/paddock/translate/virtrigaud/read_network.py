@@ -181,7 +181,7 @@ def _says_the_same(spec: VMNetworkAttachmentSpec, definition: NetworkAttachmentD
     if any(found.severity is Severity.ERROR for found in check(VMNetworkAttachment, to_data(network)).findings):
         return False
     blocks = [block for block in ("libvirt", "proxmox", "vsphere") if getattr(spec.network, block) is not None]
-    return wiring.plugins(network, blocks[0] if blocks else "", Account(network, (), ("", ""))) == config.plugins
+    return wiring.plugins(network, blocks[0] if blocks else "", Account(network, ())) == config.plugins
 
 
 def _network(bridge: cni.BridgePlugin, definition: NetworkAttachmentDefinition, model: str, kind: str) -> NetworkConfig:

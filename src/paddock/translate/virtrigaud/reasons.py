@@ -3,7 +3,6 @@ matches is told. docs/design/0003-virtrigaud-on-kubevirt.md is the same table fo
 
 from paddock.translate.virtrigaud.account import Reason, Reasons
 
-OTHERWISE: Reason = ("KubeVirt has no field for it", "the machine is made without it")
 _HOOK: Reason = ("KubeVirt runs nothing around power changes", "nothing is run; let the guest's own services do it")
 
 OF_MACHINES: Reasons = (

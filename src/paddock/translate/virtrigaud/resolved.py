@@ -96,7 +96,7 @@ class VirtrigaudInputs:
 def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet, rendering: Rendering) -> VirtrigaudInputs:
     """Look everything up. Raises `MissingReference` for the class, and for anything in a complete world."""
     missing: list[MissingReference] = []
-    account = Account(vm, reasons.OF_MACHINES, reasons.OTHERWISE)
+    account = Account(vm, reasons.OF_MACHINES)
     vmclass = world.get(VMClass, _namespace(vm.spec.classRef, vm), vm.spec.classRef.name)
     provider = world.get(Provider, _namespace(vm.spec.providerRef, vm), vm.spec.providerRef.name)
     image = None
@@ -121,9 +121,9 @@ def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet, rendering: Rendering
         world=world,
         rendering=rendering,
         account=account,
-        class_account=Account(vmclass, reasons.OF_CLASSES, reasons.OTHERWISE),
-        image_account=None if image is None else Account(image, reasons.OF_IMAGES, reasons.OTHERWISE),
-        provider_account=None if provider is None else Account(provider, reasons.OF_PROVIDERS, reasons.OTHERWISE),
+        class_account=Account(vmclass, reasons.OF_CLASSES),
+        image_account=None if image is None else Account(image, reasons.OF_IMAGES),
+        provider_account=None if provider is None else Account(provider, reasons.OF_PROVIDERS),
         missing=missing,
     )
     resolved.judge()
@@ -150,6 +150,6 @@ def _cards(vm: VirtrigaudVirtualMachine, world: ObjectSet, missing: list[Missing
                 missing.append(_missing("VMNetworkAttachment", ref.networkRef, vm, path))
         account = None
         if network is not None:
-            account = accounts.setdefault(id(network), Account(network, reasons.OF_NETWORKS, reasons.OTHERWISE))
+            account = accounts.setdefault(id(network), Account(network, reasons.OF_NETWORKS))
         cards.append(ResolvedNic(ref, position, network, account))
     return tuple(cards)

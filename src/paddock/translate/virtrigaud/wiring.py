@@ -68,7 +68,8 @@ def _attach(resolved: VirtrigaudInputs, card: ResolvedNic, *, taken: bool) -> tu
         why = "it names no network, and a machine is on the pod network only once"
         resolved.account.lose(path, name, why, "the machine is made without the card")
         return None
-    resolved.account.took(*path, "networkRef")
+    resolved.account.took(*path, "networkRef", "namespace")
+    resolved.account.took(*path, "networkRef", "name")
     if card.network is None or card.account is None:
         return _absent(resolved, card), None
     return _network(resolved, card, card.network, card.account, taken=taken)
@@ -136,7 +137,7 @@ def _definition(resolved: VirtrigaudInputs, network: VMNetworkAttachment, accoun
     if network.spec.network.type not in ("bridged", "nat"):
         annotations[marks.NETWORK_TYPE] = network.spec.network.type
     if network.spec.metadata is not None:
-        account.took("metadata")
+        account.took_whole("metadata")
         annotations[marks.ABOUT] = marks.as_json({"metadata": to_data(network.spec.metadata)})
     return NetworkAttachmentDefinition(
         apiVersion=API_VERSION,
@@ -244,7 +245,11 @@ def _ipam(allocation: IPAllocation, account: Account) -> cni.CniIpam | None:
         return None
     path, given = ("ipAllocation", "staticConfig"), allocation.staticConfig
     account.took("ipAllocation", "type")
-    account.took(*path)
+    for member in ("address", "gateway"):
+        account.took(*path, member)
+    for index, _ in enumerate(given.routes or ()):
+        for member in ("destination", "gateway", "metric"):
+            account.took(*path, "routes", index, member)
     return cni.CniIpam(
         type="static",
         addresses=[cni.StaticAddress(given.address, given.gateway)],

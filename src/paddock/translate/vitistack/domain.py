@@ -93,10 +93,10 @@ def is_secure(wanted: Domain) -> bool:
 
 
 def _features(wanted: Wanted, *, secure: bool) -> Features:
-    apic = wanted.hyperv or wanted.apic
+    apic = wanted.apic
     return Features(
         acpi=FeatureState() if wanted.acpi else FeatureState(enabled=False),
-        apic=None if apic is None else APIC(enabled=apic),
+        apic=APIC(enabled=True) if wanted.hyperv else None if apic is None else APIC(enabled=apic),
         smm=FeatureState(enabled=True) if secure else None,
         hyperv=HYPERV if wanted.hyperv else None,
     )

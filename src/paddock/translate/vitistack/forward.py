@@ -12,13 +12,15 @@ from paddock.dialects.kubevirt.volumes import Volume
 from paddock.dialects.vitistack import boot
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.marks import CLOUD_INIT_DISK, REQUESTED_MACHINE_TYPE
+from paddock.meta.fieldrecord import FieldRecord, RecordedWorld
 from paddock.meta.objects import Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import LossCollector, Translated
 from paddock.meta.world import ObjectSet, namespace_of
-from paddock.translate.vitistack import attachments, cloudinit, devices, domain, ignored
+from paddock.translate.vitistack import attachments, cloudinit, devices, domain, unused
 from paddock.translate.vitistack.devices import BootOrder
 from paddock.translate.vitistack.resolved import VitistackInputs, resolve
+from paddock.translate.vitistack.unused import REASONS
 
 
 def to_kubevirt(source: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
@@ -27,14 +29,15 @@ def to_kubevirt(source: Machine, world: ObjectSet, rendering: Rendering) -> Tran
     Raises an `Unmet` when the machine cannot be translated: always without its template or a size, and in a complete world
     for every other reference that leads nowhere. In an incomplete world such a reference is a loss.
     """
-    resolved = resolve(source, world, rendering)
-    ledger = LossCollector(f"Machine/{source.metadata.name}")
-    _judge_unmet(resolved, world, ledger)
-    ignored.tell(resolved, ledger)
+    record = FieldRecord(source)
+    seen = RecordedWorld(world, REASONS)
+    resolved = resolve(record.view, seen, rendering)
+    _judge_unmet(resolved, world, record)
+    unused.tell(resolved, record)
     carried = cloudinit.carry(resolved)
     own_secrets = (carried.secret,) if carried and carried.secret else ()
-    made = (*own_secrets, *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, ledger))
-    return Translated(made, (*ledger.losses, *ignored.of_networks(resolved)))
+    made = (*own_secrets, *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, record))
+    return Translated(made, (*record.settle(), *seen.settle()))
 
 
 def _judge_unmet(resolved: VitistackInputs, world: ObjectSet, ledger: LossCollector) -> None:

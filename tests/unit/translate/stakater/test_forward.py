@@ -230,7 +230,7 @@ def test_own_user_data_is_verbatim_and_alone() -> None:
     (vm,) = made.value
     assert vm.spec.template.spec.volumes[-1].cloudInitNoCloud.userData == document
     assert "sesame" not in str(to_data(vm))
-    assert [loss.field for loss in made.losses] == ["spec.parameters.cloudInit.password", "spec.parameters.cloudInit.passwordExpire"]
+    assert [loss.field for loss in made.losses] == [f"spec.parameters.cloudInit.{name}" for name in ("user", "password", "passwordExpire")]
     assert "sesame" not in str(made.losses)
 
 

@@ -1,19 +1,30 @@
-"""What a machine and its networks say and nothing comes of in KubeVirt's objects."""
-
-from collections.abc import Iterator
+"""Why values of a machine, its template and its networks have no effect in KubeVirt's objects."""
 
 from paddock.dialects.vitistack import boot, marks
-from paddock.meta.translated import Loss, LossCollector
-from paddock.meta.wire import to_data
+from paddock.dialects.vitistack.machinetemplate import MachineTemplate
+from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
+from paddock.meta.fieldrecord import Reasons
+from paddock.meta.objects import Resource
+from paddock.meta.translated import LossCollector
 from paddock.translate.vitistack.comparable import BOOKKEEPING
 from paddock.translate.vitistack.resolved import VitistackInputs
 
-# Members of a network beside its wiring.
-_BESIDE_WIRING = ("networkId", "ipam", "dhcp", "security")
+_FOREIGN = ("somebody else's NetworkAttachmentDefinition has the name of the network", "that definition is used as it is")
+# The kinds whose objects are looked up, and why their values are not used. What is not named here is a field that nobody translates.
+REASONS: dict[type[Resource], Reasons] = {
+    MachineTemplate: (),
+    NetworkConfiguration: (
+        *((("spec", name), _FOREIGN) for name in ("bridge", "vlan", "mtu")),
+        *(
+            (("spec", name), ("a NetworkAttachmentDefinition says only how a network is wired", "the network itself has to see to it"))
+            for name in ("networkId", "ipam", "dhcp", "security")
+        ),
+    ),
+}
 
 
 def tell(resolved: VitistackInputs, ledger: LossCollector) -> None:
-    """Note what the machine says in vain."""
+    """Note what has no effect for a reason that depends on the rest of the machine."""
     machine, cloud_init = resolved.machine, resolved.machine.spec.cloudInit
     for key, value in (machine.metadata.labels or {}).items():
         if key == marks.MACHINE_TEMPLATE and value != machine.spec.template:
@@ -32,18 +43,3 @@ def tell(resolved: VitistackInputs, ledger: LossCollector) -> None:
     if machine.spec.os and machine.spec.os.imageID and boot.annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
         why = f"the annotation {marks.BOOT_SOURCE} is not {marks.DATA_VOLUME}"
         ledger.lose(("spec", "os", "imageID"), machine.spec.os.imageID, why, "the image is not used")
-
-
-def of_networks(resolved: VitistackInputs) -> Iterator[Loss]:
-    """What networks say beside their wiring; Paddock's own engine looks at the NetworkConfiguration itself."""
-    for network in {found.metadata.name: found for found in resolved.networks if found is not None}.values():
-        spec = to_data(network.spec)
-        for name in _BESIDE_WIRING:
-            if name in spec:
-                yield Loss(
-                    of=f"NetworkConfiguration/{network.metadata.name}",
-                    path=("spec", name),
-                    value=spec[name],
-                    why="a NetworkAttachmentDefinition says only how a network is wired",
-                    instead="the network itself has to see to it",
-                )

@@ -1,0 +1,42 @@
+"""A copy of the program in which dialects declare one more field, and nothing else is changed."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import paddock
+
+ROOT = Path(__file__).parents[1]
+FIELD = '    tint: Annotated[str | None, Field("A field that no translator knows.")] = None\n'
+# file of the dialects -> class that gets the field
+DECLARATIONS = (
+    ("vitistack/fields.py", "MachineCpu"),
+    ("vitistack/fields.py", "MachineDisk"),
+    ("vitistack/networkconfiguration.py", "NetworkConfigurationSpec"),
+    ("stakater/fields.py", "CpuTopology"),
+    ("stakater/virtualmachine.py", "StakaterMachineSpec"),
+    ("virtrigaud/shared.py", "ObjectRef"),
+    ("virtrigaud/vmclass.py", "VMClassSpec"),
+    ("kubevirt/datasource.py", "DataSourceSpec"),
+    ("kubevirt/domain.py", "CPU"),
+)
+
+
+def copied(folder: Path) -> Path:
+    """Make the copy in a folder."""
+    package = Path(paddock.__file__).parent
+    shutil.copytree(package, folder / "paddock", ignore=shutil.ignore_patterns("__pycache__"))
+    for file, cls in DECLARATIONS:
+        declared = folder / "paddock/dialects" / file
+        before, head, after = declared.read_text().partition(f"\nclass {cls}(Object):\n")
+        assert head, (file, cls)
+        docstring, gap, members = after.partition("\n\n")
+        declared.write_text(f"{before}{head}{docstring}{gap}{FIELD}{members}")
+    return folder
+
+
+def run(copy: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the copy."""
+    environment = {"PYTHONPATH": f"{copy}:{ROOT}", "PATH": "/usr/bin:/bin", "HOME": str(copy)}
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
