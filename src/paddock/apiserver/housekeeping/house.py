@@ -32,11 +32,16 @@ _REQUESTS_SECONDS = 600.0
 class House:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False) -> None:
-        """`alone`: no controllers of machines run beside, which would look after Services and storage."""
+    def __init__(
+        self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False, bare: bool = False
+    ) -> None:
+        """`alone`: no controllers of machines run beside, which would look after Services and storage.
+
+        `bare`: namespaces have no ServiceAccount that nobody made.
+        """
         self._parts = parts
         self.collector = Collector(parts)
-        self.namespaces = Namespaces(parts, authority)
+        self.namespaces = Namespaces(parts, authority, bare=bare)
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
         self.endpoints = Endpoints(parts, selecting=alone)
