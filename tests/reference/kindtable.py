@@ -66,7 +66,7 @@ def messages() -> Data:
     said = subprocess.run(["go", "run", "./cmd/kindtable"], cwd=GO, capture_output=True, text=True, check=True, timeout=_SECONDS)
     found: Data = json.loads(said.stdout)
     for name, fields in _AGGREGATOR.items():
-        made = {key: dict(zip(("number", "type"), text.split(), strict=True)) for key, text in fields.items()}
+        made: dict[str, Data] = {key: dict(zip(("number", "type"), text.split(), strict=True)) for key, text in fields.items()}
         for each in made.values():
             each["pointer"] = each["type"].endswith("ServiceReference")
         found["messages"][f"apiregistration/v1.{name}"] = made

@@ -91,8 +91,6 @@ class Running:
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
         self._count(flows)
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
-        if self._settings.workloads == "stored":
-            self.api.subresources.update(pods.handlers(self.parts))
         self._report_health()
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         # Users' kinds are there before anybody may ask for them.
@@ -127,6 +125,8 @@ class Running:
         health.add_store(lambda: self.store.unavailable)
         health.add_start(lambda: "" if self._started else self._starting)
         self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
+        if self._settings.workloads == "stored":
+            self.api.subresources.update(pods.handlers(self.parts))
 
     async def _bootstrap(self) -> None:
         await bootstrap.ensure(self.parts)

@@ -256,9 +256,6 @@ def test_a_dump_of_everything(kubectl: Kubectl) -> None:
 REFUSED = [
     (("top", "nodes"), "Metrics API not available"),
     (("top", "pods"), "Metrics API not available"),
-    (("run", "p", "--image=x"), "this server runs virtual machines, not pods; create a VirtualMachine instead"),
-    (("create", "deployment", "d", "--image=x"), "this server runs virtual machines, not pods; create a VirtualMachine instead"),
-    (("create", "job", "j", "--image=x"), "this server runs virtual machines, not pods; create a VirtualMachine instead"),
     (("logs", "p"), 'pods "p" not found'),
     (("exec", "p", "--", "ls"), 'pods "p" not found'),
     (("port-forward", "p", "80"), 'pods "p" not found'),
@@ -268,6 +265,22 @@ REFUSED = [
     (("get", "configmaps", "-l", "a in (b"), "unable to parse requirement"),
     (("create", "token", "nobody"), 'serviceaccounts "nobody" not found'),
 ]
+
+
+STORED = [
+    (("run", "stored", "--image=x"), "pod", "Pending"),
+    (("create", "deployment", "stored", "--image=x"), "deployment", "0/1"),
+    (("create", "job", "stored", "--image=x"), "job", "Running"),
+    (("create", "cronjob", "stored", "--image=x", "--schedule=* * * * *"), "cronjob", "* * * * *"),
+]
+
+
+@pytest.mark.spec("kube-api", 151)
+@pytest.mark.parametrize(("command", "kind", "shown"), STORED)
+def test_workloads_are_stored_and_shown(kubectl: Kubectl, command: tuple[str, ...], kind: str, shown: str) -> None:
+    kubectl.ok(*command)
+    assert shown in kubectl.ok("get", kind, "stored")
+    kubectl.ok("delete", kind, "stored")
 
 
 @pytest.mark.parametrize(("command", "part"), REFUSED)

@@ -1,6 +1,7 @@
 """`autoscaling HorizontalPodAutoscaler`: stored as v2, served as v1 as well. Nothing here measures or scales."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 
@@ -115,7 +116,7 @@ def from_stored(data: Data) -> Data:
     return _with(data, meta, annotations, spec, status)
 
 
-def _read(text: str) -> object:
+def _read(text: str) -> Any:
     try:
         return orjson.loads(text) if text else None
     except orjson.JSONDecodeError:

@@ -28,6 +28,8 @@ from paddock.schema import finding
 from paddock.schema.finding import Finding
 
 EPHEMERAL, RESIZE, BINDING, EVICTION = "ephemeralcontainers", "resize", "binding", "eviction"
+# what a write of these subresources changes of the spec
+_PARTS = {EPHEMERAL: ("ephemeralContainers",), RESIZE: ("containers", "initContainers")}
 _STREAMS = ("attach", "exec", "portforward")
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS = 300
@@ -60,6 +62,15 @@ class StoredPodStrategy(Strategy):
         new["status"] = {"phase": "Pending", "qosClass": podspecs.quality(spec)}
         _tolerate(spec)
         _prioritize(spec, context)
+        return new
+
+    def taken(self, new: Data, old: Data, context: Context) -> Data:
+        """A binding says in the status that the pod has a node."""
+        if context.subresource == BINDING:
+            scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": context.now}
+            status = old.get("status") or {}
+            others = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
+            new["status"] = {**status, "conditions": [*others, scheduled]}
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
@@ -178,9 +189,9 @@ def handlers(parts: Parts) -> dict[tuple[str, str, str, str], Subhandler]:
     for name in (*_STREAMS, "proxy"):
         for verb in ("create", "get", "update", "patch", "delete") if name == "proxy" else ("create", "get"):
             found["", "pods", name, verb] = lambda call: _no_kubelet(parts, call)
-    for name, members in ((EPHEMERAL, ("ephemeralContainers",)), (RESIZE, ("containers", "initContainers"))):
+    for name in _PARTS:
         found["", "pods", name, "get"] = lambda call: reading.get(parts, call)
-        found["", "pods", name, "update"] = lambda call, members=members: _replaced(parts, call, members)
+        found["", "pods", name, "update"] = lambda call: _replaced(parts, call)
         found["", "pods", name, "patch"] = lambda call: writing.patch_(parts, call)
     found["", "pods", BINDING, "create"] = lambda call: bind(parts, call)
     found["", "pods", EVICTION, "create"] = lambda call: evict(parts, call)
@@ -198,14 +209,14 @@ async def _no_kubelet(parts: Parts, call: Call) -> Response:
     raise failure.unavailable(f"no kubelet runs on node {node}: this server stores pods and runs none")
 
 
-async def _replaced(parts: Parts, call: Call, members: tuple[str, ...]) -> Response:
+async def _replaced(parts: Parts, call: Call) -> Response:
     """A PUT of a part of the spec: the rest stays as it is."""
     body = bodies.read_object(call.request).data
 
     def compute(old: Data) -> Proposal:
         new = copied(old)
         new["metadata"]["resourceVersion"] = (body.get("metadata") or {}).get("resourceVersion") or old["metadata"].get("resourceVersion")
-        for member in members:
+        for member in _PARTS[call.route.subresource]:
             if member in (body.get("spec") or {}):
                 new["spec"][member] = copied(body["spec"][member])
         return Proposal(new)
@@ -228,7 +239,6 @@ async def bind(parts: Parts, call: Call) -> Response:
                 else finding.unsupported(("target", "kind"), target["kind"], ("Node", "<empty>"), RULE)
             ],
         )
-    now = parts.clock.now()
 
     def compute(old: Data) -> Proposal:
         new = copied(old)
@@ -241,17 +251,10 @@ async def bind(parts: Parts, call: Call) -> Response:
             raise failure.conflict(about, f"pod {call.route.name} has non-empty .spec.schedulingGates")
         new["spec"]["nodeName"] = target["name"]
         new["metadata"].setdefault("annotations", {}).update((body.get("metadata") or {}).get("annotations") or {})
-        _say(new, {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now})
         return Proposal(new)
 
     await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, write_options(call, operation="Create"))
     return _success()
-
-
-def _say(pod: Data, condition: Data) -> None:
-    status = pod.setdefault("status", {})
-    others = [each for each in status.get("conditions") or () if each.get("type") != condition["type"]]
-    status["conditions"] = [*others, condition]
 
 
 def _success() -> Response:

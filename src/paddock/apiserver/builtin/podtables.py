@@ -103,8 +103,8 @@ def _job(data: Data, now: float) -> list[Any]:
     completions = f"{done}/{wanted}" if wanted is not None else f"{done}/1 of {most}" if most > 1 else f"{done}/1"
     duration = ""
     if status.get("startTime"):
-        end = ages.seconds_of(status["completionTime"]) if status.get("completionTime") else now
-        duration = ages.age(status["startTime"], end)
+        end = ages.seconds_of(status["completionTime"]) if status.get("completionTime") else None
+        duration = ages.age(status["startTime"], now if end is None else end)
     row = [name_of(data), _job_state(data), completions, duration, age_of(data, now)]
     return [*row, *images(spec.get("template")), _selector(spec.get("selector"))]
 
