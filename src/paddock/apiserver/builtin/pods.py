@@ -23,7 +23,7 @@ from paddock.apiserver.resources.strategy import Context, Data, Strategy
 from paddock.apiserver.verbs import reading, writing
 from paddock.apiserver.verbs.options import write_options
 from paddock.base.jsondata import copied
-from paddock.meta import failure, selectors
+from paddock.meta import ages, failure, selectors
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
@@ -100,6 +100,10 @@ class StoredPodStrategy(Strategy):
         if not spec.get("nodeName") or (old.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return 0
         return int(spec.get("terminationGracePeriodSeconds") or 0) if asked is None else asked
+
+    def deletion_time(self, now: str, grace: int) -> str:
+        """The time by which the kubelet has to be done."""
+        return ages.timestamp((ages.seconds_of(now) or 0.0) + grace)
 
     def returns_deleted(self) -> bool:
         """The pod, so that clients see how long it has."""

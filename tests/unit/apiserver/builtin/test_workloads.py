@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.builtin import pods
+from paddock.meta import ages
 from paddock.schema.kind import Settings
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
@@ -312,7 +313,9 @@ def test_a_pod_waits_for_a_node_and_ends_with_its_kubelet(play: Play) -> None:
             bound = (await api.get(f"{CORE}/pods/p")).data
             assert (bound["spec"]["nodeName"], bound["status"]["conditions"][0]["type"]) == ("n1", "PodScheduled")
             ending = await api.delete(f"{CORE}/pods/p")
-            assert ending.data["metadata"]["deletionGracePeriodSeconds"] == 5
+            meta = ending.data["metadata"]
+            waits = (ages.seconds_of(meta["deletionTimestamp"]) or 0) - (ages.seconds_of(api.clock.now()) or 0)
+            assert (meta["deletionGracePeriodSeconds"], waits) == (5, 5)
             assert (await api.get(f"{CORE}/pods/p")).status == 200
             await api.delete(f"{CORE}/pods/p?gracePeriodSeconds=0")
             assert (await api.get(f"{CORE}/pods/p")).status == 404
