@@ -247,6 +247,8 @@ class JobStrategy(ControllerStrategy):
         if spec.get("completions") is None and spec.get("parallelism") is None:
             spec["completions"] = spec["parallelism"] = 1
         spec.setdefault("parallelism", 1)
+        if spec.get("podFailurePolicy") is not None:
+            spec.setdefault("podReplacementPolicy", "Failed")
         for name, value in _JOB_DEFAULTS.items():
             spec.setdefault(name, value)
         labels = _labels(spec.get("template") or {})
@@ -276,6 +278,10 @@ class JobStrategy(ControllerStrategy):
     def rules(self, spec: Data) -> Iterator[Finding]:
         """The number of an indexed job has to be known."""
         yield from _completion(spec, ("spec",))
+        policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
+        if spec.get("podFailurePolicy") is not None and policy == "OnFailure":
+            why = 'only "Never" is supported when podFailurePolicy is specified'
+            yield finding.invalid((*_TEMPLATE, "spec", "restartPolicy"), policy, why, RULE)
 
     def changes(self, new: Data, old: Data | None) -> Iterator[Finding]:
         """A job that has begun does what it was made for; a suspended one may still get another template for scheduling."""

@@ -17,6 +17,7 @@ _OPTIONAL = frozenset(
     (
         ("core/v1.HTTPHeader", "value"),
         ("storage/v1.CSINodeSpec", "drivers"),
+        ("apps/v1.DaemonSetSpec", "selector"),
         ("core/v1.Taint", "effect"),
         ("autoscaling/v2.MetricStatus", "type"),
         ("networking/v1.HTTPIngressPath", "backend"),

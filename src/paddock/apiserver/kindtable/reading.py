@@ -177,6 +177,9 @@ def _complete(name: str, made: Data) -> None:
         _pair(made, "serviceAccountName", "serviceAccount")
     elif name in _ROLLING and made.get("type") == "RollingUpdate" and "rollingUpdate" not in made:
         made["rollingUpdate"] = BodyReader().read(table.message(_ROLLING[name]), {})
+    elif name == "core/v1.PersistentVolumeClaim":
+        # It stands in another object, so nobody else says what it is.
+        made.update(apiVersion="v1", kind="PersistentVolumeClaim", status={"phase": "Pending", **made["status"]})
     elif name == "core/v1.Volume" and len(made) == 1:
         made["emptyDir"] = {}
 

@@ -27,7 +27,8 @@ _OPEN: Data = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 def schema(name: str, group: str, version: str, kind: str) -> Schema:
     """The schema of a kind whose message is `name`."""
     made = dict(_message(name))
-    made["properties"] = {key: value for key, value in made["properties"].items() if key != "metadata"} | {"metadata": {"type": "object"}}
+    own = {key: value for key, value in made["properties"].items() if key not in ("apiVersion", "kind")}
+    made["properties"] = own | {"metadata": {"type": "object"}}
     # Says to a patch that the metadata is that of an object.
     made["x-kubernetes-group-version-kind"] = [{"group": group, "version": version, "kind": kind}]
     return Schema(made)

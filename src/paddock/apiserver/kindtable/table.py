@@ -128,7 +128,8 @@ def message(name: str) -> MessageType:
         if not key:
             continue
         field = _field(key, text)
-        wire[field.number] = field
+        if field.number:
+            wire[field.number] = field
         if field.inline:
             fields.update(message(field.type).fields)
         else:

@@ -98,6 +98,8 @@ func read(t reflect.Type) {
 		}
 		if tag[0] == "" {
 			if each.Type.Name() == "TypeMeta" {
+				// Protobuf has them around the message.
+				found["apiVersion"], found["kind"] = field{Type: "string"}, field{Type: "string"}
 				continue
 			}
 			found["~"+each.Name] = field{Number: number, Type: typeOf(each.Type), Inline: true}
