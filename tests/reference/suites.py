@@ -4,9 +4,11 @@
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from tests.reference.recipes import RUNTIME, RUNTIME_SUITES
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "controller-runtime.md"
 SECONDS = 600
+_END_SECONDS = 20.0
 _COUNTS = re.compile(r"(\d+) Passed .*?(\d+) Failed")
 _FAILED = re.compile(r"^\s*\[FAIL\] (.+)$", re.MULTILINE)
 _ABOUT = """# controller-runtime's own tests
@@ -66,21 +69,44 @@ def real_assets(binaries: Binaries, folder: Path) -> Path:
 
 
 def run(programs: Path, program: Program, assets: Path) -> Ran:
-    """Run a suite in the folder of its package."""
-    begun = time.monotonic()
-    ran = subprocess.run(
-        [programs / program.name, "-ginkgo.no-color"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "KUBEBUILDER_ASSETS": str(assets)},
-        timeout=SECONDS,
-        cwd=sources() / program.package.removeprefix(f"{RUNTIME}/"),
-        check=False,
-    )
-    seconds = time.monotonic() - begun
+    """Run a suite in the folder of its package, and end the servers that it leaves running."""
+    folder = sources() / program.package.removeprefix(f"{RUNTIME}/")
+    with tempfile.TemporaryDirectory() as scratch:
+        begun = time.monotonic()
+        try:
+            ran = subprocess.run(
+                [programs / program.name, "-ginkgo.no-color"],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "KUBEBUILDER_ASSETS": str(assets), "TMPDIR": scratch},
+                timeout=SECONDS,
+                cwd=folder,
+                check=False,
+            )
+        finally:
+            seconds = time.monotonic() - begun
+            _end_servers(scratch)
     counts = _COUNTS.findall(ran.stdout)
     passed, failed = (sum(int(each[place]) for each in counts) for place in (0, 1))
     return Ran(passed, failed, seconds, ran.returncode, tuple(dict.fromkeys(_FAILED.findall(ran.stdout))), ran.stdout + ran.stderr)
+
+
+def _end_servers(scratch: str) -> None:
+    """End the programs whose arguments name the directory of a suite, and wait until they are gone."""
+    left = [place for place in Path("/proc").glob("[0-9]*") if _names(place, scratch)]
+    for place in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(place.name), signal.SIGTERM)
+    until = time.monotonic() + _END_SECONDS
+    while any(_names(place, scratch) for place in left) and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def _names(process: Path, scratch: str) -> bool:
+    try:
+        return scratch.encode() in (process / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def page(version: str, kubernetes: str, went: Sequence[tuple[str, Ran, Ran]]) -> str:
