@@ -14,7 +14,7 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 
 TEXT = "write the programs that envtest starts"
-_PROGRAMS = {"kube-apiserver": "paddock.app apiserver", "etcd": "paddock.app.server.etcd"}
+_PROGRAMS = {"kube-apiserver": "paddock.app apiserver --bare", "etcd": "paddock.app.server.etcd"}
 
 
 def run(given: list[str], console: Console) -> int:

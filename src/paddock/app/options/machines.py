@@ -15,6 +15,10 @@ def add(options: Parser) -> None:
     option = options.add_argument
     words = "how machines are connected (default: routed as root, else user)"
     arguments.add_choice(options, ("--network",), ("auto", "routed", "user"), words, "auto")
+    words = (
+        "what becomes of Pods and of what is made of Pods: refused with the reason, or stored, though nothing runs them (default: refused)"
+    )
+    arguments.add_choice(options, ("--workloads",), ("refused", "stored"), words, "refused")
     option("--pod-network", default="", metavar="CIDR", help="addresses of machines (default: one that the host does not use)")
     option("--image-from", action="append", default=[], metavar="HOST", help="what of this very host images may come from")
     option("--registry-mirror", action="append", default=[], metavar="NAME=PLACE", help="what is asked in place of a registry")
