@@ -88,7 +88,11 @@ RUNTIME_SUITES = Recipe(
     name="controller-runtime",
     module=Path(__file__).parent / "suites",
     programs=tuple(
-        Program(path.rpartition("/")[2], f"{RUNTIME}/{path}") for path in ("pkg/webhook", "pkg/envtest", "pkg/manager/internal/integration")
+        Program(path.replace("/", "-"), f"{RUNTIME}/pkg/{path}")
+        for path in (
+            *("client", "cache", "builder", "cluster", "controller", "controller/controllerutil", "envtest", "handler"),
+            *("internal/controller", "internal/recorder", "manager", "manager/internal/integration", "source", "webhook"),
+        )
     ),
     release=RUNTIME,
     command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),

@@ -1,10 +1,9 @@
 """Reading protobuf bodies of built-in kinds, which typed clients send even where JSON would do (docs/spec/kube-api.md section 0.2).
 
-The messages are tables: field number -> name and type. Answers are always JSON, so nothing is ever written.
+The messages are those of the table of kinds. Answers are always JSON, so nothing is ever written.
 """
 
 import base64
-import functools
 import struct
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,37 +11,15 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.clustermessages import CLUSTER_MESSAGES
-from paddock.apiserver.definitionmessages import DEFINITION_MESSAGES
-from paddock.apiserver.devicemessages import DEVICE_MESSAGES
-from paddock.apiserver.messages import MESSAGES
-from paddock.apiserver.podmessages import POD_MESSAGES
-from paddock.apiserver.securitymessages import SECURITY_MESSAGES
+from paddock.apiserver.kindtable import table
+from paddock.apiserver.kindtable.table import MessageField, MessageType
 from paddock.meta import failure
 
 _MAGIC = b"k8s\x00"
 _EPOCH = datetime(1970, 1, 1)  # always UTC
 Data = dict[str, Any]
-_Field = tuple[str, str, bool, bool]
-
-
-def _table(text: str) -> dict[int, _Field]:
-    """Number -> name, type, repeated, kept when it is a zero value."""
-    fields = {}
-    for entry in text.split():
-        number, name, *kinds = entry.split(":")
-        kind = ":".join(kinds) or "string"
-        fields[int(number)] = (name, kind.strip("*?"), kind.startswith("*"), kind.endswith("?"))
-    return fields
-
-
-_TEXTS = {**POD_MESSAGES, **DEVICE_MESSAGES, **CLUSTER_MESSAGES, **DEFINITION_MESSAGES, **SECURITY_MESSAGES, **MESSAGES}
-
-
-@functools.cache
-def _table_of(name: str) -> dict[int, _Field] | None:
-    """The table of a message, made when the first of its kind comes."""
-    return _table(_TEXTS[name]) if name in _TEXTS else None
+_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+_NUMBERS = ("int32", "int64", "bool")
 
 
 def decode(body: bytes) -> Data:
@@ -53,10 +30,10 @@ def decode(body: bytes) -> Data:
         envelope = dict(_raw(body[len(_MAGIC) :]))
         type_meta = dict(_raw(_bytes(envelope.get(1, b""))))
         api_version, kind = _bytes(type_meta.get(1, b"")).decode(), _bytes(type_meta.get(2, b"")).decode()
-        table = _table_of(f"{api_version}.{kind}") or _table_of(kind)
-        if table is None:
+        found = table.message_of(api_version, kind)
+        if found is None:
             raise failure.unsupported_media_type(["application/json", "application/yaml"])
-        return {"apiVersion": api_version, "kind": kind, **_message(_bytes(envelope.get(2, b"")), table)}
+        return {"apiVersion": api_version, "kind": kind, **_message(_bytes(envelope.get(2, b"")), found)}
     except (IndexError, ValueError, OverflowError, RecursionError, struct.error) as error:
         raise failure.bad_request(f"the protobuf body cannot be read: {error}") from None
 
@@ -104,25 +81,29 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number is too long")
 
 
-def _message(data: bytes, table: dict[int, _Field]) -> Data:
+def _message(data: bytes, found: MessageType) -> Data:
     made: Data = {}
     for number, raw in _raw(data):
-        if number not in table:
+        field = found.wire.get(number)
+        if field is None:
             continue
-        name, kind, repeated, keep = table[number]
-        if kind.startswith("map"):
-            key, value = _entry(_bytes(raw), kind.partition(":")[2] or "string")
-            made.setdefault(name, {})[key] = value
-            continue
-        if kind.startswith("^"):
-            made.update(_value(raw, kind[1:]))
-            continue
-        value = _value(raw, kind)
-        if repeated:
-            made.setdefault(name, []).append(value)
-        elif keep or value not in ("", 0, False, None):
-            made[name] = value
+        if field.mapped:
+            key, value = _entry(_bytes(raw), field.type)
+            made.setdefault(field.name, {})[key] = value
+        elif field.inline:
+            made.update(_value(raw, field.type))
+        elif field.repeated:
+            made.setdefault(field.name, []).append(_value(raw, field.type))
+        else:
+            value = _value(raw, field.type)
+            if _is_kept(field) or value not in ("", 0, False, None):
+                made[field.name] = value
     return made
+
+
+def _is_kept(field: MessageField) -> bool:
+    """A zero says something: JSON would hold it, too."""
+    return field.pointer or (field.always and field.type in _NUMBERS)
 
 
 def _entry(data: bytes, kind: str) -> tuple[str, Any]:
@@ -132,7 +113,7 @@ def _entry(data: bytes, kind: str) -> tuple[str, Any]:
 
 
 def _value(raw: bytes | int, kind: str) -> Any:
-    if kind == "int":
+    if kind in ("int32", "int64"):
         number = raw if isinstance(raw, int) else 0
         return number - (1 << 64) if number >= 1 << 63 else number
     if kind == "bool":
@@ -151,15 +132,15 @@ def _value(raw: bytes | int, kind: str) -> Any:
             return [_bytes(value).decode() for _, value in _raw(data)]
         case "IntOrString":
             parts = dict(_raw(data))
-            return _bytes(parts.get(3, b"")).decode() if parts.get(1, 0) == 1 else _value(parts.get(2, 0), "int")
-        case "double":
+            return _bytes(parts.get(3, b"")).decode() if parts.get(1, 0) == 1 else _value(parts.get(2, 0), "int64")
+        case "float64":
             number = struct.unpack("<d", data)[0]
             return int(number) if number.is_integer() else number
-        case "FieldsV1" | "Json":
+        case "FieldsV1" | "Json" | "Raw":
             return orjson.loads(_bytes(dict(_raw(data)).get(1, b"{}")))
         case "SchemaOrSchemas" | "SchemaOrBool" | "SchemaOrNames":
             return _alternative(data, kind)
-    return _message(data, _table_of(kind) or {})
+    return _message(data, table.message(kind))
 
 
 def _alternative(data: bytes, kind: str) -> Any:
@@ -169,9 +150,9 @@ def _alternative(data: bytes, kind: str) -> Any:
         if kind == "SchemaOrBool" and number == 1:
             others.append(raw)
         elif number == (2 if kind == "SchemaOrBool" else 1):
-            return _value(raw, "JSONSchemaProps")
+            return _value(raw, _SCHEMA)
         else:
-            others.append(_value(raw, "string" if kind == "SchemaOrNames" else "JSONSchemaProps"))
+            others.append(_value(raw, "string" if kind == "SchemaOrNames" else _SCHEMA))
     return bool(others and others[0]) if kind == "SchemaOrBool" else others
 
 
@@ -179,7 +160,7 @@ def _time(data: bytes, *, micro: bool) -> str | None:
     parts = dict(_raw(data))
     if not parts:
         return None
-    seconds, nanos = (_value(parts.get(number, 0), "int") for number in (1, 2))
+    seconds, nanos = (_value(parts.get(number, 0), "int64") for number in (1, 2))
     # isoformat, for strftime writes years before 1000 with fewer than four digits, and clients do send the year 1
     moment = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     return f"{moment}.{nanos // 1000:06d}Z" if micro else f"{moment}Z"

@@ -74,6 +74,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     live_update: bool = True
     # Whether Paddock's controllers carry out what is stored. Without them nobody would take off a finalizer or write a status for them.
     controllers: bool = True
+    # "refused": Pods and what is made of Pods cannot be created, with the reason; "stored": they are kept, and nothing runs them.
+    workloads: str = "refused"
     # The writer is one of Paddock's own controllers: what KubeVirt reserves for itself is theirs.
     trusted: bool = False
 

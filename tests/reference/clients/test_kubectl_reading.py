@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from paddock.apiserver.builtin import tabled
 from paddock.apiserver.builtin.served import KINDS
+from paddock.apiserver.kindtable import table
 from paddock.dialects import catalog
 from tests.reference.client import TABLE, Api, Kubectl
 from tests.reference.embedded import Embedded
@@ -69,6 +71,10 @@ def test_api_resources_are_the_declared_kinds_each_once(kubectl: Kubectl) -> Non
         found[place] = resource
     wide = kubectl.ok("api-resources", "-o", "wide").splitlines()
     assert len(wide) == len(found) + 1
+    for row in (table.kinds()[place] for place in tabled.PLACES):
+        entry = found.pop((row.group, row.plural))
+        told = (entry["kind"], entry["namespaced"], set(entry.get("shortNames", ())), set(entry.get("categories", ())))
+        assert told == (row.kind, not row.cluster, set(row.short_names), set(row.categories)), row.plural
     for kind in (*catalog.every(), *KINDS):
         shown = found.pop((kind.group, kind.plural), None)
         if shown is None:
@@ -256,9 +262,6 @@ def test_a_dump_of_everything(kubectl: Kubectl) -> None:
 REFUSED = [
     (("top", "nodes"), "Metrics API not available"),
     (("top", "pods"), "Metrics API not available"),
-    (("run", "p", "--image=x"), "this server runs virtual machines, not pods; create a VirtualMachine instead"),
-    (("create", "deployment", "d", "--image=x"), "this server runs virtual machines, not pods; create a VirtualMachine instead"),
-    (("create", "job", "j", "--image=x"), "this server runs virtual machines, not pods; create a VirtualMachine instead"),
     (("logs", "p"), 'pods "p" not found'),
     (("exec", "p", "--", "ls"), 'pods "p" not found'),
     (("port-forward", "p", "80"), 'pods "p" not found'),
@@ -268,6 +271,22 @@ REFUSED = [
     (("get", "configmaps", "-l", "a in (b"), "unable to parse requirement"),
     (("create", "token", "nobody"), 'serviceaccounts "nobody" not found'),
 ]
+
+
+STORED = [
+    (("run", "stored", "--image=x"), "pod", "Pending"),
+    (("create", "deployment", "stored", "--image=x"), "deployment", "0/1"),
+    (("create", "job", "stored", "--image=x"), "job", "Running"),
+    (("create", "cronjob", "stored", "--image=x", "--schedule=* * * * *"), "cronjob", "* * * * *"),
+]
+
+
+@pytest.mark.spec("kube-api", 151)
+@pytest.mark.parametrize(("command", "kind", "shown"), STORED)
+def test_workloads_are_stored_and_shown(kubectl: Kubectl, command: tuple[str, ...], kind: str, shown: str) -> None:
+    kubectl.ok(*command)
+    assert shown in kubectl.ok("get", kind, "stored")
+    kubectl.ok("delete", kind, "stored")
 
 
 @pytest.mark.parametrize(("command", "part"), REFUSED)

@@ -189,3 +189,32 @@ def test_the_stand_in_for_etcd_is_well_until_it_is_told_to_end(assets: Path) -> 
 )
 def test_etcd_answers_where_it_is_told(given: list[str], expected: tuple[str, int]) -> None:
     assert etcd.address(given) == expected
+
+
+@pytest.mark.spec("kube-api", 153)
+@pytest.mark.parametrize(
+    ("command", "given", "workloads", "bare"),
+    [
+        ("up", (), "refused", False),
+        ("up", ("--workloads=stored",), "stored", False),
+        ("apiserver", (), "stored", False),
+        ("apiserver", ("--bare",), "stored", True),
+    ],
+)
+def test_who_stores_workloads(command: str, given: tuple[str, ...], workloads: str, bare: bool) -> None:
+    settings = options.settings(command, options.read(command, "", ["--in-memory", *given])[0])
+    assert (settings.workloads, settings.bare) == (workloads, bare)
+
+
+def test_a_bare_server_makes_nothing_by_itself(tmp_path: Path) -> None:
+    brought = Brought(tmp_path)
+
+    async def script() -> None:
+        async with running(brought.settings("--bare")) as server:
+            admin = trusting(brought.authority, brought.admin)
+            assert (await ask(server.port, admin, "/api/v1/nodes")).data["items"] == []
+            assert (await ask(server.port, admin, "/api/v1/namespaces/default/serviceaccounts")).data["items"] == []
+            pod = b'{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}'
+            assert (await ask(server.port, admin, "/api/v1/namespaces/default/pods", "POST", pod)).status == 201
+
+    asyncio.run(script())

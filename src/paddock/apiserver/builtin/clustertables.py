@@ -37,26 +37,6 @@ def _budget(data: Data, now: float) -> list[Any]:
     return [name_of(data), *bounds, status.get("disruptionsAllowed", 0), age_of(data, now)]
 
 
-def _containers(template: Data | None) -> list[str]:
-    found = ((template or {}).get("spec") or {}).get("containers") or []
-    return [",".join(str(each.get(part, "")) for each in found) for part in ("name", "image")]
-
-
-def _labels(labels: Data | None) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
-
-
-def _controller(data: Data, now: float) -> list[Any]:
-    spec, status = data.get("spec") or {}, data.get("status") or {}
-    counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
-    return [name_of(data), *counts, age_of(data, now), *_containers(spec.get("template")), _labels(spec.get("selector"))]
-
-
-def _template(data: Data, now: float) -> list[Any]:
-    template = data.get("template") or {}
-    return [name_of(data), *_containers(template), _labels((template.get("metadata") or {}).get("labels"))]
-
-
 def _priority(data: Data, now: float) -> list[Any]:
     policy = data.get("preemptionPolicy") or ""
     return [name_of(data), data.get("value", 0), data.get("globalDefault") or False, age_of(data, now), policy]
@@ -97,10 +77,6 @@ def _node_drivers(data: Data, now: float) -> list[Any]:
     return [name_of(data), len((data.get("spec") or {}).get("drivers") or ()), age_of(data, now)]
 
 
-def _capacity(data: Data, now: float) -> list[Any]:
-    return [name_of(data), data.get("storageClassName", ""), str(data.get("capacity") or _UNSET)]
-
-
 def _plain(*path: str) -> Cells:
     def row(data: Data, now: float) -> list[Any]:
         return [name_of(data), data.get(path[0]) or "", age_of(data, now)]
@@ -135,39 +111,24 @@ def _columns(names: Iterable[str], **kinds: str) -> tuple[Column, ...]:
     return tuple(column(name, kind=kinds.get(name.replace("-", ""), "string")) for name in names)
 
 
-_BUDGET_COLUMNS = (*_columns(("Min Available", "Max Unavailable")), column("Allowed Disruptions", kind=_INTEGER), AGE)
-_CONTROLLER_COLUMNS = (
-    *(column(name, kind=_INTEGER) for name in ("Desired", "Current", "Ready")),
-    AGE,
-    *(column(name, wide=True) for name in ("Containers", "Images", "Selector")),
-)
-_DRIVER_COLUMNS = (
-    *(column(name, kind=_BOOLEAN) for name in ("AttachRequired", "PodInfoOnMount", "StorageCapacity")),
-    column("TokenRequests"),
-    column("RequiresRepublish", kind=_BOOLEAN),
-    column("Modes"),
-    AGE,
-)
-_PRIORITY_COLUMNS = (column("Value", kind=_INTEGER), column("Global-Default", kind=_BOOLEAN), AGE, column("PreemptionPolicy", wide=True))
-
 CLUSTER_TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("apiregistration.k8s.io", "APIService"): ((*_columns(("Service", "Available")), AGE), _api_service),
     ("", "ResourceQuota"): ((*_columns(("Request", "Limit")), AGE), _quota),
-    ("", "ReplicationController"): (_CONTROLLER_COLUMNS, _controller),
-    ("", "PodTemplate"): (_columns(("Containers", "Images", "Pod Labels")), _template),
-    ("policy", "PodDisruptionBudget"): (_BUDGET_COLUMNS, _budget),
-    ("scheduling.k8s.io", "PriorityClass"): (_PRIORITY_COLUMNS, _priority),
-    ("node.k8s.io", "RuntimeClass"): ((column("Handler"), AGE), _plain("handler")),
-    ("networking.k8s.io", "IngressClass"): ((*_columns(("Controller", "Parameters")), AGE), _ingress),
-    (_STORAGE, "CSIDriver"): (_DRIVER_COLUMNS, _driver),
-    (_STORAGE, "CSINode"): ((column("Drivers", kind=_INTEGER), AGE), _node_drivers),
-    (_STORAGE, "VolumeAttachment"): ((*_columns(("Attacher", "PV", "Node", "Attached"), Attached=_BOOLEAN), AGE), _attachment),
-    (_STORAGE, "CSIStorageCapacity"): (_columns(("StorageClassName", "Capacity")), _capacity),
-    (_STORAGE, "VolumeAttributesClass"): ((column("DriverName"), AGE), _plain("driverName")),
     (_REGISTRATION, "MutatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
     (_REGISTRATION, "ValidatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
     (_REGISTRATION, "ValidatingAdmissionPolicy"): ((*_columns(("Validations", "ParamKind"), Validations=_INTEGER), AGE), _policy),
     (_REGISTRATION, "MutatingAdmissionPolicy"): ((*_columns(("Mutations", "ParamKind"), Mutations=_INTEGER), AGE), _policy),
     (_REGISTRATION, "MutatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
     (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
+}
+# Rows of the kinds whose columns are in the table of kinds.
+CELLS: dict[tuple[str, str], Cells] = {
+    ("policy", "PodDisruptionBudget"): _budget,
+    ("scheduling.k8s.io", "PriorityClass"): _priority,
+    ("node.k8s.io", "RuntimeClass"): _plain("handler"),
+    ("networking.k8s.io", "IngressClass"): _ingress,
+    (_STORAGE, "CSIDriver"): _driver,
+    (_STORAGE, "CSINode"): _node_drivers,
+    (_STORAGE, "VolumeAttachment"): _attachment,
+    (_STORAGE, "VolumeAttributesClass"): _plain("driverName"),
 }

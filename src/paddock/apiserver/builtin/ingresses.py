@@ -1,15 +1,12 @@
 """`networking.k8s.io/v1 Ingress`: kept for controllers that come from outside. The server itself routes nothing, as upstream's does."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from paddock.apiserver.builtin.tables import NONE, Cells, Data, age_of, column, name_of
+from paddock.apiserver.builtin.tables import NONE, Cells, Data, age_of, name_of
 from paddock.apiserver.resources.strategy import Strategy, WriteContext
-from paddock.meta.objects import Resource
 from paddock.schema import finding
-from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind
 
 GROUP = "networking.k8s.io"
 _RULE = "core/ingress"
@@ -18,107 +15,6 @@ IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 # The older way to name a class.
 _CLASS = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-
-
-class BackendPort(Object):
-    """A port of a Service, by one of its names."""
-
-    name: Annotated[str | None, Field("Name of the port.")] = None
-    number: Annotated[int | None, Field("Number of the port.", ge=1, le=65535)] = None
-
-
-class ServiceBackend(Object):
-    """A Service."""
-
-    name: Annotated[str, Field("Name of the Service.", required=True)] = ""
-    port: Annotated[BackendPort | None, Field("Its port.")] = None
-
-
-class ResourceBackend(Object):
-    """Something else that answers."""
-
-    apiGroup: Annotated[str | None, Field("Its group.")] = None
-    kind: Annotated[str, Field("Its kind.", required=True)] = ""
-    name: Annotated[str, Field("Its name.", required=True)] = ""
-
-
-class Backend(Object):
-    """Who answers: a Service or another resource."""
-
-    service: Annotated[ServiceBackend | None, Field("A Service.")] = None
-    resource: Annotated[ResourceBackend | None, Field("Something else in the namespace.")] = None
-
-
-class HttpPath(Object):
-    """A path and who answers it."""
-
-    path: Annotated[str | None, Field("The path.")] = None
-    pathType: Annotated[str, Field("How the path is compared.", required=True, enum=_PATH_TYPES)] = ""
-    backend: Annotated[Backend | None, Field("Who answers.")] = None
-
-
-class HttpRule(Object):
-    """The paths of a host."""
-
-    paths: Annotated[list[HttpPath] | None, Field("The paths.")] = None
-
-
-class IngressRule(Object):
-    """A host and its paths."""
-
-    host: Annotated[str | None, Field("Name of the host; default: every one.")] = None
-    http: Annotated[HttpRule | None, Field("Its paths.")] = None
-
-
-class IngressTls(Object):
-    """Names and the Secret with their certificate."""
-
-    hosts: Annotated[list[str] | None, Field("The names.")] = None
-    secretName: Annotated[str | None, Field("The Secret.")] = None
-
-
-class IngressSpec(Object):
-    """What is let in, and where it goes."""
-
-    ingressClassName: Annotated[str | None, Field("The class, which says who makes it work.")] = None
-    defaultBackend: Annotated[Backend | None, Field("Who answers what no rule names.")] = None
-    tls: Annotated[list[IngressTls] | None, Field("Certificates.")] = None
-    rules: Annotated[list[IngressRule] | None, Field("Hosts and paths.")] = None
-
-
-class PortStatus(Object):
-    """A port that a load balancer has."""
-
-    port: Annotated[int, Field("Number of the port.", required=True)] = 0
-    protocol: Annotated[str, Field("Its protocol.", required=True)] = ""
-    error: Annotated[str | None, Field("What went wrong with it.")] = None
-
-
-class EntryPoint(Object):
-    """An address of a load balancer."""
-
-    ip: Annotated[str | None, Field("Its address.")] = None
-    hostname: Annotated[str | None, Field("Its name.")] = None
-    ports: Annotated[list[PortStatus] | None, Field("Its ports.")] = None
-
-
-class LoadBalancer(Object):
-    """Where it can be reached."""
-
-    ingress: Annotated[list[EntryPoint] | None, Field("Addresses.")] = None
-
-
-class IngressStatus(Object):
-    """What was observed."""
-
-    loadBalancer: Annotated[LoadBalancer | None, Field("Where it can be reached.")] = None
-
-
-class Ingress(Resource):
-    """What comes from outside to Services."""
-
-    spec: Annotated[IngressSpec | None, Field("What is let in, and where it goes.")] = None
-    status: Annotated[IngressStatus | None, Field("What was observed.")] = None
 
 
 class IngressStrategy(Strategy):
@@ -193,18 +89,5 @@ def _cells(data: Data, now: float) -> list[Any]:
     return [name_of(data), spec.get("ingressClassName") or NONE, shown or "*", addresses, ports, age_of(data, now)]
 
 
-COLUMNS: tuple[Column, ...] = (column("Class"), column("Hosts"), column("Address"), column("Ports"), AGE)
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {(GROUP, "Ingress"): (COLUMNS, _cells)}
-KINDS = (
-    Kind(
-        group=GROUP,
-        kind="Ingress",
-        plural="ingresses",
-        cls=Ingress,
-        dialect="core",
-        short_names=("ing",),
-        builtin=True,
-        status=True,
-    ),
-)
+CELLS: dict[tuple[str, str], Cells] = {(GROUP, "Ingress"): _cells}
 STRATEGIES: dict[tuple[str, str], Strategy] = {(GROUP, "Ingress"): IngressStrategy()}

@@ -52,10 +52,6 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
         "spec.ports": _keyed("port", "protocol"),
         "spec.ports[].protocol": {"default": "TCP"},
     },
-    ("", "Node"): {
-        "spec.podCIDRs": {"x-kubernetes-list-type": "set", **_merged()},
-        "status.addresses": _keyed("type"),
-    },
     (_REGISTRATION, "MutatingWebhookConfiguration"): _WEBHOOKS,
     (_REGISTRATION, "ValidatingWebhookConfiguration"): _WEBHOOKS,
     (_REGISTRATION, "ValidatingAdmissionPolicy"): {
@@ -77,9 +73,6 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
         "spec.matchResources": _ATOMIC_MAP,
         "spec.validationActions": {"x-kubernetes-list-type": "set"},
     },
-    ("storage.k8s.io", "CSIDriver"): {"spec.volumeLifecycleModes": {"x-kubernetes-list-type": "set"}},
-    ("", "ReplicationController"): {"spec.selector": _ATOMIC_MAP},
-    ("policy", "PodDisruptionBudget"): {"spec.selector": _ATOMIC_MAP},
     ("rbac.authorization.k8s.io", "RoleBinding"): {"roleRef": _ATOMIC_MAP},
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {"roleRef": _ATOMIC_MAP},
 }
@@ -90,7 +83,6 @@ _PRESENT: dict[tuple[str, str], tuple[str, ...]] = {
     ("events.k8s.io", "Event"): ("deprecatedSource",),
     ("", "PersistentVolumeClaim"): ("spec.resources",),
     ("", "Service"): ("status.loadBalancer",),
-    ("", "Node"): ("status.daemonEndpoints", "status.nodeInfo"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("spec.names", "status.acceptedNames"),
 }
 # Members that Go clients always send: a zero there is what they send for nothing.

@@ -21,13 +21,10 @@ from paddock.apiserver.builtin import (
     events,
     flowcontrol,
     flowtables,
-    ingresses,
     leases,
     machines,
     namespaces,
     networkpolicies,
-    nodes,
-    podkinds,
     pools,
     powerstates,
     quotas,
@@ -37,10 +34,8 @@ from paddock.apiserver.builtin import (
     secrets,
     servicenetworks,
     services,
-    storagekinds,
-    workloads,
+    tabled,
 )
-from paddock.apiserver.builtin import stored as kept
 from paddock.apiserver.builtin.clustertables import CLUSTER_TABLES
 from paddock.apiserver.builtin.pipelines import pipeline_of
 from paddock.apiserver.builtin.tables import TABLES
@@ -51,23 +46,21 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import AdmissionSettings, Kind
 
-_WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS, *networkpolicies.KINDS)
 _CLUSTER_KINDS = (
     *apiservices.KINDS,
     *csr.KINDS,
     *flowcontrol.KINDS,
     *quotas.KINDS,
-    *_WORKLOADS,
-    *storagekinds.KINDS,
+    *networkpolicies.KINDS,
     *admissionkinds.KINDS,
     *components.KINDS,
     *devices.KINDS,
     *servicenetworks.KINDS,
 )
-_NETWORK_TABLES = {**ingresses.TABLES, **networkpolicies.TABLES, **servicenetworks.TABLES}
+_NETWORK_TABLES = {**networkpolicies.TABLES, **servicenetworks.TABLES}
 _TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **csr.TABLES, **_NETWORK_TABLES, **devices.TABLES, **components.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
-KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
+KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "Namespace"): namespaces.NamespaceStrategy(),
     (apiservices.GROUP, "APIService"): apiservices.ApiServiceStrategy(),
@@ -76,22 +69,15 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     (events.GROUP, "Event"): events.EventStrategy(new_shape=True),
     (leases.GROUP, "Lease"): leases.LeaseStrategy(),
     ("", "PersistentVolumeClaim"): claims.PersistentVolumeClaimStrategy(),
-    ("", "PersistentVolume"): claims.PersistentVolumeStrategy(),
     ("storage.k8s.io", "StorageClass"): claims.StorageClassStrategy(),
     ("", "Endpoints"): endpoints.EndpointsStrategy(),
     (endpoints.SLICES, "EndpointSlice"): endpoints.EndpointSliceStrategy(),
-    ("", "Node"): nodes.NodeStrategy(),
-    ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
     ("", "ResourceQuota"): quotas.QuotaStrategy(),
     ("", "LimitRange"): quotas.LimitStrategy(),
-    **podkinds.STRATEGIES,
-    **ingresses.STRATEGIES,
     **networkpolicies.STRATEGIES,
     **servicenetworks.STRATEGIES,
     **devices.STRATEGIES,
     **flowcontrol.STRATEGIES,
-    **workloads.STRATEGIES,
-    **storagekinds.STRATEGIES,
     (admissionkinds.GROUP, "MutatingWebhookConfiguration"): WebhookStrategy(),
     (admissionkinds.GROUP, "ValidatingWebhookConfiguration"): WebhookStrategy(),
     (admissionkinds.GROUP, "ValidatingAdmissionPolicy"): PolicyStrategy(),
@@ -100,7 +86,6 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     (admissionkinds.GROUP, "MutatingAdmissionPolicyBinding"): MutatingBindingStrategy(),
 }
 _EVENTS = {"selectable": events.SELECTABLE, "stored_fields": events.STORED_FIELDS, "create_on_update": True}
-_POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
 # What a declaration does not say of a built-in kind.
 _MORE: dict[tuple[str, str], dict[str, Any]] = {
     ("", "Namespace"): {"selectable": ("status.phase", "name"), "stored_fields": {"name": "metadata.name"}},
@@ -122,11 +107,6 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
     },
     **{(rbac.GROUP, kind): {"create_on_update": True} for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
     (leases.GROUP, "Lease"): {"create_on_update": True, "unconditional_update": False},
-    ("", "Node"): {"selectable": ("spec.unschedulable",), "flags": ("spec.unschedulable",)},
-    ("", "Pod"): {
-        "selectable": (*(f"spec.{name}" for name in _POD_PLACES), "status.phase", "status.podIP", "status.nominatedNodeName"),
-    },
-    ("policy", "PodDisruptionBudget"): {"unconditional_update": False},
     (devices.GROUP, "ResourceSlice"): {"selectable": ("spec.nodeName", "spec.driver")},
 }
 
@@ -149,6 +129,7 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         trusting = msgspec.structs.replace(settings, trusted=True) if settings.controllers and place in machines.RESERVED else settings
         for resource in resources_of(kind, trusting, strategy):
             yield _completed(resource, kind, settings) if kind.builtin else pools.aliased(resource, kind)
+    yield from tabled.resources(stored=settings.workloads == "stored")
 
 
 def _strategy(kind: Kind, judge: Rbac) -> Strategy | None:

@@ -238,12 +238,6 @@ _CLAIM_COLUMNS = (
     AGE,
     column("VolumeMode", wide=True),
 )
-_VOLUME_COLUMNS = (
-    *(column(name) for name in ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass", "VolumeAttributesClass")),
-    column("Reason"),
-    AGE,
-    column("VolumeMode", wide=True),
-)
 _EVENT_COLUMNS = (
     *(column(name) for name in ("Last Seen", "Type", "Reason", "Object")),
     *(column(name, wide=True) for name in ("Subobject", "Source")),
@@ -251,12 +245,6 @@ _EVENT_COLUMNS = (
     column("First Seen", wide=True),
     column("Count", wide=True, kind=_NUMBER),
     column("Name", wide=True),
-)
-_NODE_COLUMNS = (
-    *(column(name) for name in ("Status", "Roles")),
-    AGE,
-    column("Version"),
-    *(column(name, wide=True) for name in ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")),
 )
 _CLASS_COLUMNS = (
     *(column(name) for name in ("Provisioner", "ReclaimPolicy", "VolumeBindingMode")),
@@ -274,7 +262,6 @@ TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("events.k8s.io", "Event"): (_EVENT_COLUMNS, _event),
     ("coordination.k8s.io", "Lease"): ((column("Holder"), AGE), _lease),
     ("", "PersistentVolumeClaim"): (_CLAIM_COLUMNS, _claim),
-    ("", "PersistentVolume"): (_VOLUME_COLUMNS, _volume),
     ("storage.k8s.io", "StorageClass"): (_CLASS_COLUMNS, _storage_class),
     ("", "Service"): (
         (*(column(name) for name in ("Type", "Cluster-IP", "External-IP", "Port(s)")), AGE, column("Selector", wide=True)),
@@ -282,7 +269,8 @@ TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ),
     ("", "Endpoints"): ((column("Endpoints"), AGE), _endpoints),
     ("discovery.k8s.io", "EndpointSlice"): ((*(column(name) for name in ("AddressType", "Ports", "Endpoints")), AGE), _slice),
-    ("", "Node"): (_NODE_COLUMNS, _node),
     (_RBAC, "RoleBinding"): (_BINDING_COLUMNS, _binding),
     (_RBAC, "ClusterRoleBinding"): (_BINDING_COLUMNS, _binding),
 }
+# Rows of the kinds whose columns are in the table of kinds.
+CELLS: dict[tuple[str, str], Cells] = {("", "PersistentVolume"): _volume, ("", "Node"): _node}

@@ -32,11 +32,16 @@ _REQUESTS_SECONDS = 600.0
 class BackgroundControllers:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: ServerParts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False) -> None:
-        """`alone`: no controllers of machines run beside, which would look after Services and storage."""
+    def __init__(
+        self, parts: ServerParts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False, bare: bool = False
+    ) -> None:
+        """`alone`: no controllers of machines run beside, which would look after Services and storage.
+
+        `bare`: namespaces have no ServiceAccount that nobody made.
+        """
         self._parts = parts
         self.collector = GarbageCollector(parts)
-        self.namespaces = NamespaceController(parts, authority)
+        self.namespaces = NamespaceController(parts, authority, bare=bare)
         self.aggregation = RoleAggregationController(parts)
         self.claims = ClaimProtection(parts)
         self.endpoints = EndpointsController(parts, selecting=alone)

@@ -1,7 +1,7 @@
 """Emptying namespaces that are being deleted, and what every namespace has from its beginning."""
 
 from paddock.apiserver.builtin.namespaces import FINALIZER, with_finalizers
-from paddock.apiserver.context import ServerParts
+from paddock.apiserver.context import ServerParts, running_time
 from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.requests import DeleteOptions, Options, Proposal
@@ -11,6 +11,7 @@ from paddock.store.contract import CommittedWrite, StoreKey
 
 NAMESPACES = "namespaces"
 ROOT_CA = "kube-root-ca.crt"
+_SETTLING_SECONDS = 0.5
 _WHO = Options(user="system:serviceaccount:kube-system:namespace-controller", manager="namespace-controller", subresource="finalize")
 _SETUP = Options(user="system:apiserver", manager="paddock")
 # Reasons of the five conditions that tell how far a deletion is; the first three never fail here.
@@ -24,8 +25,12 @@ _CALM = (
 class NamespaceController:
     """Looks after namespaces."""
 
-    def __init__(self, parts: ServerParts, authority: str) -> None:
+    def __init__(self, parts: ServerParts, authority: str, *, bare: bool = False) -> None:
+        """`bare`: namespaces begin without a ServiceAccount, and are emptied a moment after they are deleted."""
         self._parts = parts
+        self._bare = bare
+        # uid -> when a deleted namespace may be emptied
+        self._due: dict[str, float] = {}
         self._authority = authority
         self.chores: KeyQueue[str] = KeyQueue("namespaces", self._look)
         parts.store.follow(self._changed)
@@ -49,16 +54,27 @@ class NamespaceController:
             return
         namespace = decode(record.value)
         if namespace["metadata"].get("deletionTimestamp"):
-            await self._empty(name, namespace)
+            if not self._bare or self._is_settled(name, namespace["metadata"]["uid"]):
+                await self._empty(name, namespace)
         else:
             await self._furnish(name)
+
+    def _is_settled(self, name: str, uid: str) -> bool:
+        """Some time has passed since the deletion: suites finalize a namespace that they have deleted, and expect to find it."""
+        now = running_time()
+        due = self._due.get(uid)
+        if due is None:
+            self._due[uid] = now + _SETTLING_SECONDS
+            self.chores.offer_later(name, _SETTLING_SECONDS)
+        return due is not None and now >= due
 
     # --- the beginning ----------------------------------------------------------------------------------------------------
 
     async def _furnish(self, name: str) -> None:
         """A default ServiceAccount, and the authority that clients inside trust."""
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
-        await self._ensure("serviceaccounts", name, account)
+        if not self._bare:
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+            await self._ensure("serviceaccounts", name, account)
         text = "Contains a CA bundle that can be used to verify the kube-apiserver."
         metadata = {"name": ROOT_CA, "annotations": {"kubernetes.io/description": text}}
         await self._ensure(

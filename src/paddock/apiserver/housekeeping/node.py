@@ -98,10 +98,16 @@ def _image() -> str:
 _READY = NodeProblem("ServerReady", "the server is up")
 
 
-async def ensure(parts: ServerParts, host: NodeFacts, port: int, network: ipaddress.IPv4Network = services.NETWORK) -> None:
-    """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers."""
+async def ensure(
+    parts: ServerParts, host: NodeFacts, port: int, network: ipaddress.IPv4Network = services.NETWORK, *, bare: bool = False
+) -> None:
+    """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers.
+
+    `bare`: there is no Node.
+    """
     address = host.addresses[0]
-    await ensure_node(parts, host)
+    if not bare:
+        await ensure_node(parts, host)
     await ensure_network(parts, str(network))
     await _ensure(parts, "", "services", "default", service(port, services.own_address(network)))
     await _ensure(parts, "", "endpoints", "default", endpoints(address, port))

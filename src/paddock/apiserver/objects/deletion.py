@@ -70,7 +70,7 @@ def marked(resource: ServedResource, old: Data, asked: DeletionTerms, *, now: st
     held = finalizers or resource.strategy.holds_deletion(new)
     grace = resource.strategy.grace_seconds(old, asked.grace)
     if held and not meta.get("deletionTimestamp"):
-        meta["deletionTimestamp"] = now
+        meta["deletionTimestamp"] = resource.strategy.deletion_time(now, grace)
         meta["deletionGracePeriodSeconds"] = grace
         if resource.strategy.counts_generation():
             meta["generation"] = meta.get("generation", 0) + 1

@@ -84,9 +84,8 @@ def _word(value: Any) -> str:
 def prepare_create(resource: ServedResource, data: Data, namespace: str, *, uid: str, now: str, suffix: str) -> None:
     """Set what the server sets, in place. `suffix` completes a generateName; see `generated_suffix`."""
     metadata = data["metadata"]
-    if metadata.get("resourceVersion"):
-        raise failure.bad_request("resourceVersion should not be set on objects to be created")
-    metadata.pop("resourceVersion", None)
+    if not metadata.get("resourceVersion"):
+        metadata.pop("resourceVersion", None)
     place(resource, metadata, namespace)
     for key in _SERVER_SET:
         metadata.pop(key, None)

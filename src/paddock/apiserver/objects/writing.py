@@ -124,6 +124,8 @@ class ObjectWriter:
     async def _make(self, draft: _Draft, namespace: str) -> Written:
         resource, options = draft.resource, draft.options
         name = draft.new["metadata"]["name"]
+        if draft.new["metadata"].pop("resourceVersion", "") and not options.dry_run:
+            raise failure.bad_request("resourceVersion should not be set on objects to be created")
         form = await self._converted(draft)
         key = StoreKey(resource.collection, namespace if resource.namespaced else "", name)
         resource.strategy.before_create(draft.new)

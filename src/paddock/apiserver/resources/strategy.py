@@ -103,6 +103,10 @@ class Strategy:
         """How long a deletion that has to wait leaves the object, given what was asked for."""
         return 0
 
+    def deletion_time(self, now: str, grace: int) -> str:
+        """The deletionTimestamp of a deletion that has to wait."""
+        return now
+
     def mark_deleted(self, new: Data) -> Data:
         """What a deletion that has to wait changes besides the metadata."""
         return new

@@ -13,7 +13,7 @@ from paddock.apiserver.representation import RepresentationForm, answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, refusal
 from paddock.base.jsondata import copied
-from paddock.meta import failure, fieldpath, patch
+from paddock.meta import failure, fieldpath, patch, selectors
 from paddock.meta.ages import age
 from paddock.schema import finding
 
@@ -85,11 +85,19 @@ def _scale(call: RequestContext, data: Data) -> Data:
     status: Data = {"replicas": fieldpath.at(data, paths.status_replicas) or 0}
     selector = fieldpath.at(data, paths.selector) if paths.selector else None
     if selector:
-        status["selector"] = selector
+        status["selector"] = _selector_text(selector)
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = fieldpath.at(data, paths.replicas)
     spec = {"replicas": replicas} if replicas else {}
     return {**_KIND, "metadata": {key: meta[key] for key in kept if key in meta}, "spec": spec, "status": status}
+
+
+def _selector_text(selector: Any) -> str:
+    """A selector as text. Built-in kinds have a selector of labels, or a map of them, where others have the text itself."""
+    if isinstance(selector, str):
+        return selector
+    is_map = not {"matchLabels", "matchExpressions"} & set(selector)
+    return selectors.text(selectors.read({"matchLabels": selector} if is_map else selector))
 
 
 async def _set(parts: ServerParts, call: RequestContext, change: Any) -> HttpResponse:

@@ -15,7 +15,7 @@ from paddock.cli.console import Console
 
 TEXT = """Write stand-ins for kube-apiserver, etcd and kubectl that controller-runtime's envtest starts, and print the
 environment variable to set."""
-_PROGRAMS = {"kube-apiserver": "paddock.app apiserver", "etcd": "paddock.app.server.etcd"}
+_PROGRAMS = {"kube-apiserver": "paddock.app apiserver --bare", "etcd": "paddock.app.server.etcd"}
 
 
 def run(given: list[str], console: Console) -> int:

@@ -15,6 +15,8 @@ def add(options: Parser) -> None:
     machines = options.add_argument_group("machines")
     words = "How machines are connected: bridged and routed, or with QEMU's user-mode network (default: routed as root, otherwise user)"
     arguments.add_choice(machines, ("--network",), ("auto", "routed", "user"), words, "auto")
+    words = "Whether to refuse Pods and the kinds made of Pods, or to store them although nothing runs them (default: refused)"
+    arguments.add_choice(machines, ("--workloads",), ("refused", "stored"), words, "refused")
     add = machines.add_argument
     add("--pod-network", default="", metavar="CIDR", help="Address range of machines (default: one that the host does not use)")
     words = "Memory that guests may be promised, as a multiple of the host's (default: 1)"

@@ -28,6 +28,8 @@ def parser(command: str, text: str, *, everything: bool = True) -> Parser:
     _add_everyday(options)
     if command == "up":
         machines.add(options)
+    else:
+        options.add_argument("--bare", action="store_true", help="Create no Node and no default ServiceAccounts")
     for title, add in (
         ("addresses and certificates", _add_tls),
         ("users and rights", _add_users),
@@ -185,6 +187,8 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
         network=_network(parsed.service_cluster_ip_range),
         admission_off=_split(parsed.disable_admission_plugins),
         controllers=command == "up",
+        bare=command == "apiserver" and parsed.bare,
+        workloads=parsed.workloads if command == "up" else "stored",
         machines=machines.read(parsed) if command == "up" else MachineSettings(),
         audit=_audit(parsed, in_memory=in_memory),
         # Nobody waits for what is thrown away.

@@ -127,6 +127,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     admission_off: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)
     controllers: bool = True
+    # the server makes no Node and no ServiceAccounts by itself
+    bare: bool = False
+    # what becomes of Pods and of what is made of Pods: refused or stored
+    workloads: str = "refused"
     machines: MachineSettings = MachineSettings()
     audit: Audit = Audit()
     # seconds that open requests get at the end

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import components, namespaces, served
+from paddock.apiserver.builtin import components, namespaces, pods, served
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge import connection
@@ -75,7 +75,9 @@ class ServerHandle:
         registry = ResourceRegistry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         host_disks = tuple(str(each) for each in self._settings.machines.host_paths)
-        admission = AdmissionSettings(controllers=self._settings.controllers, host_disk_paths=host_disks)
+        admission = AdmissionSettings(
+            controllers=self._settings.controllers, workloads=self._settings.workloads, host_disk_paths=host_disks
+        )
         registry.add(*served.resources(admission, rbac, self._settings.network))
         self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
         self._lines, policy = self._audit()
@@ -96,7 +98,8 @@ class ServerHandle:
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await self._bootstrap()
-        self._house = BackgroundControllers(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
+        alone, bare = not self._settings.controllers, self._settings.bare
+        self._house = BackgroundControllers(self.parts, credentials.trusted.decode(), tokens, alone=alone, bare=bare)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
@@ -122,6 +125,8 @@ class ServerHandle:
         health.add_store(lambda: self.store.unavailable)
         health.add_start(lambda: "" if self._started else self._starting)
         self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
+        if self._settings.workloads == "stored":
+            self.api.subresources.update(pods.handlers(self.parts))
 
     async def _bootstrap(self) -> None:
         await bootstrap.ensure(self.parts)
@@ -162,10 +167,11 @@ class ServerHandle:
             self.api.health.add_ready("machines", self._why_not)
             self.api.unready[_VERBS] = self._why_not
         host = msgspec.structs.replace(node.this_host(told), problem=self._problem())
-        await node.ensure(self.parts, host, self.port, self._settings.network)
+        await node.ensure(self.parts, host, self.port, self._settings.network, bare=self._settings.bare)
         alive = heartbeat.Heartbeat(self.parts, host, self._problem)
-        await alive.beat()
-        self._house.every(heartbeat.SECONDS, alive.beat)
+        if not self._settings.bare:
+            await alive.beat()
+            self._house.every(heartbeat.SECONDS, alive.beat)
         self._node = host.name
         return alive
 

@@ -62,6 +62,7 @@ def test_requests_of_one_commit_cannot_overrun_it(play: Play) -> None:
     play(script)
 
 
+POD = {"containers": [{"name": "a", "image": "b"}]}
 USAGE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ("services", service("s", "NodePort", 2), {"services": "1", "services.nodeports": "2", "services.loadbalancers": "0"}),
     ("services", service("s", "LoadBalancer"), {"services": "1", "services.nodeports": "1", "services.loadbalancers": "1"}),
@@ -79,7 +80,7 @@ USAGE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     (
         "replicationcontrollers",
-        {"metadata": {"name": "r"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
+        {"metadata": {"name": "r"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": POD}}},
         {"replicationcontrollers": "1"},
     ),
     ("configmaps", {"metadata": {"name": "m"}}, {"configmaps": "1", "pods": "0", "cpu": "0", "count/leases.coordination.k8s.io": "0"}),

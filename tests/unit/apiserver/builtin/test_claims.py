@@ -106,7 +106,7 @@ def test_volumes_are_stored_as_they_come(play: Play) -> None:
     async def script(api: Harness) -> None:
         spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
         made = await api.post(VOLUMES, {"metadata": {"name": "v"}, "spec": spec})
-        assert (made.status, made.data["spec"]["hostPath"], made.data["status"]) == (201, {"path": "/x"}, {"phase": "Pending"})
+        assert (made.status, made.data["spec"]["hostPath"], made.data["status"]) == (201, {"path": "/x", "type": ""}, {"phase": "Pending"})
         assert made.data["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
         assert set((await api.post(VOLUMES, {"metadata": {"name": "w"}})).causes) == {"spec.capacity", "spec.accessModes"}
 

@@ -196,7 +196,6 @@ def test_pods_of_a_node_can_be_looked_for(play: Play) -> None:
     [
         ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 5}),
         ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"spec": {"minAvailable": "50%"}}),
-        ("/api/v1/namespaces/default/podtemplates", {"template": {"metadata": {"labels": {"a": "b"}}}}),
     ],
 )
 def test_kinds_that_are_kept(play: Play, path: str, body: dict[str, Any]) -> None:

@@ -1,0 +1,197 @@
+"""A body read as Go reads and writes it: unknown fields noted, types checked, zeros left out or shown, defaults filled in.
+
+A field that a client leaves out, and one that it sets to the zero of a type without a pointer, are the same to Go. So the zero
+goes first, and the default comes after it.
+"""
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from paddock.apiserver.kindtable import table
+from paddock.apiserver.kindtable.table import MessageField, MessageType
+from paddock.base import quantity
+from paddock.schema.finding import CauseType, Finding
+from paddock.schema.structural.node import Trail, clone, steps
+
+Data = dict[str, Any]
+UNKNOWN_FIELD = "kindtable/unknown-field"
+TYPE = "kindtable/type"
+_BITS = {"int32": 31, "int64": 63}
+_WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
+_ROLLING = {
+    "apps/v1.DeploymentStrategy": "apps/v1.RollingUpdateDeployment",
+    "apps/v1.StatefulSetUpdateStrategy": "apps/v1.RollingUpdateStatefulSetStrategy",
+    "apps/v1.DaemonSetUpdateStrategy": "apps/v1.RollingUpdateDaemonSet",
+}
+_OPAQUE = frozenset(("Raw", "Json", "FieldsV1"))
+
+
+class Misread(Exception):
+    """A value that a field cannot hold."""
+
+
+class BodyReader:
+    """Reads one body and collects what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.unknown: list[Finding] = []
+        self.broken: list[Finding] = []
+
+    def read(self, found: MessageType, raw: Data, trail: Trail = None, skipped: frozenset[str] = frozenset()) -> Data:
+        """The message in `raw`; `skipped` members are somebody else's and stay as they are."""
+        made: Data = {}
+        for name, value in raw.items():
+            if name in skipped:
+                made[name] = value
+                continue
+            field = found.fields.get(name)
+            if field is None:
+                self.unknown.append(Finding(path=steps((trail, name)), message="unknown field", rule=UNKNOWN_FIELD))
+            elif value is not None:
+                self._member(field, value, (trail, name), made)
+        for name, default in found.defaults.items():
+            if name not in made:
+                made[name] = clone(default)
+                if isinstance(default, dict):
+                    made[name] = self.read(table.message(found.fields[name].type), made[name], (trail, name))
+        for name, field in found.fields.items():
+            if field.always and name not in made and name not in skipped:
+                blank = field.is_message and field.plain and not field.pointer
+                made[name] = self.read(table.message(field.type), {}, (trail, name)) if blank else field.zero
+        _complete(found.name, made)
+        return made
+
+    def _member(self, field: MessageField, value: Any, trail: Trail, made: Data) -> None:
+        try:
+            read = self._value(field, value, trail)
+        except Misread as wrong:
+            self.broken.append(Finding(path=steps(trail), message=str(wrong), rule=TYPE, cause=CauseType.TYPE_INVALID))
+            made[field.name] = value
+            return
+        if not field.plain:
+            if read:
+                made[field.name] = read
+        elif field.pointer or field.is_message or field.type in _OPAQUE or read not in ("", 0, False, None):
+            made[field.name] = read
+
+    def _value(self, field: MessageField, value: Any, trail: Trail) -> Any:
+        if field.repeated:
+            if not isinstance(value, list):
+                raise _misread(value, f"[]{_go_type(field.type)}")
+            return [self._entry(field, each, (trail, index)) for index, each in enumerate(value)]
+        if field.mapped:
+            if not isinstance(value, dict):
+                raise _misread(value, f"map[string]{_go_type(field.type)}")
+            return {key: self._entry(field, each, (trail, key)) for key, each in value.items()}
+        return self._one(field.type, value, trail, is_message=field.is_message)
+
+    def _entry(self, field: MessageField, value: Any, trail: Trail) -> Any:
+        if value is None:
+            return self.read(table.message(field.type), {}, trail) if field.is_message else ""
+        return self._one(field.type, value, trail, is_message=field.is_message)
+
+    def _one(self, kind: str, value: Any, trail: Trail, *, is_message: bool) -> Any:
+        if is_message:
+            if not isinstance(value, dict):
+                raise _misread(value, _go_type(kind))
+            return self.read(table.message(kind), value, trail)
+        return _scalar(kind, value)
+
+
+def _misread(value: Any, wanted: str) -> Misread:
+    return Misread(f"json: cannot unmarshal {_WORDS.get(type(value), 'value')} into Go value of type {wanted}")
+
+
+def _go_type(kind: str) -> str:
+    """The name that Go's errors have for a type: `v1.PodSpec` for `core/v1.PodSpec`."""
+    return kind.rpartition("/")[2]
+
+
+def _scalar(kind: str, value: Any) -> Any:
+    if kind in _OPAQUE:
+        return value
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise _misread(value, "bool")
+        return value
+    if kind in _BITS:
+        return _whole(kind, value)
+    if kind == "float64":
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _misread(value, kind)
+        return value
+    if kind == "Quantity":
+        if isinstance(value, bool) or not isinstance(value, int | float | str) or not quantity.is_quantity(_shown(value)):
+            raise Misread("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+        return str(quantity.respelled(_shown(value)))
+    if kind == "IntOrString":
+        return value if isinstance(value, str) else _whole("int32", value)
+    if not isinstance(value, str):
+        raise _misread(value, "string")
+    if kind in ("Time", "MicroTime"):
+        return _time(value, micro=kind == "MicroTime")
+    if kind == "bytes":
+        return _bytes(value)
+    return value
+
+
+def _shown(value: float | str) -> int | str:
+    return str(value) if isinstance(value, float) else value
+
+
+def _whole(kind: str, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << _BITS[kind]) <= value < 1 << _BITS[kind]:
+        raise _misread(value, kind)
+    return value
+
+
+def _bytes(value: str) -> str:
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise Misread("illegal base64 data") from None
+    return value
+
+
+def _time(value: str, *, micro: bool) -> str:
+    if not _TIME.match(value):
+        raise Misread(f'parsing time "{value}": must be a time in RFC 3339')
+    try:
+        moment = datetime.fromisoformat(value.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Misread(f'parsing time "{value}": out of range') from None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if micro else moment.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+
+
+def _complete(name: str, made: Data) -> None:
+    """Defaults that follow from other fields of the same message."""
+    if name in ("core/v1.Container", "core/v1.EphemeralContainer"):
+        made.setdefault("imagePullPolicy", _pull_policy(str(made.get("image") or "")))
+    elif name == "core/v1.PodSpec":
+        _pair(made, "serviceAccountName", "serviceAccount")
+    elif name in _ROLLING and made.get("type") == "RollingUpdate" and "rollingUpdate" not in made:
+        made["rollingUpdate"] = BodyReader().read(table.message(_ROLLING[name]), {})
+    elif name == "core/v1.PersistentVolumeClaim":
+        # It stands in another object, so nobody else says what it is.
+        made.update(apiVersion="v1", kind="PersistentVolumeClaim", status={"phase": "Pending", **made["status"]})
+    elif name == "core/v1.Volume" and len(made) == 1:
+        made["emptyDir"] = {}
+
+
+def _pull_policy(image: str) -> str:
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "Always" if tag == "latest" or (not tag and not digest) else "IfNotPresent"
+
+
+def _pair(made: Data, new: str, old: str) -> None:
+    """Two names of one field."""
+    value = made.get(new) or made.get(old)
+    if value:
+        made[new] = made[old] = value
