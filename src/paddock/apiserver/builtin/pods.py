@@ -15,8 +15,7 @@ from paddock.apiserver.builtin.podspecs import RULE
 from paddock.apiserver.context import RequestContext, ServerParts, Subhandler
 from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.objects.requests import DeleteOptions
-from paddock.apiserver.objects.writing import Proposal
+from paddock.apiserver.objects.requests import DeleteOptions, Proposal
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.resource import Subresource
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
