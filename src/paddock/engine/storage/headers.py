@@ -23,14 +23,14 @@ _AREA = 1 << 16
 
 
 class Below(NamedTuple):
-    """What a header says lies below."""
+    """The lower file that a header names."""
 
     name: str
     format: str
 
 
 def read(path: Path) -> Below | None:
-    """What a header names; None when it names nothing, or is of another version."""
+    """Return the lower file that a header names; None if it names none, or is of another version."""
     with path.open("rb") as file:
         head = file.read(_AREA)
     if len(head) < 104 or head[:4] != _MAGIC or int.from_bytes(head[4:8], "big") < 3:
