@@ -4,17 +4,18 @@ After a merge the layers above name a file that is gone. A header is corrected w
 use keeps the old name until its volume is at rest.
 """
 
+import asyncio
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import chains, overlays, qemuimg
+from paddock.engine.storage import chains, overlays, qemuimg, records
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.paths import VolumePaths
-from paddock.engine.storage.records import FrozenBase, VolumeRecord
+from paddock.engine.storage.paths import RECORD, VolumePaths
+from paddock.engine.storage.records import VolumeRecord
 
 _MAGIC = b"QFI\xfb"
 _FORMAT = 0xE2792ACA
@@ -22,14 +23,14 @@ _AREA = 1 << 16
 
 
 class BackingFile(NamedTuple):
-    """What a header says lies below."""
+    """The lower file that a header names."""
 
     name: str
     format: str
 
 
 def read(path: Path) -> BackingFile | None:
-    """What a header names; None when it names nothing, or is of another version."""
+    """Return the lower file that a header names; None if it names none, or is of another version."""
     with path.open("rb") as file:
         head = file.read(_AREA)
     if len(head) < 104 or head[:4] != _MAGIC or int.from_bytes(head[4:8], "big") < 3:
@@ -50,13 +51,17 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: VolumePaths, id: str) -> None:
-    """Correct the headers of a volume's layers, and those of the volumes that are laid over it."""
-    for directory, record in places.volumes():
-        if directory.name == id or (isinstance(record.base, FrozenBase) and record.base.volume == id):
-            for layer, wanted in _wrong(places, directory, record):
-                with contextlib.suppress(VolumeBusy):
-                    await qemuimg.rename_below(layer, wanted.name, wanted.format)
+async def correct(places: VolumePaths, volumes: Iterable[str]) -> None:
+    """Correct the headers of the layers of these volumes, of which there may be thousands: each in a turn of its own."""
+    for volume in volumes:
+        await asyncio.sleep(0)
+        directory = places.find(volume)
+        record = records.read(directory / RECORD) if directory is not None else None
+        if directory is None or record is None:
+            continue
+        for layer, wanted in _wrong(places, directory, record):
+            with contextlib.suppress(VolumeBusy):
+                await qemuimg.rename_below(layer, wanted.name, wanted.format)
 
 
 def _wrong(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[tuple[DiskLayer, BackingFile]]:
