@@ -15,6 +15,8 @@ SEEDS ?= 3400
 UNHURRIED := -o faulthandler_timeout=0
 
 export PYTHON
+# Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
 
