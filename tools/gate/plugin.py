@@ -156,8 +156,9 @@ class SuiteRecorder:
         new = (self._record or Record()).with_run(run, frozenset(repository_files(root)))
         self._settings.file.write_text(record.render(new), encoding="utf-8")
 
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Tell what was left out, and what that is worth."""
+        """Tell what it is worth that tests were left out."""
         for line in verdict.lines(self._verdict, self._settings.command):
             terminalreporter.write_line(line, red=self._verdict.red)
 

@@ -8,6 +8,7 @@ unknown counts as used.
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import PurePosixPath
 
 from tools.gate.imports import imported_modules
@@ -31,16 +32,15 @@ def files_used(module: str, files: Iterable[str], read: Read) -> list[str]:
     """Return those of the repository's files that a test module uses, sorted."""
     known = frozenset((module, *files))
     imported = frozenset(_imported(module, known, read))
-    unnamed = _unnamed_dialects(read(each) for each in imported)
+    unnamed = _unnamed_dialects(read(each) for each in imported if each.startswith("tests/"))
     return sorted(each for each in known if each in imported or (_is_shared(each, suite_of(module)) and not _is_of(each, unnamed)))
 
 
-def digest(module: str, files: Iterable[str], read: Read) -> str:
+def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str], str] | None = None) -> str:
     """Return a word that changes with every file that a test module uses."""
-    whole = hashlib.sha256()
-    for each in files_used(module, files, read):
-        whole.update(f"{each}\0{hashlib.sha256(read(each)).hexdigest()}\n".encode())
-    return whole.hexdigest()[:16]
+    hashed = hashed or (lambda file: hashlib.sha256(read(file)).hexdigest())
+    listed = "".join(f"{each}\0{hashed(each)}\n" for each in files_used(module, files, read))
+    return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
 
 def _is_shared(file: str, suite: str) -> bool:
@@ -89,13 +89,8 @@ def _files_of(names: Iterable[str], known: frozenset[str]) -> Iterator[str]:
 
 
 def digests(modules: Iterable[str], files: Iterable[str], read: Read) -> Mapping[str, str]:
-    """Return the digest of each test module; each file is read once."""
-    contents: dict[str, bytes] = {}
-
-    def once(file: str) -> bytes:
-        if file not in contents:
-            contents[file] = read(file)
-        return contents[file]
-
+    """Return the digest of each test module; each file is read and hashed once."""
+    once = cache(read)
+    hashed = cache(lambda file: hashlib.sha256(once(file)).hexdigest())
     known = list(files)
-    return {each: digest(each, known, once) for each in set(modules)}
+    return {each: digest(each, known, once, hashed) for each in set(modules)}

@@ -42,7 +42,6 @@ def lines(verdict: Verdict, command: str) -> Iterator[str]:
     """Yield what to tell people, with the command that mends it."""
     if not verdict.left_out:
         return
-    yield f"{verdict.left_out} tests were left out"
     if not verdict.is_recorded:
         yield f"no record says whether they pass, so this run is not judged by them; `{command}` writes one"
         return
