@@ -95,7 +95,8 @@ def _of_module(module: str, old: Iterable[Proof], run: Run) -> list[Proof]:
         elif not failed:
             kept.append(each)
     for node, outcome in run.outcomes.items():
-        if node in collected:
+        # What one machine lacks takes nothing from what another one has proven.
+        if node in collected and (outcome == "passed" or node not in known):
             known[node] = Proof(node, digest, outcome, run.commit, run.date)
     if not known and not kept:
         # Nothing holds on this code: what held on other code stays, to be shown.

@@ -34,6 +34,12 @@ def test_what_was_skipped_is_named() -> None:
     assert proof is not None and proof.outcome == "skipped"
 
 
+def test_a_skip_takes_no_proof_away() -> None:
+    whole = Record().with_run(run(one="passed", two="passed", three="passed"), MODULES)
+    assert whole.with_run(run(one="passed", two="skipped", three="passed"), MODULES) == whole
+    assert "skipped" in record.render(whole.with_run(run("d2", one="passed", two="skipped", three="passed"), MODULES))
+
+
 def test_two_parts_of_a_module_make_a_whole() -> None:
     first = Record().with_run(run(one="passed", two="passed"), MODULES)
     assert lines(first) == [f"d1 passed 1 cd1 2026-01-01 {ONE}", f"d1 passed 1 cd1 2026-01-01 {TWO}"]
