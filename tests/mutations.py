@@ -4,7 +4,6 @@
 that place breaks a constraint, with the path at which the mistake has to be reported.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -50,12 +49,10 @@ _TAKEN: dict[type[shape.Shape], frozenset[str]] = {
 
 
 def mutations(kind: Kind, chosen: Callable[[Path, int], bool] = lambda path, number: True) -> Iterator[Mutation]:
-    """Every document with one mistake, in the order of the declaration; of these the chosen ones, by their place and number."""
-    numbers = itertools.count()
-    for place in documents.places(kind):
-        for broken in _breaks(place):
-            if chosen(place.path, next(numbers)):
-                yield Mutation(kind, place.wrap(broken.value), (*place.path, *broken.below), broken.what)
+    """Every document with one mistake, in the order of the declaration, at the places that are chosen by their path and number."""
+    for number, place in enumerate(documents.places(kind)):
+        for broken in _breaks(place) if chosen(place.path, number) else ():
+            yield Mutation(kind, place.wrap(broken.value), (*place.path, *broken.below), broken.what)
 
 
 def _breaks(place: Place) -> Iterator[Break]:

@@ -43,7 +43,7 @@ def _missed(tried: Iterable[Mutation], *, at_least: int = 100) -> list[str]:
 
 
 def _is_sampled(path: Path, number: int) -> bool:
-    """Return whether the ordinary run tries a mutation: all but those inside a machine's template, and one in `ONE_IN` there."""
+    """Return whether the ordinary run breaks a place: every one but those inside a machine's template, and one in `ONE_IN` there."""
     return INSIDE not in itertools.pairwise(path) or number % ONE_IN == 0
 
 
