@@ -76,7 +76,12 @@ def _imported(module: str, known: frozenset[str], read: Read) -> Iterator[str]:
         seen.add(file)
         yield file
         if file.endswith(".py"):
-            waiting.extend(_files_of(imported_modules(read(file).decode()), known))
+            waiting.extend(_files_of(_imports(read(file)), known))
+
+
+@cache
+def _imports(source: bytes) -> tuple[str, ...]:
+    return tuple(imported_modules(source.decode()))
 
 
 def _files_of(names: Iterable[str], known: frozenset[str]) -> Iterator[str]:
