@@ -5,7 +5,7 @@ from typing import Any
 from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
 from paddock.apiserver.admission.stored import Binding
 from paddock.apiserver.admission.world import World
-from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import selectors
 

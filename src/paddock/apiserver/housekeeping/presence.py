@@ -13,8 +13,8 @@ import msgspec
 
 from paddock.apiserver import health
 from paddock.apiserver.builtin import servicenetworks, services
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
