@@ -10,11 +10,17 @@ RESULTS := .cache/conformance.json
 UV ?= uv
 PART ?=
 LIMIT ?=
+RECORD ?=
+WHICH ?=
 SEEDS ?= 3400
+# A long suite's record of what passed (docs/dev/gate.md): LIMIT is judged by it, RECORD=1 writes it, WHICH=missing or covered runs a part.
+recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--record=$(1)) $(if $(RECORD),--record-write) $(if $(WHICH),--record-part=$(WHICH))
 # Elsewhere a test that takes twenty minutes hangs.
 UNHURRIED := -o faulthandler_timeout=0
 
 export PYTHON
+# Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
 
@@ -71,18 +77,19 @@ soak: setup ## property tests with many more examples, and the long tests; PART=
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 
-weather: setup ## the front doors in 10,000 storms: 3,400 seeds of each dialect; SEEDS=n
-	WEATHER=0:$(SEEDS) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(if $(LIMIT),--limit=$(LIMIT))
+weather: setup ## the front doors in 10,000 storms: 3,400 seeds of each dialect; SEEDS=n; RECORD=1 records what passes
+	WEATHER=0:$(SEEDS) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(call recorded,weather)
 
-test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
+test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none); RECORD=1 records what passes
 	@if command -v go >/dev/null; then \
-		$(PYTEST) tests/reference $(if $(LIMIT),--limit=$(LIMIT)) --conformance-results=tests/reference/results.json; \
+		$(PYTEST) tests/reference $(call recorded,test-reference) --conformance-results=tests/reference/results.json; \
 	else \
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
+		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
 	fi
 
-test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; LIMIT=seconds
-	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(if $(LIMIT),--limit=$(LIMIT)) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
+test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
+	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
 
 lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock

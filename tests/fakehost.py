@@ -23,6 +23,7 @@ from paddock.app.subresources.environment import DatagramFlow, SubresourceEnviro
 from paddock.app.subresources.group import GROUP as VERBS
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.client.client import Client
+from paddock.controllers.installation import controller as installation
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import HostFacts
@@ -35,6 +36,7 @@ from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volume import StoredVolume, busy
 from paddock.engine.storage.volumes import Volumes as EngineVolumes
+from paddock.plan.machine import commoninstancetypes
 from paddock.runtime.machinery import Machinery
 from paddock.schema.kind import AdmissionSettings
 from tests import virtualtime
@@ -185,12 +187,16 @@ class FakeEngine:
 
 
 class FakeHost:
-    """One host."""
+    """One host.
 
-    def __init__(self, root: Path, settings: AdmissionSettings | None = None) -> None:
+    Its users have deleted the common instancetypes and preferences, which are 119 objects, except where a test wants them.
+    """
+
+    def __init__(self, root: Path, settings: AdmissionSettings | None = None, *, common: bool = False) -> None:
         self.api = Harness(settings=settings)
         self.engine = FakeEngine(root)
         self._root = root
+        self._common = common
         self._carried: Interruption | None = None
 
     def interrupted(self) -> Interruption:
@@ -202,6 +208,8 @@ class FakeHost:
         await self.api.__aenter__()
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "host", "labels": {"kubernetes.io/hostname": "host"}}}
         await self.api.post("/api/v1/nodes", node)
+        if not self._common:
+            await self._mark_common_as_made()
         self.house = BackgroundControllers(self.api.parts, "authority")
         self.house.collector.start()
         self.house.claims.start()
@@ -215,6 +223,17 @@ class FakeHost:
         await self.subresources.close()
         await self.house.stop()
         await self.api.__aexit__(*_)
+
+    async def _mark_common_as_made(self) -> None:
+        """Make the KubeVirt object as it is after the controller has made what is common, so that it makes nothing."""
+        metadata = {"name": installation.KEY.name, "annotations": {installation.EDITION: commoninstancetypes.VERSION}}
+        await self.api.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": installation.KEY.namespace}}
+        )
+        await self.api.post(
+            f"/apis/kubevirt.io/v1/namespaces/{installation.KEY.namespace}/kubevirts",
+            {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": metadata, "spec": {}},
+        )
 
     async def begin(self) -> None:
         """Start the controllers."""

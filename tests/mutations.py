@@ -48,10 +48,10 @@ _TAKEN: dict[type[shape.Shape], frozenset[str]] = {
 }
 
 
-def mutations(kind: Kind) -> Iterator[Mutation]:
-    """Every document with one mistake, in the order of the declaration."""
-    for place in documents.places(kind):
-        for broken in _breaks(place):
+def mutations(kind: Kind, chosen: Callable[[Path, int], bool] = lambda path, number: True) -> Iterator[Mutation]:
+    """Every document with one mistake, in the order of the declaration, at the places that are chosen by their path and number."""
+    for number, place in enumerate(documents.places(kind)):
+        for broken in _breaks(place) if chosen(place.path, number) else ():
             yield Mutation(kind, place.wrap(broken.value), (*place.path, *broken.below), broken.what)
 
 

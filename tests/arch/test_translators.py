@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.arch.imports import imported_modules
+from tools.gate.imports import imported_modules
 
 ROOT = Path(__file__).parents[2]
 TRANSLATE = ROOT / "src" / "paddock" / "translate"

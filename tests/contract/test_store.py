@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from paddock.store.contract import CommittedWrite, Compacted, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
+from tests.sampling import one_in
 
 Open = Callable[[], Store]
 A, B = StoreKey("things", "ns", "a"), StoreKey("things", "ns", "b")
@@ -239,4 +240,4 @@ def test_random_writes_agree_with_a_model(kind: str, tmp_path: Path) -> None:
         def open_numbered(number: int) -> Store:
             return MemoryStore() if kind == "memory" else open_store(tmp_path / f"{number}.db")
 
-    run_state_machine_as_test(Machine)
+    run_state_machine_as_test(Machine, settings=one_in(3))

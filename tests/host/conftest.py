@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("paddock").addoption("--slow", action="store_true", help="run the tests that take minutes, too")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips what this machine cannot do, and what takes minutes unless it was asked for."""
     for marker in item.iter_markers("needs"):

@@ -15,7 +15,7 @@ from tests.scenario.fronts.weather_stakater import STAKATER
 from tests.scenario.fronts.weather_vitistack import VITISTACK
 
 DIALECTS = {"kubermatic": KUBERMATIC, "stakater": STAKATER, "vitistack": VITISTACK}
-FIRST, END = (int(each) for each in os.environ.get("WEATHER", "0:50").split(":"))
+FIRST, END = (int(each) for each in os.environ.get("WEATHER", "0:25").split(":"))
 IN_ONE_TEST = 25
 # Storms over the same moves, so that good weather is played once for all of them.
 STORMS = 5

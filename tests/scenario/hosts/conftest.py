@@ -10,16 +10,16 @@ from tests import virtualtime
 from tests.fakehost import FakeHost
 
 Script = Callable[[FakeHost], Awaitable[Any]]
-Play = Callable[[Script], float]
+Play = Callable[..., float]
 
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
     """Runs a script with a fresh host; returns how long it took there."""
 
-    def run(script: Script) -> float:
+    def run(script: Script, *, common: bool = False) -> float:
         async def inside() -> None:
-            async with FakeHost(tmp_path) as host:
+            async with FakeHost(tmp_path, common=common) as host:
                 await script(host)
 
         return virtualtime.run(inside())

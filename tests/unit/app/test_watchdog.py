@@ -94,3 +94,31 @@ def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
 
     asyncio.run(script())
     assert len(seen.records) == 1
+
+
+class StopsJustBefore(threading.Event):
+    """A sign of life that `stop` gives in the moment before the watchdog's thread clears it."""
+
+    def __init__(self, end: threading.Event) -> None:
+        super().__init__()
+        self._end_of_watch = end
+
+    def clear(self) -> None:
+        self._end_of_watch.set()
+        self.set()
+        super().clear()
+
+
+def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
+    """Otherwise the thread waits for the loop, which waits for the thread."""
+
+    async def script() -> None:
+        watchdog = LoopWatchdog(MetricsRegistry())
+        watchdog._alive = StopsJustBefore(watchdog._end)
+        # This keeps the loop from giving a sign, as `stop` does.
+        watchdog._thread.join(30)
+        ended = not watchdog._thread.is_alive()
+        threading.Event.set(watchdog._alive)
+        assert ended
+
+    asyncio.run(script())

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.app.localtransport import door
@@ -20,6 +20,7 @@ from paddock.runtime.election import BadTerms, Election, LeaseTerms, StillActing
 from paddock.runtime.machinery import Machinery
 from tests import virtualtime
 from tests.apiharness import Harness
+from tests.sampling import one_in
 
 LEASE = Key("default", "controllers")
 
@@ -243,7 +244,7 @@ TROUBLE = st.lists(
 )
 
 
-@settings(max_examples=80)
+@one_in(4)
 @given(trouble=TROUBLE, skews=st.tuples(*[st.sampled_from([0.0, -1000.0, 1000.0])] * 3))
 def test_never_two_and_in_the_end_one(trouble: list[tuple[int, str, int]], skews: tuple[float, float, float]) -> None:
     """Three candidates, wires that break and slow down, stops and crashes at any time."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from paddock.schema.formats import FORMATS, Format, compiled
 from tests import texts
+from tests.sampling import one_in
 
 EDGES: dict[str, tuple[str, ...]] = {
     "dns1123-label": ("a", "a" * 63, "0"),
@@ -56,6 +57,7 @@ def test_what_the_check_takes_the_schema_takes(form: Format) -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS.values() if form.pattern], ids=lambda form: form.name)
+@one_in(3)
 @given(data=st.data())
 def test_what_a_pattern_takes_and_the_check_refuses_needs_arithmetic(form: Format, data: st.DataObject) -> None:
     """A pattern cannot count the characters of a part, or add up hours; in everything else the two agree."""

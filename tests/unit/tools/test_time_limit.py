@@ -5,7 +5,7 @@ import pytest
 TESTS = "def test_first(): ...\ndef test_second(): ..."
 # The run begins at 0, its tests at 10 and at 20.
 CONFTEST = """
-from tests.conftest import TimeLimit
+from tools.gate.plugin import TimeLimit
 moments = iter((0, 10, 20))
 def pytest_configure(config): config.pluginmanager.register(TimeLimit({limit}, lambda: next(moments)))
 """

@@ -54,12 +54,15 @@ def examples(dialect: str) -> tuple[Json, ...]:
     return tuple(each.data for file in sorted(folder.glob("*.yaml")) for each in load(file.read_bytes(), str(file)))
 
 
+@cache
+def admitted(dialect: str) -> dict[int, Any]:
+    """The examples of a dialect as objects, by the identity of their data, which lives as long as this table."""
+    return {id(each): admission.admit(each, SETTINGS).value for each in examples(dialect)}
+
+
 def outcome(dialect: str, changed: Json, others: tuple[Json, ...]) -> str | None:
     """Everything that becomes of a dialect's objects, one of which is changed; None when the change cannot be translated at all."""
-    made: list[Any] = []
-    for document in (changed, *others):
-        admitted = admission.admit(document, SETTINGS)
-        made.append(admitted.value)
+    made: list[Any] = [admission.admit(changed, SETTINGS).value, *(admitted(dialect)[id(each)] for each in others)]
     world = ObjectSet(reversed(made))
     said = []
     for each, document in zip(made, (changed, *others), strict=True):

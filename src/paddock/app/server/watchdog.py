@@ -53,6 +53,9 @@ class LoopWatchdog:
     def _watch(self) -> None:
         while not self._end.wait(_PAUSE_SECONDS):
             self._alive.clear()
+            # `stop` says so before it gives the sign: if the sign was cleared just now, the end is seen here. The loop gives none any more.
+            if self._end.is_set():
+                return
             try:
                 self._loop.call_soon_threadsafe(self._alive.set)
             except RuntimeError:

@@ -198,7 +198,8 @@ def test_too_small_a_quota_is_waited_for_with_growing_pauses(play: Play) -> None
         await asyncio.sleep(30)
         # after 5, 10, 20 s
         assert len(answers) in (2, 3)
-        await host.up(seconds=300)
+        # after 40, 80 and 160 s more, give or take what chance adds
+        await host.up(seconds=600)
 
     play(script)
 

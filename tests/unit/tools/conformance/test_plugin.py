@@ -1,5 +1,6 @@
 """The recorder in a real pytest run, in one process and with workers."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,18 @@ def test_unmarked(): pass
 """
 
 
+def run(pytester: pytest.Pytester, *options: str) -> None:
+    """One run, in this process; the bytecode of a file that is written again within a second would be taken for the new one's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "dont_write_bytecode", True)
+        pytester.runpytest_inprocess("-p", "no:cacheprovider", *options)
+
+
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "workers"])
 def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_it=TESTS)
-    pytester.runpytest_subprocess(*workers)
+    run(pytester, *workers)
     found = read(pytester.path / "out.json")
     assert [(one.node, one.outcome) for one in found] == [
         ("test_it.py::test_expected_failure", "skipped"),
@@ -70,10 +78,10 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
 def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_it=TESTS, test_gone=TESTS, test_other=TESTS)
-    pytester.runpytest_subprocess()
+    run(pytester)
     (pytester.path / "test_gone.py").unlink()
     pytester.makepyfile(test_it=TESTS.replace("[1, 2]", "[2, 3]").replace("assert case == 1", "assert case == 3"))
-    pytester.runpytest_subprocess("test_it.py", "-k", "test_half")
+    run(pytester, "test_it.py", "-k", "test_half")
     found = {one.node: one.outcome for one in read(pytester.path / "out.json")}
     # run anew; one case is there no more, and another is new
     assert {node: found.pop(node) for node in sorted(found) if "test_it.py::test_half" in node} == {
@@ -90,7 +98,7 @@ def test_a_whole_run_keeps_nothing_of_what_it_ran(pytester: pytest.Pytester) -> 
     pytester.makeconftest(CONFTEST)
     for test in ("def test_it(): pass", "def test_it(): assert False", "def test_other(): pass"):
         pytester.makepyfile(test_it=f'import pytest\n@pytest.mark.spec("stakater", 1)\n{test}')
-        pytester.runpytest_subprocess()
+        run(pytester)
         wanted = "failed" if "False" in test else "passed"
         assert [(one.node.partition("::")[2], one.outcome) for one in read(pytester.path / "out.json")] == [
             (test.partition("(")[0].removeprefix("def "), wanted)

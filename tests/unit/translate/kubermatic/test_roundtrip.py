@@ -18,6 +18,7 @@ from paddock.meta.world import ObjectSet
 from paddock.schema.kind import Kind
 from paddock.translate.kubermatic import from_kubevirt, to_kubevirt
 from tests import strategies
+from tests.sampling import one_in
 from tests.unit.dialects.kubermatic.objects import certificate, http, source
 from tests.unit.translate.kubermatic.making import RENDERING, Json, config_map, world
 
@@ -100,6 +101,7 @@ def _canonical(template: DataVolumeTemplate) -> Json:
     return spec
 
 
+@one_in(2)
 @given(machine=MACHINES)
 def test_machines(machine: VirtualMachine) -> None:
     *objects, image = forward(machine)
@@ -115,12 +117,14 @@ def test_machines(machine: VirtualMachine) -> None:
     assert forward(front, *result.value) == (*objects, image)
 
 
+@one_in(2)
 @given(machine=MACHINES)
 def test_the_same_machine_becomes_the_same(machine: VirtualMachine) -> None:
     first, second = forward(machine), forward(machine)
     assert msgspec.json.encode([to_data(each) for each in first]) == msgspec.json.encode([to_data(each) for each in second])
 
 
+@one_in(2)
 @given(pool=st.one_of(FLAT_POOLS, NESTED_POOLS))
 def test_pools(pool: VirtualMachinePool) -> None:
     *objects, image = forward(pool)
@@ -137,6 +141,7 @@ def test_pools(pool: VirtualMachinePool) -> None:
     assert again.spec.virtualMachineTemplate.spec == image.spec.virtualMachineTemplate.spec
 
 
+@one_in(2)
 @given(pool=FLAT_POOLS)
 def test_flat_pools_fold_and_unfold(pool: VirtualMachinePool) -> None:
     folded = fold(pool)
@@ -148,6 +153,7 @@ def test_flat_pools_fold_and_unfold(pool: VirtualMachinePool) -> None:
     assert unfold(folded) == pool or pool.spec.virtualMachineTemplate.spec.domain is None
 
 
+@one_in(2)
 @given(pool=NESTED_POOLS)
 def test_nested_pools_fold_and_unfold(pool: VirtualMachinePool) -> None:
     assert fold(pool) is pool

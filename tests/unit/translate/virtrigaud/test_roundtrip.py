@@ -22,6 +22,7 @@ from paddock.schema.finding import Path, Severity
 from paddock.schema.kind import AdmissionSettings, Kind
 from paddock.translate.virtrigaud import from_kubevirt, to_kubevirt
 from tests import strategies
+from tests.sampling import one_in
 from tests.strategies import NOTHING
 from tests.unit.translate.virtrigaud.making import at, leaves, secret
 
@@ -167,6 +168,7 @@ def moved(vm: VirtrigaudVirtualMachine, path: Path) -> bool:
     return vm.spec.importedDisk is not None and path == ("spec", "diskDefaults", "storageClass")
 
 
+@one_in(3)
 @given(scenes())
 def test_there_and_back_and_there_again(scene: list[Resource]) -> None:
     *others, vm = scene

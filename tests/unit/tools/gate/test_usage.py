@@ -1,0 +1,149 @@
+"""Which files a test module uses, over made-up repositories."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.gate import usage
+from tools.gate.plugin import commit_of, repository_files
+
+MODULE = "tests/host/machines/test_life.py"
+FILES = {
+    MODULE: "from tests.host.machines.booting import boot\nfrom paddock.base import clock\n",
+    "tests/host/machines/booting.py": "import tests.imageserver\n",
+    "tests/host/machines/test_other.py": "",
+    "tests/host/machines/guest.s": "",
+    "tests/host/fronts/test_stakater.py": "KIND = 'Stakater'\n",
+    "tests/host/conftest.py": "",
+    "tests/host/passed.txt": "",
+    "tests/host/results.json": "",
+    "tests/imageserver.py": "",
+    "tests/conftest.py": "",
+    "tests/unit/base/test_clock.py": "",
+    "tests/reference/server.py": "",
+    "src/paddock/base/clock.py": "",
+    "src/paddock/dialects/stakater/machine.py": "",
+    "src/paddock/plan/stakater.py": "",
+    "src/paddock/dialects/kubevirt/machine.py": "",
+    "tools/gate/usage.py": "",
+    "tools/setup.sh": "",
+    "docs/guide/cli.md": "",
+    "README.md": "",
+    "new/thing.txt": "",
+}
+USED = [
+    "new/thing.txt",
+    "src/paddock/base/clock.py",
+    "src/paddock/dialects/kubevirt/machine.py",
+    "tests/conftest.py",
+    "tests/host/conftest.py",
+    "tests/host/machines/booting.py",
+    "tests/host/machines/guest.s",
+    MODULE,
+    "tests/imageserver.py",
+    "tools/setup.sh",
+]
+
+
+def reading(files: dict[str, str]) -> Callable[[str], bytes]:
+    return lambda file: files[file].encode()
+
+
+def test_documents_other_suites_other_modules_and_unnamed_dialects_are_not_used() -> None:
+    assert usage.files_used(MODULE, FILES, reading(FILES)) == USED
+
+
+@pytest.mark.parametrize("where", [MODULE, "tests/host/machines/booting.py", "tests/imageserver.py", "tests/host/conftest.py"])
+def test_a_dialect_that_is_named_anywhere_is_used(where: str) -> None:
+    files = {**FILES, where: f"{FILES[where]}# STAKATER\n"}
+    found = usage.files_used(MODULE, files, reading(files))
+    assert {"src/paddock/dialects/stakater/machine.py", "src/paddock/plan/stakater.py"} <= set(found)
+
+
+def test_what_a_module_imports_of_other_suites_is_used() -> None:
+    files = {**FILES, MODULE: "from tests.unit.base import test_clock\nfrom tests.reference.server import running\n"}
+    found = usage.files_used(MODULE, files, reading(files))
+    assert {"tests/unit/base/test_clock.py", "tests/reference/server.py"} <= set(found)
+
+
+@pytest.mark.parametrize("file", sorted(FILES))
+def test_the_digest_changes_with_the_files_that_are_used_and_no_others(file: str) -> None:
+    before = usage.digest(MODULE, FILES, reading(FILES))
+    changed = {**FILES, file: f"{FILES[file]}# changed\n"}
+    assert (usage.digest(MODULE, changed, reading(changed)) != before) == (file in USED)
+
+
+@pytest.mark.parametrize("file", USED)
+def test_the_digest_changes_when_a_file_goes(file: str) -> None:
+    if file == MODULE:
+        return
+    left = {name: text for name, text in FILES.items() if name != file}
+    assert usage.digest(MODULE, left, reading(FILES)) != usage.digest(MODULE, FILES, reading(FILES))
+
+
+# --- histories --------------------------------------------------------------------------------------------------------
+
+
+def git(where: Path, *words: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *words], cwd=where, check=True, capture_output=True)
+
+
+def commit(where: Path, changes: dict[str, str]) -> None:
+    for name, text in changes.items():
+        (where / name).parent.mkdir(parents=True, exist_ok=True)
+        (where / name).write_text(text)
+    git(where, "add", "-A")
+    git(where, "commit", "-qm", "x")
+
+
+def digest(where: Path) -> str:
+    return usage.digests([MODULE], repository_files(where), lambda file: (where / file).read_bytes())[MODULE]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    where = tmp_path / "whole"
+    where.mkdir()
+    git(where, "init", "-q")
+    commit(where, {**FILES, ".gitignore": "/.venv/\n"})
+    return where
+
+
+def test_a_clone_without_history_has_the_same_digest(repository: Path, tmp_path: Path) -> None:
+    commit(repository, {"src/paddock/base/clock.py": "# second\n"})
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", "shallow")
+    (tmp_path / "shallow/junk.log").write_text("what a machine leaves in its work directory")
+    assert digest(tmp_path / "shallow") == digest(repository)
+
+
+def test_commits_count_by_what_they_change(repository: Path) -> None:
+    first = digest(repository)
+    commit(repository, {"README.md": "new", "src/paddock/dialects/stakater/machine.py": "# new", "tests/host/passed.txt": "new"})
+    assert digest(repository) == first
+    commit(repository, {"src/paddock/base/clock.py": "# new"})
+    assert digest(repository) != first
+    git(repository, "revert", "--no-edit", "HEAD")
+    assert digest(repository) == first
+
+
+def test_a_merge_is_new_code_only_where_both_sides_count(repository: Path) -> None:
+    git(repository, "checkout", "-qb", "side")
+    commit(repository, {"docs/guide/cli.md": "new"})
+    git(repository, "checkout", "-q", "-")
+    commit(repository, {"src/paddock/base/clock.py": "# new"})
+    before = digest(repository)
+    git(repository, "merge", "-q", "--no-edit", "side")
+    assert digest(repository) == before
+
+
+def test_a_tree_without_git_has_the_same_digest(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest(repository)
+    (repository / ".git").rename(repository.parent / "gone")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
+    (repository / ".venv").mkdir()
+    (repository / ".venv/python.py").write_text("")
+    assert digest(repository) == before
+    assert commit_of(repository) == "unknown"
