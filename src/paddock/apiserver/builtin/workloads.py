@@ -63,7 +63,7 @@ class RuntimeStrategy(Strategy):
             yield finding.invalid(("handler",), new.get("handler"), "field is immutable", _RULE)
 
 
-class IngressStrategy(Strategy):
+class IngressClassStrategy(Strategy):
     """The controller of a class stays."""
 
     def counts_generation(self) -> bool:
@@ -89,5 +89,5 @@ class IngressStrategy(Strategy):
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("policy", "PodDisruptionBudget"): BudgetStrategy(),
     ("node.k8s.io", "RuntimeClass"): RuntimeStrategy(),
-    ("networking.k8s.io", "IngressClass"): IngressStrategy(),
+    ("networking.k8s.io", "IngressClass"): IngressClassStrategy(),
 }
