@@ -2,6 +2,7 @@
 
 import contextlib
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from paddock.engine.machine.config import Layer
@@ -53,25 +54,9 @@ def image_of(places: Places, record: Record) -> str:
     return ""
 
 
-def needed(places: Places) -> set[tuple[str, str]]:
-    """Layers (volume, name) that a snapshot or another volume has below it."""
-    found = {(record.volume, record.layer) for _, record in places.every_snapshot()}
-    for _, record in places.volumes():
-        if isinstance(record.base, FrozenBase):
-            found.add((record.base.volume, record.base.layer))
-    return found
-
-
-def unneeded(places: Places) -> list[Path]:
-    """Deleted volumes of which nothing needs a layer."""
-    holders = {volume for volume, _ in needed(places)}
-    return [directory for directory, record in places.volumes() if record.deleted and directory.name not in holders]
-
-
-def superfluous(places: Places, id: str, record: Record) -> int | None:
+def superfluous(record: Record, needed: Collection[str]) -> int | None:
     """The place of a layer of a volume that nothing else needs, so that the one above it can be merged into it; None: each is needed."""
-    others = needed(places)
-    return next((place for place, each in enumerate(record.layers[:-1]) if (id, each.name) not in others), None)
+    return next((place for place, each in enumerate(record.layers[:-1]) if each.name not in needed), None)
 
 
 def close_to_others(places: Places) -> None:

@@ -4,17 +4,18 @@ After a merge the layers above name a file that is gone. A header is corrected w
 use keeps the old name until its volume is at rest.
 """
 
+import asyncio
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from paddock.engine.machine.config import Layer
-from paddock.engine.storage import chains, overlays, qemuimg
+from paddock.engine.storage import chains, overlays, qemuimg, records
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.places import Places
-from paddock.engine.storage.records import FrozenBase, Record
+from paddock.engine.storage.places import RECORD, Places
+from paddock.engine.storage.records import Record
 
 _MAGIC = b"QFI\xfb"
 _FORMAT = 0xE2792ACA
@@ -50,13 +51,17 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: Places, id: str) -> None:
-    """Correct the headers of a volume's layers, and those of the volumes that are laid over it."""
-    for directory, record in places.volumes():
-        if directory.name == id or (isinstance(record.base, FrozenBase) and record.base.volume == id):
-            for layer, wanted in _wrong(places, directory, record):
-                with contextlib.suppress(VolumeBusy):
-                    await qemuimg.rename_below(layer, wanted.name, wanted.format)
+async def correct(places: Places, volumes: Iterable[str]) -> None:
+    """Correct the headers of the layers of these volumes, of which there may be thousands: each in a turn of its own."""
+    for volume in volumes:
+        await asyncio.sleep(0)
+        directory = places.find(volume)
+        record = records.read(directory / RECORD) if directory is not None else None
+        if directory is None or record is None:
+            continue
+        for layer, wanted in _wrong(places, directory, record):
+            with contextlib.suppress(VolumeBusy):
+                await qemuimg.rename_below(layer, wanted.name, wanted.format)
 
 
 def _wrong(places: Places, directory: Path, record: Record) -> Iterator[tuple[Layer, Below]]:

@@ -15,19 +15,18 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import msgspec
 
 from paddock.engine.machine.config import Layer
 from paddock.engine.storage import chains, errors, exports, files, headers, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
+from paddock.engine.storage.layerusers import LayerUsers
 from paddock.engine.storage.places import RECORD, Places, checked
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, Record, SnapshotRecord
+from paddock.engine.storage.threads import blocking
 from paddock.engine.storage.volume import LARGEST, BaseImage, Capacity, Snapshot, Volume, busy, too_large, too_small
 
-P = ParamSpec("P")
-R = TypeVar("R")
 SECTOR = 512
 _DISK = "disk.img"
 _FILES = "files"
@@ -36,6 +35,9 @@ Tell = Callable[[int, int], None]
 
 class Volumes:
     """Makes, copies, grows and removes volumes. Every operation may be repeated."""
+
+    # by `prepare`
+    _users: LayerUsers
 
     def __init__(self, root: Path, pools: Mapping[str, Path] | None = None) -> None:
         self._places = Places(root, dict(pools or {}))
@@ -62,7 +64,10 @@ class Volumes:
                     shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
         if os.geteuid() == 0:
             chains.close_to_others(self._places)
-        self._sweep()
+        self._users = LayerUsers.load(self._places)
+        while (unneeded := self._users.unneeded()) is not None:
+            files.remove(unneeded)
+            self._users.forget(unneeded.name)
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
@@ -114,7 +119,7 @@ class Volumes:
             what = f"cannot make volume {id}"
             async with self._making(id, pool, what) as fresh:
                 if base is None:
-                    await _blocking(what, fresh, files.make_blank, fresh / _DISK, size, allocate=preallocate)
+                    await blocking(what, fresh, files.make_blank, fresh / _DISK, size, allocate=preallocate)
                     record = Record(size, (LayerFile(_DISK, "raw"),))
                 else:
                     record = await self._over_image(fresh, size, base, preallocate=preallocate)
@@ -127,13 +132,14 @@ class Volumes:
         if preallocate:
             await qemuimg.convert(below, disk, "raw")
             await qemuimg.resize(Layer(disk, "raw"), size)
-            await _blocking("cannot take the space of a volume", fresh, files.allocate_all, disk, size)
+            await blocking("cannot take the space of a volume", fresh, files.allocate_all, disk, size)
             return Record(size, (LayerFile(_DISK, "raw"),))
-        if base.format == "raw" and await self._can_share(fresh) and await _shared(base.path, disk):
+        what = "cannot copy an image"
+        if base.format == "raw" and await self._can_share(fresh) and await blocking(what, fresh, files.copy, base.path, disk):
             await qemuimg.resize(Layer(disk, "raw"), size)
             return Record(size, (LayerFile(_DISK, "raw"),))
         disk.unlink(missing_ok=True)
-        await _blocking("cannot make a layer", disk.parent, files.make_layer, disk, below, size)
+        await blocking("cannot make a layer", disk.parent, files.make_layer, disk, below, size)
         place = os.path.relpath(base.path, self._places.root)
         return Record(size, (LayerFile(_DISK, "qcow2"),), ImageBase(base.digest, place, base.format))
 
@@ -146,8 +152,8 @@ class Volumes:
             what = f"cannot make volume {id}"
             async with self._making(id, pool, what) as fresh:
                 (fresh / _FILES).mkdir(mode=0o700)
-                await _blocking(what, fresh, fill, fresh / _FILES)
-                await _blocking(what, fresh, files.make_blank, fresh / _DISK, 0, allocate=False)
+                await blocking(what, fresh, fill, fresh / _FILES)
+                await blocking(what, fresh, files.make_blank, fresh / _DISK, 0, allocate=False)
                 await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "raw"),), is_files=True))
         return self._there(id)
 
@@ -172,9 +178,9 @@ class Volumes:
         disk, what = fresh / _DISK, f"cannot copy volume {source.id}"
         if source.files is not None:
             (fresh / _FILES).mkdir(mode=0o700)
-            await _blocking(what, fresh, _copy_tree, source.files, fresh / _FILES)
+            await blocking(what, fresh, files.copy_tree, source.files, fresh / _FILES)
         try:
-            await _blocking(what, fresh, files.copy, source.layer.path, disk, tell)
+            await blocking(what, fresh, files.copy, source.layer.path, disk, tell)
         except errors.StoreFailed as error:
             if isinstance(error.__cause__, BlockingIOError):
                 raise busy(source.id) from error
@@ -228,7 +234,10 @@ class Volumes:
                 if volume.busy:
                     raise busy(id)
                 await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), deleted=True))
-        await _blocking(f"cannot remove volume {id}", self._places.root, self._sweep)
+            elif (directory := self._places.find(id)) is not None:
+                # An earlier attempt was cancelled when it had written the record.
+                self._users.put(directory, self._record(directory))
+        await self._sweep()
 
     # --- snapshots --------------------------------------------------------------------------------------------------------
 
@@ -251,10 +260,14 @@ class Volumes:
             if volume.files is not None:
                 raise NotAllowed(f"cannot take a snapshot of volume {id}", why="it holds files, and no disk")
             record = self._record(volume.directory)
-            if name not in {each.name for each in record.layers}:
+            names = [each.name for each in record.layers]
+            below = names[names.index(name) - 1] if name in names else names[-1]
+            # Until `frozen` writes it down, nothing may merge the new layer into it.
+            self._users.put_snapshot(snapshot, FrozenBase(id, below))
+            if name not in names:
                 path, fresh = volume.directory / name, volume.directory / f".{name}"
-                await _blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, volume.layer, volume.size)
-                await _blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
+                await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, volume.layer, volume.size)
+                await blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
                 layers = (*record.layers, LayerFile(name, "qcow2"))
                 await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
         return self._there(id).layer
@@ -270,7 +283,8 @@ class Volumes:
                 raise VolumeMissing(f"volume {id} has not gone on for snapshot {snapshot}")
             below = names[names.index(_next_name(snapshot)) - 1]
             record = SnapshotRecord(id, below, volume.size)
-            await _blocking("cannot write a snapshot down", self._places.snapshots, records.write, self._places.snapshot(snapshot), record)
+            await blocking("cannot write a snapshot down", self._places.snapshots, records.write, self._places.snapshot(snapshot), record)
+            self._users.put_snapshot(snapshot, FrozenBase(id, below))
 
     async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> Volume:
         """A volume that begins with what a snapshot holds."""
@@ -284,21 +298,24 @@ class Volumes:
             if held.size > size:
                 raise too_small(held.size, size)
             async with self._making(id, pool, f"cannot restore snapshot {snapshot}") as fresh:
-                await _blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, _rounded(size))
-                if (record := records.read_snapshot(self._places.snapshot(snapshot))) is None:
+                await blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, _rounded(size))
+                if (frozen := records.read_snapshot(self._places.snapshot(snapshot))) is None:
                     raise VolumeMissing(f"snapshot {snapshot} was deleted while it was restored")
-                base = FrozenBase(record.volume, record.layer)
-                await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "qcow2"),), base))
+                # From here on the volume itself keeps the layer, also when the snapshot goes.
+                record = Record(_rounded(size), (LayerFile(_DISK, "qcow2"),), FrozenBase(frozen.volume, frozen.layer))
+                await self._publish(id, fresh, record)
         return self._there(id)
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """Remove a snapshot. What it froze is merged into what lies above it when the volume is at rest (`collapse`)."""
         record = records.read_snapshot(self._places.snapshot(snapshot))
         if record is not None:
-            await _blocking("cannot remove a snapshot", self._places.snapshots, self._places.snapshot(snapshot).unlink, True)
+            await blocking("cannot remove a snapshot", self._places.snapshots, self._places.snapshot(snapshot).unlink, True)
+        self._users.forget_snapshot(snapshot)
+        if record is not None:
             with contextlib.suppress(VolumeBusy, VolumeMissing):
                 await self.collapse(record.volume)
-        await _blocking("cannot remove a snapshot", self._places.root, self._sweep)
+        await self._sweep()
 
     async def collapse(self, id: str) -> None:
         """Merge layers of a volume at rest that nothing else needs."""
@@ -306,9 +323,9 @@ class Volumes:
             while True:
                 volume = self._there(id)
                 record = self._record(volume.directory)
-                place = chains.superfluous(self._places, id, record)
+                place = chains.superfluous(record, self._users.layers(id))
                 if place is None:
-                    await headers.correct(self._places, id)
+                    await headers.correct(self._places, (id, *self._users.volumes(id)))
                     return
                 if volume.busy:
                     raise busy(id)
@@ -353,8 +370,8 @@ class Volumes:
         """An empty layer over others; one that is there is left as it is."""
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
-            await _blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, _rounded(size))
-            await _blocking("cannot make a layer", path.parent, os.replace, fresh, path)
+            await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, _rounded(size))
+            await blocking("cannot make a layer", path.parent, os.replace, fresh, path)
         return Layer(path, "qcow2", below)
 
     async def blank(self, path: Path, size: int) -> Layer:
@@ -362,14 +379,14 @@ class Volumes:
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
             fresh.unlink(missing_ok=True)
-            await _blocking("cannot make a disk", path.parent, files.make_blank, fresh, _rounded(size), allocate=False)
-            await _blocking("cannot make a disk", path.parent, os.replace, fresh, path)
+            await blocking("cannot make a disk", path.parent, files.make_blank, fresh, _rounded(size), allocate=False)
+            await blocking("cannot make a disk", path.parent, os.replace, fresh, path)
         return Layer(path, "raw")
 
     async def drop_scratch(self, machine: str) -> None:
         """Remove everything that ends with a machine."""
         directory = self._places.scratch / checked(machine)
-        await _blocking("cannot remove scratch files", self._places.scratch, shutil.rmtree, directory, True)
+        await blocking("cannot remove scratch files", self._places.scratch, shutil.rmtree, directory, True)
 
     def scratch_owners(self) -> set[str]:
         """Machines that have something that ends with them."""
@@ -421,6 +438,8 @@ class Volumes:
         try:
             yield fresh
         finally:
+            if self._places.find(id) is None:
+                self._users.forget(id)
             await asyncio.to_thread(shutil.rmtree, fresh, True)
 
     async def _publish(self, id: str, fresh: Path, record: Record) -> None:
@@ -433,10 +452,12 @@ class Volumes:
             fresh.rename(target)
             files.sync_directory(fresh.parent)
 
-        await _blocking(f"cannot make volume {id}", fresh.parent, publish)
+        self._users.put(fresh.with_name(id), record)
+        await blocking(f"cannot make volume {id}", fresh.parent, publish)
 
     async def _write(self, directory: Path, record: Record) -> None:
-        await _blocking("cannot write a volume down", directory, records.write, directory / RECORD, record)
+        await blocking("cannot write a volume down", directory, records.write, directory / RECORD, record)
+        self._users.put(directory, record)
 
     def _record(self, directory: Path) -> Record:
         record = records.read(directory / RECORD)
@@ -453,18 +474,18 @@ class Volumes:
     def _has_next(self, volume: Volume, snapshot: str) -> bool:
         return any(each.name == _next_name(snapshot) for each in self._record(volume.directory).layers)
 
-    def _sweep(self) -> None:
+    async def _sweep(self) -> None:
         """Remove deleted volumes that nothing needs. Each may have held another, so again until nothing goes."""
-        while gone := chains.unneeded(self._places):
-            for directory in gone:
-                doomed = directory.with_name(f".gone-{directory.name}")
-                directory.rename(doomed)
-                shutil.rmtree(doomed)
+        # No volume has this id.
+        async with self._locked("/sweep"):
+            while (directory := self._users.unneeded()) is not None:
+                await blocking(f"cannot remove volume {directory.name}", directory.parent, files.remove, directory)
+                self._users.forget(directory.name)
 
     async def _can_share(self, directory: Path) -> bool:
         pool = directory.parent
         if pool not in self._shares:
-            self._shares[pool] = await _blocking("cannot use the directory of volumes", pool, files.can_share, directory)
+            self._shares[pool] = await blocking("cannot use the directory of volumes", pool, files.can_share, directory)
         return self._shares[pool]
 
 
@@ -477,24 +498,3 @@ def _rounded(size: int) -> int:
 
 def _next_name(snapshot: str) -> str:
     return f"after-{checked(snapshot)}.img"
-
-
-async def _blocking(what: str, place: Path, do: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """Do something that waits for the disk, in a thread; its errors become ours. Cancelled, it ends when the thread has."""
-    with errors.spoken(what, place):
-        work = asyncio.ensure_future(asyncio.to_thread(do, *arguments, **named))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            # Otherwise the thread would go on in files that somebody else has by then.
-            await asyncio.wait((work,))
-            work.exception()
-            raise
-
-
-async def _shared(source: Path, target: Path) -> bool:
-    return await _blocking("cannot copy an image", target.parent, files.copy, source, target)
-
-
-def _copy_tree(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
