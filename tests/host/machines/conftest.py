@@ -134,6 +134,15 @@ async def until_phase(machine: Machine, *phases: str) -> None:
     await until(machine, lambda one: one.observed.phase in phases, " or ".join(phases))
 
 
+async def running(machines: Machines) -> Machine:
+    """A machine that runs, with nothing that it could be booted from."""
+    await machines.adopt()
+    machine = await machines.define("a", bare())
+    await machine.start()
+    await until_phase(machine, "running")
+    return machine
+
+
 async def closed(*_: object) -> socket.socket:
     """The monitor of a QEMU that is ending."""
     raise Unanswered("cannot talk to QEMU", why="Connection reset by peer")
