@@ -101,7 +101,8 @@ class Storm:
         check(self.root)
         self._steps -= 1
         if self._steps < 0:
-            shutil.copytree(self.root, self._next)
+            # A thread may be removing what was half made.
+            shutil.copytree(self.root, self._next, ignore=shutil.ignore_patterns(".new-*"))
             raise Ended
 
     async def _run(self) -> None:
