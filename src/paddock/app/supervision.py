@@ -40,7 +40,7 @@ class Work(Protocol):
 
 
 class Standby(Protocol):
-    """What runs instead, as long as nothing else does."""
+    """Work that runs while the `Work` cannot."""
 
     async def report(self, problem: Problem) -> None:
         """Tell users, from now on until `stop`."""

@@ -137,7 +137,7 @@ def annotations_of(found: Iterable[Found]) -> dict[str, str]:
 
 
 def inferred(member: str, spec: Data, namespace: str, look: Find) -> Data | None:
-    """What becomes of a matcher that is to be inferred from a volume; None: it goes. Raises `Missing` where a failure is refused."""
+    """Resolve a matcher that is inferred from a volume; None: it goes. Raises `Missing` where a failure is refused."""
     matcher: Data = spec[member]
     label, volume = _DEFAULT_LABELS[member], matcher["inferFromVolume"]
     try:

@@ -116,7 +116,7 @@ class Store(Protocol):
         """The keys of a collection whose newest value is decided and not yet committed."""
 
     def put(self, key: Key, expected: int, make: Make) -> Pending:
-        """Write a value if the key is decided at `expected` (0: it must not exist); raises `Conflict` or `Unavailable` at once."""
+        """Write a value if the key is decided at `expected` (0: none yet); raises `Conflict` or `Unavailable` at once."""
 
     def delete(self, key: Key, expected: int, make: Make) -> Pending:
         """Delete a key that is decided at `expected`; `make` gives the last value that followers see."""

@@ -73,16 +73,9 @@ def test_every_display(start: Start, video: str) -> None:
 
 @pytest.mark.needs("ovmf", "swtpm")
 def test_everything_at_once(start: Start, image: Callable[[str], Layer], work: Path) -> None:
-    devices = Devices(
-        rng=True,
-        tpm=Tpm(work / "tpm"),
-        watchdog="poweroff",
-        inputs=(("tablet", "usb", "t"), ("tablet", "virtio", "u"), ("keyboard", "usb", "k")),
-        sound="ich9",
-        panic=True,
-        usb_redirections=4,
-        generation_id=UUID,
-    )
+    inputs = (("tablet", "usb", "t"), ("tablet", "virtio", "u"), ("keyboard", "usb", "k"))
+    devices = Devices(rng=True, tpm=Tpm(work / "tpm"), watchdog="poweroff", inputs=inputs, sound="ich9", panic=True, usb_redirections=4)
+    devices = replace(devices, generation_id=UUID)
     firmware = Firmware(kind="efi", secure_boot=True, variables=work / "vars.fd", uuid=UUID, serial="a,b=c", chassis=(("asset", "x,y"),))
     config = MachineConfig(
         "ns_full",

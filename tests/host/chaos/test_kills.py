@@ -66,7 +66,7 @@ class Host:
 
     @property
     def is_up(self) -> bool:
-        """Whether the process lives."""
+        """Return True while the process lives."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:

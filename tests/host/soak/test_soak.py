@@ -50,7 +50,7 @@ EDIT = "/apis/rbac.authorization.k8s.io/v1/namespaces/hostile/rolebindings"
 
 @dataclass
 class Figures:
-    """What a run measured."""
+    """The measurements of a run."""
 
     seconds: float = 0
     kills_of_paddock: int = 0

@@ -6,7 +6,7 @@ from paddock.apiserver.admission import questions
 from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, Activation, Failed, Scope
 from paddock.apiserver.admission.matching import is_namespace
 from paddock.apiserver.admission.world import Question, World
-from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.schema.cel.functions.authorization import Authorizer, ResourceCheck
 

@@ -9,7 +9,7 @@ from paddock.apiserver.admission.conditions import Undecided
 from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, Failed, Scope
 from paddock.apiserver.admission.stored import Policy
 from paddock.apiserver.admission.world import World
-from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.resources.resource import Resource
 
 Data = dict[str, Any]

@@ -12,7 +12,7 @@ from paddock.apiserver.admission.policies import Policies
 from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, Asking, Webhooks
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.calling import Caller
-from paddock.apiserver.objects.writing import Attempt, Options
+from paddock.apiserver.objects.asked import Attempt, Options
 from paddock.apiserver.resources.resource import Resource
 
 # Whoever configures admission must not be kept from it by admission.

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from paddock.apiserver.admission.world import World
-from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import selectors
 from paddock.meta.selectors import LabelSelector

@@ -1,4 +1,4 @@
-"""What MutatingAdmissionPolicies and their bindings must be besides the types of their fields."""
+"""Rules for MutatingAdmissionPolicies and their bindings, beyond the types of their fields."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

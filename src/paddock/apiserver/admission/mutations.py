@@ -11,8 +11,8 @@ from paddock.apiserver.admission.covering import Candidates, Covering
 from paddock.apiserver.admission.parameters import NotConfigured
 from paddock.apiserver.admission.stored import BadMutation, Binding, MutatingPolicy, read_binding, read_mutating
 from paddock.apiserver.admission.world import World
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta.failure import Cause, Failure
 

@@ -5,7 +5,7 @@ from typing import Any
 from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
 from paddock.apiserver.admission.stored import Binding
 from paddock.apiserver.admission.world import World
-from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import selectors
 
@@ -17,7 +17,7 @@ class NotConfigured(Exception):
 
 
 def matches(binding: Binding, attempt: Attempt, world: World) -> bool:
-    """Whether a write is among those that a binding is for."""
+    """Return True if a binding covers a write."""
     if binding.matcher is None:
         return True
     if not binding.matcher.selects(attempt, world) or binding.matcher.leaves_out(attempt, world):

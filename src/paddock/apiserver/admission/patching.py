@@ -8,7 +8,7 @@ from paddock.apiserver.admission.conditions import Undecided
 from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, Failed, Scope
 from paddock.apiserver.admission.stored import BadMutation, MutatingPolicy
 from paddock.apiserver.admission.world import World
-from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import patch
 from paddock.meta.apply import fitting, values

@@ -1,4 +1,4 @@
-"""What ValidatingAdmissionPolicies and their bindings must be besides the types of their fields."""
+"""Rules for ValidatingAdmissionPolicies and their bindings, beyond the types of their fields."""
 
 import re
 from abc import ABC, abstractmethod
@@ -91,7 +91,7 @@ class PolicyStrategy(AdmissionPolicyStrategy):
 
 
 def check_param_kind(path: Path, kind: Data) -> Iterator[Finding]:
-    """What is wrong with the kind of the parameters."""
+    """Check the kind of the parameters."""
     version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
     place = (*path, "apiVersion")
     if not version:
@@ -113,7 +113,7 @@ def check_param_kind(path: Path, kind: Data) -> Iterator[Finding]:
 
 
 def check_resources(path: Path, said: Data) -> Iterator[Finding]:
-    """What is wrong with the requests that a policy or a binding names."""
+    """Check the requests that a policy or a binding selects."""
     for selector in ("namespaceSelector", "objectSelector"):
         yield from check_selector((*path, selector), said.get(selector))
     for member in ("resourceRules", "excludeResourceRules"):
@@ -127,7 +127,7 @@ def check_resources(path: Path, said: Data) -> Iterator[Finding]:
 
 
 def check_variables(path: Path, spec: Data, *, params: bool) -> Iterator[Finding]:
-    """What is wrong with the variables of a policy."""
+    """Check the variables of a policy."""
     known: list[str] = []
     for index, each in enumerate(spec.get("variables") or ()):
         name, text, place = each.get("name") or "", each.get("expression") or "", (*path, index)
@@ -198,12 +198,12 @@ class BindingStrategy(Strategy):
         yield from self.check_actions(spec)
 
     def check_actions(self, spec: Data) -> Iterator[Finding]:
-        """What is wrong with the actions."""
+        """Check the actions of a binding."""
         yield from _actions(("spec", "validationActions"), spec.get("validationActions") or [])
 
 
 def check_reference(path: Path, reference: Data) -> Iterator[Finding]:
-    """What is wrong with the parameters that a binding names."""
+    """Check the parameters that a binding refers to."""
     name, selector = reference.get("name"), reference.get("selector")
     if name and selector is not None:
         for member in ("name", "selector"):

@@ -4,8 +4,8 @@ import copy
 from typing import Any
 
 from paddock.apiserver.admission.matching import is_namespace
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import Encoder, encode
-from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
 

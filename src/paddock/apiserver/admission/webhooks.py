@@ -18,8 +18,8 @@ from paddock.apiserver.admission.covering import Candidates, Covering
 from paddock.apiserver.admission.matching import Matcher, read_matcher
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.calling import Answered, Caller, CallFailed, address_of
+from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure, patch
 

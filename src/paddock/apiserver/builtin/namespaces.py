@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paddock.apiserver import bodies
 from paddock.apiserver.edge.http import Response
-from paddock.apiserver.objects.writing import Proposal
+from paddock.apiserver.objects.asked import Proposal
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.strategy import Context, Data, Strategy

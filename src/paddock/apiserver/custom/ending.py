@@ -12,7 +12,7 @@ from paddock.apiserver.custom.definition import COLLECTION, FINALIZER
 from paddock.apiserver.custom.own import OwnKinds
 from paddock.apiserver.custom.serving import Definitions
 from paddock.apiserver.custom.strategy import DefinitionStrategy
-from paddock.apiserver.objects.writing import DeleteOptions, Options, Proposal
+from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta.failure import Failure

@@ -7,8 +7,8 @@ type `kubernetes.io/service-account-token` that names the account in an annotati
 import base64
 
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import DeleteOptions, Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.meta import failure

@@ -1,8 +1,8 @@
 """Cluster roles that are made of others: their rules are the rules of all roles that their selectors choose."""
 
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.security.rbac import CLUSTER_ROLES
 from paddock.store.contract import Change, Key

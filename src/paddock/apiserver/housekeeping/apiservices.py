@@ -4,9 +4,8 @@ import asyncio
 
 from paddock.apiserver.builtin.apiservices import COLLECTION, GROUP
 from paddock.apiserver.housekeeping.chores import Chores
-from paddock.apiserver.objects.asked import DeleteOptions
+from paddock.apiserver.objects.asked import DeleteOptions, Options
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import Options
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.store.contract import Change

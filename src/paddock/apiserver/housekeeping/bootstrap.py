@@ -8,8 +8,8 @@ from typing import Any
 
 from paddock.apiserver.builtin.stored import SYSTEM_PRIORITIES
 from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.meta import failure
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from paddock.apiserver.builtin.claims import PROTECTION
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, envelope
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.store.contract import Change, Key
 

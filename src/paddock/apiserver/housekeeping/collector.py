@@ -10,9 +10,9 @@ owner, not with the object (docs/design/0011-hand-over-of-disks.md).
 from enum import Enum
 
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import Compute, DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.deletion import FOREGROUND, ORPHAN
 from paddock.apiserver.objects.encoding import Data, Envelope, OwnerRef, decode
-from paddock.apiserver.objects.writing import Compute, DeleteOptions, Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import adoption, failure

@@ -5,8 +5,8 @@ The hour is counted by a clock that nobody sets. Only what was written before th
 
 from collections.abc import Callable
 
+from paddock.apiserver.objects.asked import DeleteOptions
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.objects.writing import DeleteOptions
 from paddock.apiserver.parts import Parts
 from paddock.meta import ages, failure
 from paddock.store.contract import Change, Key, Record

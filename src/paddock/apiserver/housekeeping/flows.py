@@ -6,8 +6,8 @@ from typing import Any
 from paddock.apiserver.builtin import flowdefaults
 from paddock.apiserver.builtin.flowcontrol import GROUP
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.security.flow.control import LEVELS, SCHEMAS
 from paddock.meta import failure

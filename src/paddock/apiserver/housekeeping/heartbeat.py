@@ -8,8 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from paddock.apiserver.housekeeping import presence
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.meta import ages, failure
 from paddock.store.contract import Key

@@ -2,8 +2,8 @@
 
 from paddock.apiserver.builtin.namespaces import FINALIZER, with_finalizers
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import DeleteOptions, Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure

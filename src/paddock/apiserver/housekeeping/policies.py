@@ -2,8 +2,8 @@
 
 from paddock.apiserver.admission.policies import POLICIES
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.store.contract import Change, Key
 

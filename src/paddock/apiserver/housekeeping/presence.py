@@ -13,8 +13,8 @@ import msgspec
 
 from paddock.apiserver import health
 from paddock.apiserver.builtin import servicenetworks, services
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
@@ -27,7 +27,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why a host is not ready: a word that stays the same, and a sentence for people."""
+    """The reason why a host is not ready: a constant word, and a sentence for people."""
 
     reason: str
     message: str

@@ -3,8 +3,8 @@
 from paddock.apiserver.admission import measuring
 from paddock.apiserver.admission.ledger import QUOTAS, Quota
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.store.contract import Key
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from paddock.apiserver.builtin import csr
 from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import DeleteOptions, Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.security.pki import Authority
 from paddock.meta import ages, failure

@@ -10,7 +10,7 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata
-from paddock.apiserver.objects.asked import Admission, Attempt, Clock, Compute, Deleted, DeleteOptions, Options, Proposal, Written
+from paddock.apiserver.objects.asked import Admission, Attempt, Clock, Compute, Deleted, DeleteOptions, Options, Written
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.conversion import Form
@@ -493,6 +493,3 @@ def _decoded(resource: Resource, raw: Data, given: Data) -> Decoded:
 def _of_status(found: Finding) -> Finding:
     """The status is judged by its own schema, so what is said of a place in it begins there."""
     return msgspec.structs.replace(found, message=found.message.replace(": status.", ": ", 1)) if " in body " in found.message else found
-
-
-__all__ = ["Admission", "Attempt", "Clock", "Compute", "DeleteOptions", "Deleted", "Options", "Proposal", "Writer", "Written"]

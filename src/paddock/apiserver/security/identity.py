@@ -35,7 +35,7 @@ class TokenSource(Protocol):
     """Knows the users behind some tokens."""
 
     def user(self, token: str) -> User | None:
-        """The user, or None when the token is none of this source's; raises `NotYet`, or 401 for a token that is, and is no good."""
+        """The user, or None when the token is none of this source's; raises `NotYet`, or 401 for one that is, and is no good."""
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver.edge.http import Response
-from paddock.apiserver.objects.writing import Deleted
+from paddock.apiserver.objects.asked import Deleted
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of, list_head
 from paddock.apiserver.verbs.options import delete_options, list_query

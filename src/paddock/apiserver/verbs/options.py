@@ -5,8 +5,8 @@ from typing import Any
 
 from paddock.apiserver import bodies
 from paddock.apiserver.edge.http import Request
+from paddock.apiserver.objects.asked import DeleteOptions, Options
 from paddock.apiserver.objects.reading import Query
-from paddock.apiserver.objects.writing import DeleteOptions, Options
 from paddock.apiserver.parts import Call
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure

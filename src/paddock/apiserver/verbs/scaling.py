@@ -6,8 +6,8 @@ import orjson
 
 from paddock.apiserver import bodies
 from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.asked import Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.writing import Proposal
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import Form, answer, form_of
 from paddock.apiserver.verbs.options import write_options

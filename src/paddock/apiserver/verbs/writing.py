@@ -9,8 +9,8 @@ import orjson
 from paddock.apiserver import bodies
 from paddock.apiserver.bodies import Body
 from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.asked import Options, Proposal, Written
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.writing import Options, Proposal, Written
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.resource import Resource

@@ -43,9 +43,9 @@ def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
     """Kubermatic's forms are the embedded server's own objects; for a cluster there has to be an API that can hold them."""
     # Whoever does without this dialect does not load it.
     from paddock.controllers.kubermatic import controller, goldens  # noqa: PLC0415
-    from paddock.controllers.kubermatic.settings import Settings  # noqa: PLC0415
+    from paddock.controllers.kubermatic.settings import Settings as KubermaticSettings  # noqa: PLC0415
 
-    settings = Settings(workers=fronts.workers)
+    settings = KubermaticSettings(workers=fronts.workers)
     if fronts.resync_seconds is not None:
         settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
     if fronts.embedded:
@@ -57,9 +57,9 @@ def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
 def _vitistack(program: Program, fronts: Fronts, front: Program) -> None:
     """Machines, and the networks that they name."""
     from paddock.controllers.vitistack import controller  # noqa: PLC0415
-    from paddock.controllers.vitistack.settings import Settings  # noqa: PLC0415
+    from paddock.controllers.vitistack.settings import Settings as VitistackSettings  # noqa: PLC0415
 
-    settings = Settings(workers=fronts.workers, mac_set=fronts.mac_set, power_field=fronts.power_field)
+    settings = VitistackSettings(workers=fronts.workers, mac_set=fronts.mac_set, power_field=fronts.power_field)
     if fronts.resync_seconds is not None:
         settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
     controller.wire(program, settings)
@@ -69,10 +69,10 @@ def _stakater(program: Program, fronts: Fronts, front: Program) -> None:
     """The engine has its binding plug-ins without a registration."""
     # Whoever does without this dialect does not load it.
     from paddock.controllers.stakater import controller  # noqa: PLC0415
-    from paddock.controllers.stakater.settings import Settings  # noqa: PLC0415
+    from paddock.controllers.stakater.settings import Settings as StakaterSettings  # noqa: PLC0415
     from paddock.dialects.kubevirt.rules.networks import PLUGINS  # noqa: PLC0415
 
-    settings = Settings(
+    settings = StakaterSettings(
         workers=fronts.workers,
         bindings=frozenset(PLUGINS) if fronts.embedded else frozenset(),
         binding_fallback=fronts.binding_fallback,

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance

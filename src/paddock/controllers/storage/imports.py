@@ -39,7 +39,7 @@ class Importing:
         self._insecure = insecure
 
     async def source(self, content: Content, namespace: str) -> Source:
-        """What the library fetches. Raises `Held` while a Secret or ConfigMap is not there, `SourceRefused` for what cannot be."""
+        """Return what the library fetches; raises `Held` while a Secret or ConfigMap is missing, `SourceRefused` otherwise."""
         source = content.source
         if isinstance(source, HttpSource):
             return await self._http(source, namespace)

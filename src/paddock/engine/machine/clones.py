@@ -1,9 +1,9 @@
 """Warm clones: a guest that runs is frozen, and others go on from there in a moment, each as a machine of its own.
 
-A machine that is to be frozen is started from `freezable(...)`: its memory is a file. `freeze` ends it and leaves a `Template`: the file of
-its memory, the small rest of its state, and its disks, which nobody writes any more. A clone maps the memory privately, so that pages it
-never writes exist once, lays a disk of its own over each of the template's, and wakes with its cards unplugged. Before they are plugged in,
-the guest's agent gives it its own name, addresses, host keys, clock and entropy.
+A machine that is to be frozen is started from `freezable(...)`: its memory is a file. `freeze` ends it and leaves a `Template`:
+the file of its memory, the small rest of its state, and its disks, which nobody writes any more. A clone maps the memory privately, so
+that pages it never writes exist once, lays a disk of its own over each of the template's, and wakes with its cards unplugged. Before they
+are plugged in, the guest's agent gives it its own name, addresses, host keys, clock and entropy.
 
 What a clone keeps of the template: the firmware's UUID and serial numbers, which a guest reads once, and what programs in it remember.
 """
@@ -115,7 +115,7 @@ def _disk_obstacle(disk: Disk) -> str:
 
 
 def freezable(config: MachineConfig, folder: Path) -> MachineConfig:
-    """The machine as it has to be started to be frozen later; `folder` is the template's to be. Raises `Refused` where it cannot be."""
+    """The machine as it has to be started to be frozen later; `folder` is the template's to be. Raises `Refused` if it cannot be."""
     _demand_none(obstacles(config), config.label)
     devices = replace(config.devices, generation_id=config.devices.generation_id or "00000000-0000-4000-8000-000000000001")
     memory = replace(config.memory, file=folder / _LIVE, private=False)

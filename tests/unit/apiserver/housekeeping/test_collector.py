@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping.collector import Collector
-from paddock.apiserver.objects.writing import Deleted, DeleteOptions
+from paddock.apiserver.objects.asked import Deleted, DeleteOptions
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta.adoption import UNCONFIRMED
 from tests.apiharness import Harness
