@@ -194,7 +194,7 @@ class FakeHost:
         self._carried: Interruption | None = None
 
     def interrupted(self) -> Interruption:
-        """What carries the requests of controllers that begin after this."""
+        """Put an interruption between the server and the controllers that begin after this."""
         self._carried = Interruption.of(self.api)
         return self._carried
 

@@ -60,6 +60,13 @@ def embedded(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFacto
         yield server
 
 
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Embedded]:
+    """An embedded server of one test, which may kill it."""
+    with serving(tmp_path / "server") as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def installed(api: Api) -> list[crds.Crd]:
     """The generated CRDs, installed and served."""

@@ -119,7 +119,7 @@ def test_a_denial_says_the_same(pair: tuple[Api, Api], validation: Body) -> None
 
 
 def mutated(server: Api, spec: Body, name: str) -> Answer:
-    """What becomes of a ConfigMap while a mutating policy of this name is in effect."""
+    """Create a ConfigMap while a mutating policy of this name is in effect."""
     # A second policy shows that both are in effect: its name comes later.
     sign = mutations.editing(f"[JSONPatch{{op: 'add', path: '/metadata/annotations', value: {{'in': '{name}'}}}}]")
     probe = {**spec, "matchConditions": [], "variables": [], "mutations": [sign]}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.reference.build import built
 from tests.reference.client import Api, Json
-from tests.reference.embedded import Embedded, serving
+from tests.reference.embedded import Embedded
 from tests.reference.recipes import CONTROLLERS
 from tests.reference.server import launched
 
@@ -19,12 +19,6 @@ PATIENCE = 90.0
 WRONG = re.compile(r"forbidden|Failed to watch|could not find the requested resource|no matches for kind|cannot (list|watch|get) resource")
 NAMESPACE = "/api/v1/namespaces/default"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Embedded]:
-    with serving(tmp_path / "server") as server:
-        yield server
 
 
 @pytest.fixture

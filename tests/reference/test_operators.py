@@ -14,7 +14,7 @@ import yaml
 
 from tests.reference.build import Binaries, built
 from tests.reference.client import Api
-from tests.reference.embedded import Embedded, serving
+from tests.reference.embedded import Embedded
 from tests.reference.programs import PATIENCE, telling
 from tests.reference.recipes import OPERATORS, SUITE
 
@@ -30,13 +30,6 @@ FORMS = ("typed", "dynamic", "metadata")
 def programs(pytestconfig: pytest.Config) -> Path:
     terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
     return built(OPERATORS, say=terminal.write_line if terminal else print)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Embedded]:
-    """One that a test may kill."""
-    with serving(tmp_path / "server") as server:
-        yield server
 
 
 @pytest.fixture

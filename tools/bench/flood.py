@@ -32,7 +32,7 @@ _PATH = "/api/v1/namespaces/default/configmaps"
 
 @dataclass(frozen=True)
 class Sample:
-    """What was seen beside a flood."""
+    """The measurements of one flood."""
 
     connected: int
     # seconds of a request on a new connection of the administrator, and on one that was kept by somebody else
@@ -151,7 +151,7 @@ def sample(server: Paddock, count: int, probes: int = 20) -> Sample:
 
 
 def measure(folder: Path, *, quick: bool) -> list[Figure]:
-    """How long a new connection takes beside floods of several sizes."""
+    """Measure a new connection beside floods of several sizes."""
     (folder / "flood").mkdir()
     server = Paddock(folder / "flood", inflight=())
     found = []

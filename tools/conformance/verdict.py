@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def on_engine(self) -> bool:
-        """Whether one of the proving tests runs on the real engine."""
+        """Return True if one of the proving tests runs on the real engine."""
         return any(test.startswith(REAL_ENGINE) for test in self.tests)
 
 

@@ -218,5 +218,5 @@ class Renderer:
 
 
 def list_head(api_version: str, kind: str, meta: Data) -> bytes:
-    """How the bytes of a list begin."""
+    """Return the first bytes of a list, up to its items."""
     return head(api_version, kind) + b',"metadata":' + orjson.dumps(meta) + b',"items":['

@@ -52,7 +52,7 @@ def _parse(text: str) -> int:
 
 
 def meant(text: object) -> tuple[str, ...]:
-    """What a user may have meant by an amount that is none, as with `4GB`: the decimal and the binary unit."""
+    """Return the amounts that an invalid one such as `4GB` may stand for: the decimal and the binary unit."""
     match = _UNIT_SLIP.match(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
         return ()

@@ -72,7 +72,7 @@ def run(given: Sequence[str], console: Console, more: Commands | None = None) ->
 
 
 def _of_system(error: OSError) -> str:
-    """What the system refused, as one line that says what to do."""
+    """Describe an error of the operating system in one line that says what to do."""
     import errno  # noqa: PLC0415 - only a failure needs it
 
     fixes = {

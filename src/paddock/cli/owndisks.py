@@ -56,7 +56,7 @@ def folded(hub: list[RenderedObject], target: str) -> list[RenderedObject]:
 
 
 def _template(each: RenderedObject) -> DataVolumeTemplate | None:
-    """What a disk object says, as a template; None for claims that the user has already, and for those with content."""
+    """Return a disk object as a template; None for claims that the user has already, and for those with content."""
     value = each.value
     if isinstance(value, DataVolume):
         return DataVolumeTemplate(metadata=_named(value.metadata.name), spec=value.spec)

@@ -1,4 +1,4 @@
-"""What each change of an object does, as far as manifests tell: the table of changes, and what it cannot know without the rest of the
+"""The effect of each change of an object, as far as manifests tell: the table of changes, and what it cannot know without the rest of the
 object: how far a machine can grow, and what keeps it from being made at all."""
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Data = dict[str, Any]
 
 
 class ChangeVerdict(msgspec.Struct, frozen=True):
-    """What a change does, in a word, and why."""
+    """The effect of a change, in a word, and the reason."""
 
     effect: str
     why: str
@@ -40,7 +40,7 @@ class ChangeVerdict(msgspec.Struct, frozen=True):
 
 
 class RenderFailure(msgspec.Struct, frozen=True):
-    """Why nothing can be made of the new form, and the field that says so."""
+    """The reason why the new form yields no objects, and the field at fault."""
 
     path: Path
     why: str
@@ -56,7 +56,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
     failure: RenderFailure | None = None
 
     def verdict(self, difference: FieldDifference) -> ChangeVerdict:
-        """What one difference does."""
+        """Return the effect of one difference."""
         kind = self.pair.kind
         if self.before and self.before == self.after and not self._is_machine:
             return ChangeVerdict(str(Effect.NONE), "it becomes the same objects as before")
@@ -101,7 +101,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
         return kind is not None and (kind.group, kind.kind) == MACHINE
 
     def refusals(self) -> list[Finding]:
-        """What the rules about changes say against it, for an object that was carried out."""
+        """Return the errors of the rules about changes, for an object that was carried out."""
         old, new, kind = self.pair.old, self.pair.new, self.pair.kind
         if old is None or new is None or kind is None or old.admission.value is None:
             return []

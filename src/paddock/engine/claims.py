@@ -1,4 +1,4 @@
-"""What each directory on a host has for itself: a block of user and group numbers, and a pod network.
+"""Each directory's own block of user and group numbers and its own pod network, for all directories of a host.
 
 One file holds the claims of all directories, and a lock beside it orders the writers. A claim is made once and survives reboots of the
 host. It ends when the directory is purged, or when the directory is gone and no process has a number of its block.
@@ -26,7 +26,7 @@ _BLOCKS = (2**31 - FIRST) // BLOCK
 
 
 class HostReservation(msgspec.Struct, frozen=True):
-    """What one directory has. `block` 0 and `network` "": none yet."""
+    """The block and the network of one directory. `block` 0 and `network` "" mean none yet."""
 
     directory: str
     block: int = 0

@@ -18,7 +18,7 @@ UNCONFIRMED = "paddock.dev/unconfirmed-owner"
 
 
 class AdoptionStep(Enum):
-    """What an owner does next about an object that it is to have."""
+    """The next step of an owner towards an object that it takes over."""
 
     NONE = 1
     ADOPT = 2

@@ -60,7 +60,7 @@ def problem(text: str) -> str:
 
 
 def user_data_problems(text: str) -> Iterator[str]:
-    """What is wrong with user data, or keeps parts of it without effect; each with its line, and with nothing of the values."""
+    """Return the faults of user data, and the parts of it without effect: each with its line, none with a value."""
     broken = problem(text)
     if broken:
         yield f"not valid cloud-config: {broken}"

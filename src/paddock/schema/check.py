@@ -84,7 +84,7 @@ def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterato
 
 
 def _is_within(place: Path, path: Path) -> bool:
-    """Whether one of two places holds the other."""
+    """Return True if one of two places holds the other."""
     return place[: len(path)] == path[: len(place)]
 
 

@@ -1,4 +1,4 @@
-"""What admission takes, QEMU takes, or a condition tells why not: values at the bounds of the fields that reach QEMU."""
+"""QEMU takes the values that admission takes, or a condition gives the reason: values at the bounds of the fields that reach QEMU."""
 
 import asyncio
 from collections.abc import Mapping
@@ -112,7 +112,7 @@ def blank(path: Path) -> DiskLayer:
 
 
 def judged(changes: Changes, host: HostFacts, start: Start, work: Path) -> str:
-    """Who refuses a machine: admission, a condition, or nobody. QEMU itself fails the test."""
+    """Return the stage that refuses a machine: admission, a condition, or none. A refusal by QEMU itself fails the test."""
     found = admitted(changes)
     if any(each.severity is Severity.ERROR for each in found.findings):
         return "admission"

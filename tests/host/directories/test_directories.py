@@ -43,7 +43,7 @@ def users(host: Host) -> set[int]:
 
 
 def left() -> list[str]:
-    """What this host's network has of any Paddock."""
+    """Return the objects of any Paddock on this host's network."""
     tables = run("nft", "list", "tables").splitlines()
     return [
         *(name for name in Netlink().links() if name.startswith("pk")),

@@ -62,7 +62,7 @@ def states(events: list[Data], *path: str) -> list[Any]:
 
 
 async def removed(watches: dict[str, Watch]) -> list[str]:
-    """What went, in its order: kinds and names."""
+    """Return the kinds and names of the deleted objects, in order."""
     gone = []
     for kind, watch in watches.items():
         for event in await watch.end():

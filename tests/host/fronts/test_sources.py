@@ -42,19 +42,19 @@ async def filled(talk: Talk, name: str) -> Data:
 
 
 async def failed(talk: Talk, name: str) -> str:
-    """What is said of a DataVolume that cannot be filled."""
+    """Return the message of a DataVolume that cannot be filled."""
     found = await talk.until(f"{DISKS}/{name}", lambda found: phase(found) == "Failed", f"{name} has failed")
     return str(condition(found, "Running")["message"])
 
 
 def resolved(found: Data) -> tuple[str, str]:
-    """What a machine says of its sources."""
+    """Return the status and the reason of a machine's DataSourceResolved."""
     said = condition(found, "DataSourceResolved")
     return said.get("status", ""), said.get("reason", "")
 
 
 async def holds(talk: Talk, claim: str, filler: int) -> bool:
-    """Whether a disk has this byte where the guest does not write."""
+    """Return True if a disk has this byte where the guest does not write."""
     volume = Volumes(talk.host.root / "engine").get((await talk.get(f"{CLAIMS}/{claim}"))["metadata"]["uid"])
     assert volume is not None
     command = ["qemu-io", "-r", "-U", qemuimg._json(volume.layer), "-c", f"read -P {filler} 512k 64k"]

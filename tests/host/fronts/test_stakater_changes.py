@@ -1,4 +1,4 @@
-"""What becomes of Stakater's machines and their disks when specs change and objects are deleted, with real guests."""
+"""Stakater's machines and their disks when specs change and objects are deleted, with real guests."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What becomes of Vitistack's Machines and their disks when specs change and objects are deleted, with real guests."""
+"""Vitistack's Machines and their disks when specs change and objects are deleted, with real guests."""
 
 import asyncio
 from typing import Any

@@ -62,7 +62,7 @@ async def drop(talk: Talk, name: str) -> None:
 
 
 async def plugin(talk: Talk, name: str) -> Data:
-    """What the definition of a network says."""
+    """Return the plugin in the definition of a network."""
     config = json.loads((await talk.get(f"{DEFINITIONS}/{name}"))["spec"]["config"])
     assert config["cniVersion"] == "1.0.0"
     return dict(config["plugins"][0])

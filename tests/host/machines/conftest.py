@@ -136,6 +136,15 @@ async def until_phase(machine: QemuMachine, *phases: str) -> None:
     await until(machine, lambda one: one.observed.phase in phases, " or ".join(phases))
 
 
+async def running(machines: Machines) -> QemuMachine:
+    """A machine that runs, with nothing that it could be booted from."""
+    await machines.adopt()
+    machine = await machines.define("a", bare())
+    await machine.start()
+    await until_phase(machine, "running")
+    return machine
+
+
 async def closed(*_: object) -> socket.socket:
     """The monitor of a QEMU that is ending."""
     raise Unanswered("cannot talk to QEMU", why="Connection reset by peer")

@@ -8,7 +8,7 @@ import pytest
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import Unanswered
-from tests.host.machines.conftest import Place, bare, run, until, until_phase
+from tests.host.machines.conftest import Place, run, running, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 MIB = 1 << 20
@@ -38,11 +38,7 @@ def test_a_kernel_that_panics_for_ever_is_seen(place: Place, tiny_guest: tiny.Ti
 @pytest.mark.spec("kubevirt", 113)
 def test_a_stopped_qemu_is_told_nothing(place: Place) -> None:
     async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", bare())
-        await machine.start()
-        await until_phase(machine, "running")
+        machine = await running(place.open())
         os.kill(machine.observed.pid, signal.SIGSTOP)
         await until(machine, lambda one: one.observed.fault is not None, "its silence is seen", 30)
         assert machine.observed.fault is not None and machine.observed.fault.reason == "ProcessStopped"

@@ -1,4 +1,4 @@
-"""What a QEMU has for itself: namespaces, a /proc that shows nothing of others, and a control group outside of Paddock's unit."""
+"""The isolation of a QEMU: namespaces, a /proc that shows nothing of others, and a control group outside of Paddock's unit."""
 
 import os
 import subprocess

@@ -29,7 +29,7 @@ def volume(place: Place, name: str, below: DiskLayer | None = None) -> DiskLayer
 
 
 def reads(machine: QemuMachine, path: Path) -> bool:
-    """Whether a process with the rights of the machine's QEMU can open a file."""
+    """Return True if a process with the rights of the machine's QEMU can open a file."""
     status = Path(f"/proc/{machine.observed.pid}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     user, groups = fields["Uid"].split()[0], fields["Groups"].split()

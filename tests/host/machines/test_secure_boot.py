@@ -1,4 +1,4 @@
-"""What can be plugged under Secure Boot, where QEMU emulates System Management Mode."""
+"""Hot-plug under Secure Boot, where QEMU emulates System Management Mode."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ from paddock.engine.machine import directory, limits
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Tpm
 from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines import bootsector
-from tests.host.machines.conftest import Place, bare, run, until, until_guest_runs, until_phase
+from tests.host.machines.conftest import Place, bare, run, running, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -111,11 +111,7 @@ def test_reboots(place: Place, ends: bool) -> None:
 
 def test_a_stop_ends_a_qemu_that_hangs(place: Place) -> None:
     async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", bare())
-        await machine.start()
-        await until_phase(machine, "running")
+        machine = await running(place.open())
         os.kill(machine.observed.pid, signal.SIGSTOP)
         await machine.stop(30)
         began = time.monotonic()
@@ -131,10 +127,7 @@ def test_a_stop_ends_a_qemu_that_hangs(place: Place) -> None:
 def test_a_qemu_that_is_silent_when_it_is_found(place: Place) -> None:
     async def script() -> None:
         machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", bare())
-        await machine.start()
-        await until_phase(machine, "running")
+        machine = await running(machines)
         machines.close()
         os.kill(machine.observed.pid, signal.SIGSTOP)
         machines = place.open(patience=0.3)

@@ -15,7 +15,7 @@ WEB = NicSpec("web", "default", hostname="web", group="default")
 
 
 def left() -> list[str]:
-    """What the host's network has of any Paddock."""
+    """Return the objects of any Paddock on the host's network."""
     rules = [line for line in run("ip", "rule").splitlines() if line.startswith(f"{hostobjects.RULE_PRIORITY}:")]
     routes = run("ip", "route", "show", "table", "all", "proto", "196").splitlines()
     return [*(name for name in Netlink().links() if name.startswith("pk")), *run("nft", "list", "tables").splitlines(), *routes, *rules]

@@ -163,7 +163,7 @@ def test_a_file_system_outlives_its_machine(play: Play, web: Shelf, tiny_guest: 
 
 
 async def in_guest(talk: Talk, number: str, command: str) -> str:
-    """What a command says in the tiny guest of a machine."""
+    """Return the output of a command in the tiny guest of a machine."""
     await talk.running(f"web-{number}")
     async with talk.console(f"web-{number}") as console:
         await console.write(b"\r")
@@ -179,7 +179,7 @@ def bootsector_disk(work: Path) -> Path:
 
 
 def is_marked(root: Path, claim: str) -> bool:
-    """Whether a guest has written to a disk."""
+    """Return True if a guest has written to a disk."""
     volume = Volumes(root / "engine").get(claim)
     assert volume is not None
     command = ["qemu-io", "-r", "-U", qemuimg._json(volume.layer), "-c", f"read -v {bootsector.MARKED} 16"]

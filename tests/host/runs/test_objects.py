@@ -1,4 +1,4 @@
-"""What objects of machines promise, with real guests: what goes with a machine, what stays, and what a machine waits for."""
+"""Promises of the objects of machines, with real guests: what goes with a machine, what stays, and what a machine waits for."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ async def gone(talk: Talk, path: str) -> None:
 
 
 def files(host: Host) -> list[Path]:
-    """What machines and volumes keep on disk."""
+    """Return the files and directories of machines and volumes."""
     return [each for folder in ("machines", "volumes", "scratch") for each in (host.root / "engine" / folder).glob("[!.]*")]
 
 

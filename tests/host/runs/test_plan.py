@@ -23,7 +23,7 @@ CHANGES: dict[str, tuple[Data, Data]] = {
 
 
 def effects(folder: Path, old: Data, new: Data) -> set[str]:
-    """What the command says of a change."""
+    """Return the effects that `paddock plan` gives for a change."""
     for name, document in (("old", old), ("new", new)):
         (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
     given = ["plan", "-f", str(folder / "new.json"), "--against", str(folder / "old.json"), "-o", "json"]

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from paddock.engine.machine.config import DiskLayer, Format
-from paddock.engine.storage import files, overlays, qemuimg
+from paddock.engine.storage import files, overlays, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, VolumeBusy, VolumeMissing
+from paddock.engine.storage.records import VolumeRecord
 from paddock.engine.storage.volumes import Volumes
 from tests.host.conftest import wait_until
 
@@ -202,6 +203,32 @@ def test_layers_that_nothing_needs_are_merged(volumes: Volumes) -> None:
         assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
         assert all(holds(volumes._there("v").layer, number, f"{number}M") for number in (1, 2, 3))
         assert sorted(each.name for each in volume.directory.iterdir()) == ["disk.img", "volume.json"]
+
+    asyncio.run(script())
+
+
+def test_a_copy_keeps_its_content_when_the_snapshot_is_deleted_while_the_copy_is_made(
+    volumes: Volumes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script() -> None:
+        volume = await volumes.create("v", 8 * MB)
+        io(volume.layer, "write -P 1 0 64k")
+        await volumes.snapshot("v", "s")
+        io(volumes._there("v").layer, "write -P 2 0 64k")
+        write, loop = records.write, asyncio.get_running_loop()
+
+        def late(path: Path, record: VolumeRecord) -> None:
+            monkeypatch.setattr(records, "write", write)
+            asyncio.run_coroutine_threadsafe(volumes.delete_snapshot("s"), loop).result(30)
+            write(path, record)
+
+        monkeypatch.setattr(records, "write", late)
+        restored = await volumes.restore("s", "r", 8 * MB)
+        assert holds(restored.layer, 1) and holds(volumes._there("v").layer, 2)
+        await volumes.delete("r")
+        await volumes.collapse("v")
+        assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
+        assert holds(volumes._there("v").layer, 2)
 
     asyncio.run(script())
 

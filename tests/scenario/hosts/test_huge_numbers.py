@@ -114,7 +114,7 @@ def _accompanied(domain: Any) -> Any:
 
 
 def completed(document: Any, kind: Kind, number: int) -> Any:
-    """What a rule across fields wants of every document of its kind."""
+    """Return a document with what the rules across fields require of its kind."""
     made = copy.deepcopy(document)
     made["metadata"] = {**made.get("metadata", {}), "name": f"huge-{number}"}
     spec = made["spec"] = _merged(_SPECS.get(kind.kind, {}), made.get("spec") or {})

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from paddock.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.storage.errors import StoreFull
 from tests.fakehost import FakeHost, machine
@@ -153,6 +155,38 @@ def test_a_snapshot_that_cannot_be_taken_ends_at_its_deadline(play: Play) -> Non
         assert "snapshotInProgress" not in (await host.vm())["status"]
 
     play(script)
+
+
+def test_a_claim_that_is_deleted_while_its_snapshot_begins(
+    play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The content has the claim as it was; the snapshot says what is missing and waits."""
+    claim = ("PersistentVolumeClaim", "v1", "disk")
+    lock = MachineSnapshotReconciler._lock
+
+    async def script(host: FakeHost) -> None:
+        async def late(self: MachineSnapshotReconciler, machine: VirtualMachine, name: str) -> None:
+            monkeypatch.setattr(MachineSnapshotReconciler, "_lock", lock)
+            await lock(self, machine, name)
+            await host.delete(*claim)
+            await asyncio.sleep(5)
+
+        size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "spec": size})
+        await host.make(machine(strategy="Halted", volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": "disk"}}]))
+        await asyncio.sleep(10)
+        monkeypatch.setattr(MachineSnapshotReconciler, "_lock", late)
+        await host.make(snapshot())
+        await asyncio.sleep(30)
+        status = await taken(host)
+        assert await host.get(*claim) == {} and status["phase"] == "InProgress"
+        assert "volumes are not ready: disk" in {each["reason"] for each in status["conditions"]}
+        contents = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshotcontents")).data["items"]
+        backups = [backup for each in contents for backup in each["spec"]["volumeBackups"]]
+        assert [each["persistentVolumeClaim"]["metadata"]["name"] for each in backups] == ["disk"]
+
+    play(script)
+    assert not [each for each in caplog.messages if "a reconcile broke" in each]
 
 
 def test_a_machine_without_lasting_volumes_has_snapshots_and_stays_free(play: Play) -> None:

@@ -50,7 +50,7 @@ def planned(tried: Sequence[Change], folder: Path) -> dict[str, dict[str, str]]:
 
 
 async def refused(kind: Kind, tried: Sequence[Change]) -> dict[str, str]:
-    """What the server says against each change; empty where it takes it. Objects that it does not take at all are left out."""
+    """Return the server's message for each change; "" if it takes the change. Objects that it refuses altogether are left out."""
     root = f"/apis/{kind.group}/{kind.storage_version}" if kind.group else "/api/v1"
     path = f"{root}{'/namespaces/default' if kind.namespaced else ''}/{kind.plural}"
     found = {}
@@ -295,7 +295,7 @@ def _path(document: Data) -> str:
 
 
 async def _surroundings(host: FakeHost) -> None:
-    """What the machines refer to."""
+    """Create the objects that the machines refer to."""
     await source(host)
     lan = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}}
     config = json.dumps({"cniVersion": "0.3.1", "type": "bridge", "bridge": "br0"})

@@ -47,7 +47,7 @@ def slowly(host: FakeHost, seconds: float) -> None:
 
 
 def test_a_copy_that_comes_after_all_is_what_is_waited_for(tmp_path: Path) -> None:
-    """When something comes, the failure before is over."""
+    """A download that begins to arrive ends the failure before it."""
 
     async def script() -> None:
         async with FakeHost(tmp_path) as host:

@@ -54,7 +54,7 @@ async def _unattended(host: FakeHost) -> None:
 
 
 async def _unattended_running(host: FakeHost) -> None:
-    """What a machine said of itself before its host went away."""
+    """A machine that still says Running after its host went away."""
     await host.make(machine())
     await host.running()
     await host.end()

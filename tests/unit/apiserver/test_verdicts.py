@@ -36,7 +36,7 @@ EXPLAINED: Mapping[str, str] = {
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What becomes of a document."""
+    """The acceptance or refusal of a document, with the warnings."""
 
     accepted: bool
     warnings: frozenset[str]
@@ -94,7 +94,7 @@ def is_explained(text: str) -> bool:
 
 
 def offline(document: dict[str, Any], settings: AdmissionSettings) -> Verdict:
-    """What `validate` says of a document alone."""
+    """Return the verdict of `validate` on a document alone."""
     found = admission.admit(document, settings).findings
     errors = [f"{each.field}: {each.message}" for each in found if each.severity is Severity.ERROR and not is_explained(each.field)]
     warnings = [f"{each.field}: {each.message}" for each in found if each.severity is Severity.WARNING]
@@ -102,7 +102,7 @@ def offline(document: dict[str, Any], settings: AdmissionSettings) -> Verdict:
 
 
 async def online(api: Harness, kind: Kind, document: dict[str, Any]) -> Verdict:
-    """What the server says of it."""
+    """Return the verdict of the server."""
     metadata = document["metadata"]
     namespace = metadata.get("namespace") or "default"
     within = f"/namespaces/{namespace}" if kind.namespaced else ""
@@ -121,7 +121,7 @@ async def online(api: Harness, kind: Kind, document: dict[str, Any]) -> Verdict:
 
 
 async def disagreements(found: Iterator[tuple[str, dict[str, Any], dict[str, Any]]]) -> tuple[int, list[str]]:
-    """How many documents were looked at, and those of which the sides say different things."""
+    """Return the number of documents compared, and those on which the sides disagree."""
     count, wrong = 0, []
     async with Harness(settings=AdmissionSettings(trusted=False)) as api:
         for place, one, other in found:

@@ -36,7 +36,7 @@ class Values:
         self.given: list[str] = []
 
     def maybe(self) -> bool:
-        """Whether an optional part is there."""
+        """Draw the presence of an optional part."""
         return bool(self._draw(st.booleans()))
 
     def one_of(self, *choices: Any) -> Any:

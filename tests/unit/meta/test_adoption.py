@@ -1,4 +1,4 @@
-"""What is due when an object goes from one owner to the next, and what is written."""
+"""The steps and writes by which an object goes from one owner to the next."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which disks of a pool's machines outlive them, and who may have them."""
+"""The disks of a pool's machines that outlive them, and the machines that may have them."""
 
 from typing import Any
 

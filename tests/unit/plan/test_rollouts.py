@@ -1,4 +1,4 @@
-"""What a change of a machine needs, before anything runs."""
+"""The need of a restart for a change of a machine, before anything runs."""
 
 from typing import Any
 

@@ -1,12 +1,11 @@
-"""What MutatingAdmissionPolicies and their bindings must be besides the types of their fields."""
+"""Rules for MutatingAdmissionPolicies and their bindings, beyond the types of their fields."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paddock.apiserver.admission.policyrules import PolicyBindingStrategy, check_param_kind, check_resources, check_variables
-from paddock.apiserver.admission.registrations import RULE, conditions
+from paddock.apiserver.admission.policyrules import AdmissionPolicyStrategy, PolicyBindingStrategy
+from paddock.apiserver.admission.registrations import RULE
 from paddock.apiserver.admission.stored import MEMBERS
-from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 
@@ -14,34 +13,26 @@ Data = dict[str, Any]
 _OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 
 
-class MutatingPolicyStrategy(Strategy):
+class MutatingPolicyStrategy(AdmissionPolicyStrategy):
     """Policies that change what is written."""
 
-    def counts_generation(self) -> bool:
-        return True
+    def check_operations(self, path: Path, rules: Sequence[Data]) -> Iterator[Finding]:
+        """Nothing is changed when an object is deleted."""
+        for rule in rules:
+            for operation in rule.get("operations") or ():
+                if operation not in _OPERATIONS:
+                    yield finding.unsupported(path, operation, _OPERATIONS, RULE)
 
-    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Rules, expressions, names."""
-        spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
-        path: Path = ("spec",)
-        params = spec.get("paramKind") is not None
-        if params:
-            yield from check_param_kind((*path, "paramKind"), spec["paramKind"])
-        if spec.get("matchConstraints") is None:
-            yield finding.required((*path, "matchConstraints"), RULE)
-        else:
-            yield from _constraints((*path, "matchConstraints"), spec["matchConstraints"])
-        if old is None or any(spec.get(each) != before.get(each) for each in ("paramKind", "matchConditions")):
-            yield from conditions((*path, "matchConditions"), spec.get("matchConditions") or [], params=params)
-        yield from check_variables((*path, "variables"), spec, params=params)
+    def check_effect(self, new: Data, known: tuple[str, ...] | None, *, params: bool) -> Iterator[Finding]:
+        """Mutations."""
+        spec = new.get("spec") or {}
         mutations = spec.get("mutations") or []
         if not mutations:
-            yield finding.required((*path, "mutations"), RULE, "mutations must contain at least one item")
-        known = tuple(each.get("name") or "" for each in spec.get("variables") or ()) or None
+            yield finding.required(("spec", "mutations"), RULE, "mutations must contain at least one item")
         for index, each in enumerate(mutations):
-            yield from _mutation((*path, "mutations", index), each, known, params=params)
+            yield from _mutation(("spec", "mutations", index), each, known, params=params)
         if not spec.get("reinvocationPolicy"):
-            yield finding.required((*path, "reinvocationPolicy"), RULE)
+            yield finding.required(("spec", "reinvocationPolicy"), RULE)
 
 
 class MutatingBindingStrategy(PolicyBindingStrategy):
@@ -49,17 +40,6 @@ class MutatingBindingStrategy(PolicyBindingStrategy):
 
     def check_actions(self, spec: Data) -> Iterator[Finding]:
         yield from ()
-
-
-def _constraints(path: Path, said: Data) -> Iterator[Finding]:
-    yield from check_resources(path, said)
-    rules = said.get("resourceRules") or []
-    if not rules:
-        yield finding.required((*path, "resourceRules"), RULE)
-    for rule in rules:
-        for operation in rule.get("operations") or ():
-            if operation not in _OPERATIONS:
-                yield finding.unsupported((*path, "resourceRules", "operations"), operation, _OPERATIONS, RULE)
 
 
 def _mutation(path: Path, said: Data, known: tuple[str, ...] | None, *, params: bool) -> Iterator[Finding]:

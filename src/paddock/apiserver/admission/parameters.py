@@ -17,7 +17,7 @@ class NotConfigured(Exception):
 
 
 def matches(binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> bool:
-    """Whether a write is among those that a binding is for."""
+    """Return True if a binding covers a write."""
     if binding.matcher is None:
         return True
     if not binding.matcher.selects(attempt, world) or binding.matcher.leaves_out(attempt, world):

@@ -1,7 +1,8 @@
-"""What ValidatingAdmissionPolicies and their bindings must be besides the types of their fields."""
+"""Rules for ValidatingAdmissionPolicies and their bindings, beyond the types of their fields."""
 
 import re
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paddock.apiserver.admission.registrations import RULE, check_expression, check_rule, check_selector, conditions
@@ -24,13 +25,8 @@ _WHY_1035 = "a DNS-1035 label must consist of lower case alphanumeric characters
 _SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
 
 
-class PolicyStrategy(Strategy):
-    """Policies. What a look at their expressions shows is written by housekeeping."""
-
-    def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """No status yet."""
-        new["status"] = {}
-        return new
+class AdmissionPolicyStrategy(Strategy, ABC):
+    """A policy of either kind: parameters, resources, conditions and variables."""
 
     def counts_generation(self) -> bool:
         return True
@@ -38,24 +34,43 @@ class PolicyStrategy(Strategy):
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Rules, expressions, names."""
         spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
-        path: Path = ("spec",)
-        params = spec.get("paramKind") is not None
+        params, constraints = spec.get("paramKind") is not None, spec.get("matchConstraints")
+        place: Path = ("spec", "matchConstraints")
         if params:
-            yield from check_param_kind((*path, "paramKind"), spec["paramKind"])
-        constraints = spec.get("matchConstraints")
+            yield from check_param_kind(("spec", "paramKind"), spec["paramKind"])
         if constraints is None:
-            yield finding.required((*path, "matchConstraints"), RULE)
+            yield finding.required(place, RULE)
         else:
-            yield from check_resources((*path, "matchConstraints"), constraints)
+            yield from check_resources(place, constraints)
             if not constraints.get("resourceRules"):
-                yield finding.required((*path, "matchConstraints", "resourceRules"), RULE)
+                yield finding.required((*place, "resourceRules"), RULE)
+            yield from self.check_operations((*place, "resourceRules", "operations"), constraints.get("resourceRules") or ())
         if old is None or any(spec.get(each) != before.get(each) for each in ("paramKind", "matchConditions")):
-            yield from conditions((*path, "matchConditions"), spec.get("matchConditions") or [], params=params)
-        yield from check_variables((*path, "variables"), spec, params=params)
-        yield from self._rules(path, new, spec, params=params)
-
-    def _rules(self, path: Path, new: Data, spec: Data, *, params: bool) -> Iterator[Finding]:
+            yield from conditions(("spec", "matchConditions"), spec.get("matchConditions") or [], params=params)
+        yield from check_variables(("spec", "variables"), spec, params=params)
         known = tuple(each.get("name") or "" for each in spec.get("variables") or ()) or None
+        yield from self.check_effect(new, known, params=params)
+
+    def check_operations(self, path: Path, rules: Sequence[Data]) -> Iterator[Finding]:
+        """Check the operations of its rules; any operation will do."""
+        yield from ()
+
+    @abstractmethod
+    def check_effect(self, new: Data, known: tuple[str, ...] | None, *, params: bool) -> Iterator[Finding]:
+        """Check the members that say what it does; `known` are the names of its variables."""
+
+
+class PolicyStrategy(AdmissionPolicyStrategy):
+    """Policies. What a look at their expressions shows is written by housekeeping."""
+
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
+        """No status yet."""
+        new["status"] = {}
+        return new
+
+    def check_effect(self, new: Data, known: tuple[str, ...] | None, *, params: bool) -> Iterator[Finding]:
+        """Validations and annotations."""
+        spec, path = new.get("spec") or {}, ("spec",)
         validations, annotations = spec.get("validations") or [], spec.get("auditAnnotations") or []
         if not validations and not annotations:
             why = "validations or auditAnnotations must contain at least one item"
@@ -76,7 +91,7 @@ class PolicyStrategy(Strategy):
 
 
 def check_param_kind(path: Path, kind: Data) -> Iterator[Finding]:
-    """What is wrong with the kind of the parameters."""
+    """Check the kind of the parameters."""
     version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
     place = (*path, "apiVersion")
     if not version:
@@ -98,7 +113,7 @@ def check_param_kind(path: Path, kind: Data) -> Iterator[Finding]:
 
 
 def check_resources(path: Path, said: Data) -> Iterator[Finding]:
-    """What is wrong with the requests that a policy or a binding names."""
+    """Check the requests that a policy or a binding selects."""
     for selector in ("namespaceSelector", "objectSelector"):
         yield from check_selector((*path, selector), said.get(selector))
     for member in ("resourceRules", "excludeResourceRules"):
@@ -112,7 +127,7 @@ def check_resources(path: Path, said: Data) -> Iterator[Finding]:
 
 
 def check_variables(path: Path, spec: Data, *, params: bool) -> Iterator[Finding]:
-    """What is wrong with the variables of a policy."""
+    """Check the variables of a policy."""
     known: list[str] = []
     for index, each in enumerate(spec.get("variables") or ()):
         name, text, place = each.get("name") or "", each.get("expression") or "", (*path, index)
@@ -183,12 +198,12 @@ class PolicyBindingStrategy(Strategy):
         yield from self.check_actions(spec)
 
     def check_actions(self, spec: Data) -> Iterator[Finding]:
-        """What is wrong with the actions."""
+        """Check the actions of a binding."""
         yield from _actions(("spec", "validationActions"), spec.get("validationActions") or [])
 
 
 def check_reference(path: Path, reference: Data) -> Iterator[Finding]:
-    """What is wrong with the parameters that a binding names."""
+    """Check the parameters that a binding refers to."""
     name, selector = reference.get("name"), reference.get("selector")
     if name and selector is not None:
         for member in ("name", "selector"):

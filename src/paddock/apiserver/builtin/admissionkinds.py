@@ -184,7 +184,7 @@ class ParamRef(Object):
 
 
 class BindingSpec(Object):
-    """Which policy, where, with which parameters."""
+    """A policy, the requests it applies to, and its parameters."""
 
     policyName: Annotated[str, Field("Name of the policy.", zero=True)] = ""
     paramRef: Annotated[ParamRef | None, Field("Which parameters.")] = None
@@ -215,7 +215,7 @@ class Mutation(Object):
 
 
 class MutatingPolicySpec(Object):
-    """What changes in which requests."""
+    """Mutations, and the requests they apply to."""
 
     paramKind: Annotated[ParamKind | None, Field("The kind of the parameters, if there are any.")] = None
     matchConstraints: Annotated[MatchResources | None, Field("Which requests.")] = None
@@ -229,13 +229,13 @@ class MutatingPolicySpec(Object):
 
 
 class MutatingAdmissionPolicy(Resource):
-    """What changes in what is written; bindings say where."""
+    """Mutations of objects that are written; bindings select the requests."""
 
     spec: Annotated[MutatingPolicySpec | None, Field("What changes.")] = None
 
 
 class MutatingBindingSpec(Object):
-    """Which policy, where, with which parameters."""
+    """A policy, the requests it applies to, and its parameters."""
 
     policyName: Annotated[str, Field("Name of the policy.", zero=True)] = ""
     paramRef: Annotated[ParamRef | None, Field("Which parameters.")] = None

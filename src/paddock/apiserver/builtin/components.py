@@ -21,7 +21,7 @@ Check = Callable[[], str]
 
 
 class ComponentCondition(Object):
-    """How a part is."""
+    """The health of a component."""
 
     type: Annotated[str, Field("Healthy.", required=True)] = ""
     status: Annotated[str, Field("True or False.", required=True)] = ""

@@ -31,7 +31,7 @@ class CELSelector(Object):
 
 
 class Selector(Object):
-    """Which devices fit."""
+    """A CEL expression that selects devices."""
 
     cel: Annotated[CELSelector | None, Field("A condition in CEL.")] = None
 
@@ -65,7 +65,7 @@ class AllocationConfiguration(ClaimConfiguration):
 
 
 class ClassSpec(Object):
-    """Which devices, and how they are set up."""
+    """Devices of a class, and their configuration."""
 
     selectors: Selectors = None
     config: Annotated[list[Configuration] | None, Field("Parameters.", max_items=32)] = None
@@ -79,7 +79,7 @@ class DeviceClass(Resource):
 
 
 class Capacity(Object):
-    """How much of a device."""
+    """An amount of a device's capacity."""
 
     requests: Annotated[Quantities | None, Field("Amounts.")] = None
 
@@ -117,7 +117,7 @@ class Request(Object):
 
 
 class Constraint(Object):
-    """What devices have in common."""
+    """A constraint that several devices satisfy together."""
 
     requests: Annotated[list[str] | None, Field("The requests; default: all.", max_items=32)] = None
     matchAttribute: Annotated[str | None, Field("An attribute that is equal.")] = None
@@ -133,7 +133,7 @@ class DeviceClaim(Object):
 
 
 class ClaimSpec(Object):
-    """What is claimed."""
+    """Requests for devices."""
 
     devices: Annotated[DeviceClaim, Field("Devices.")] = DeviceClaim()
 
@@ -146,7 +146,7 @@ class DeviceAllocation(Object):
 
 
 class Allocation(Object):
-    """What was given."""
+    """Devices allocated to a claim."""
 
     devices: Annotated[DeviceAllocation, Field("Devices.")] = DeviceAllocation()
     nodeSelector: Annotated[Freeform | None, Field("Nodes that reach them.")] = None
@@ -163,7 +163,7 @@ class Consumer(Object):
 
 
 class DeviceStatus(Object):
-    """What a driver reports of a device."""
+    """The state of a device, as its driver reports it."""
 
     driver: Driver = ""
     pool: Annotated[str, Field("Its pool.", required=True, min_length=1)] = ""
@@ -175,7 +175,7 @@ class DeviceStatus(Object):
 
 
 class ClaimStatus(Object):
-    """What was given to whom."""
+    """The allocation of a claim, and its consumers."""
 
     allocation: Annotated[Allocation | None, Field("What was given.")] = None
     reservedFor: Annotated[list[Consumer] | None, Field("Who may use it.", max_items=256, keys=("uid",))] = None
@@ -190,14 +190,14 @@ class ResourceClaim(Resource):
 
 
 class TemplateSpec(Object):
-    """What claims are made of."""
+    """The metadata and spec of the claims of a template."""
 
     metadata: Annotated[Freeform | None, Field("Labels and annotations of the claims.")] = None
     spec: Annotated[ClaimSpec, Field("What they claim.", required=True)] = ClaimSpec()
 
 
 class ResourceClaimTemplate(Resource):
-    """What claims of pods are made of; pods do not run here, so none are made."""
+    """A template for the claims of pods. No pod runs here, so no claim comes of it."""
 
     spec: Annotated[TemplateSpec, Field("What they are made of.", required=True)] = TemplateSpec()
 
@@ -278,7 +278,7 @@ def _wrong_requests(spec: Data, place: Path) -> Iterator[Finding]:
 
 
 class ClaimStrategy(Strategy):
-    """What is claimed does not change."""
+    """Keeps the spec of a claim as it is."""
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Nothing was given. Patches of the status find it there."""

@@ -1,4 +1,4 @@
-"""Where Services get addresses from, and who has one (`networking.k8s.io/v1 ServiceCIDR`, `IPAddress`).
+"""Address ranges of Services and their allocated addresses (`networking.k8s.io/v1 ServiceCIDR`, `IPAddress`).
 
 The server makes the ServiceCIDR `kubernetes` from its own setting, and takes addresses from that network only. It notes the address
 of a Service in the Service; an IPAddress is made by clients.
@@ -34,7 +34,7 @@ class ParentReference(Object):
 
 
 class AddressSpec(Object):
-    """Who has it."""
+    """The object that uses an address."""
 
     parentRef: Annotated[ParentReference | None, Field("The object that has the address.", required=True)] = None
 
@@ -46,13 +46,13 @@ class IPAddress(Resource):
 
 
 class NetworkSpec(Object):
-    """Which addresses."""
+    """Address ranges."""
 
     cidrs: Annotated[list[str] | None, Field("One network, or one of each family.", max_items=2)] = None
 
 
 class NetworkStatus(Object):
-    """What was observed."""
+    """Conditions of an address range."""
 
     conditions: Annotated[list[Condition] | None, Field("Conditions.", keys=("type",))] = None
 

@@ -27,7 +27,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class NodeProblem(msgspec.Struct, frozen=True):
-    """Why a host is not ready: a word that stays the same, and a sentence for people."""
+    """The reason why a host is not ready: a constant word, and a sentence for people."""
 
     reason: str
     message: str

@@ -1,4 +1,4 @@
-"""Who owns a short name that several declared kinds have: the one whose group clients look at first, and nobody else.
+"""Short names that several declared kinds have: the kind whose group clients look at first owns each.
 
 KubeVirt and VirtRigaud both call a machine `vm`. kubectl would take KubeVirt's and warn about the other at every command, and it prefers a
 singular (VirtRigaud's `vmsnapshot`) to a short name (KubeVirt's). So discovery lists each such name once. Kinds that users define

@@ -1,4 +1,4 @@
-"""What runs while machines cannot be looked after: the controllers that need no engine, and what tells users why.
+"""The controllers that need no engine, which run while the host cannot run machines, and a report that says why it cannot.
 
 Machines are translated, started and stopped as objects meanwhile, so that every one of them has an instance, and a condition with
 the reason.

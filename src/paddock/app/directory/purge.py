@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.05
 
 
 def describe(places: DataPaths, *, data: bool) -> list[str]:
-    """What will be gone, one sentence a line."""
+    """Return what a purge removes, one sentence a line."""
     count = len(residents.running(places.engine))
     guests = f"ends {count} guests at once, as a power cut would" if count else "ends no guest, as none runs"
     lines = [f"this {guests}", f"it removes the networks, control groups and user numbers that {places.root} has on this host"]

@@ -170,7 +170,7 @@ class ServerHandle:
         return alive
 
     def _problem(self) -> node.NodeProblem | None:
-        """Why this host cannot run machines; None: it can, or nobody wants it to."""
+        """Return the reason why this host cannot run machines; None if it can, or if nobody wants it to."""
         return self.machines.problem if self.machines is not None else None
 
     def _why_not(self) -> str:

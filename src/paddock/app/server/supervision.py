@@ -40,7 +40,7 @@ class EngineWork(Protocol):
 
 
 class StandbyWork(Protocol):
-    """What runs instead, as long as nothing else does."""
+    """Work that runs while the `EngineWork` cannot."""
 
     async def report(self, problem: NodeProblem) -> None:
         """Tell users, from now on until `stop`."""

@@ -1,4 +1,4 @@
-"""What a running guest has to boot from, as far as its volumes tell: a machine whose disks were made empty runs, and nothing in it does."""
+"""Volumes that a running guest can boot from: a machine with nothing but blank disks runs, and no system in it does."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -84,7 +84,7 @@ def _claim(instance: ObjectPlace, volume: Data) -> ObjectPlace | None:
 
 
 def _origin(scene: ObjectSnapshot, claim: ObjectPlace) -> Origin:
-    """What a claim was filled with when it was made."""
+    """Return the origin of a claim's content."""
     data = scene.objects.get(claim)
     if data is None:
         return "unknown"

@@ -62,7 +62,7 @@ def explain(scene: ObjectSnapshot, start: ObjectPlace) -> Explanation:
 
 
 def _gaps(judged: verdict.ObjectVerdict, hints: Sequence[Diagnosis], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
-    """What an all-clear would say without a look at it."""
+    """Yield the things that nothing checked, which an all-clear would cover."""
     if judged.state == "unknown":
         yield "its state (it has no condition Ready, and no rule knows its kind)"
     yield from (GAPS[each.rule] for each in hints if each.rule in GAPS)

@@ -71,6 +71,6 @@ class CpuArrivals:
 
 
 def waits(registers: str) -> bool:
-    """Whether a processor is in System Management Mode and busy while another has halted outside, from `info registers -a`."""
+    """Return True if `info registers -a` shows a busy processor in System Management Mode while another has halted outside."""
     states = set(_STATE.findall(registers))
     return ("1", "0") in states and ("0", "1") in states

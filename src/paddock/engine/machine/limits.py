@@ -92,7 +92,7 @@ def apply(hierarchies: Hierarchies, id: str, pid: int, limits: Mapping[str, str]
 
 
 def usual(config: MachineConfig) -> dict[str, str]:
-    """What no healthy machine comes near to, whatever its manifest says.
+    """Return limits that no healthy machine comes near to, whatever its manifest says.
 
     Beyond `memory.high` the kernel takes memory back and slows QEMU down; it never kills it, as `memory.max` would, because nobody knows
     what a QEMU may need. A guest that moves into another QEMU has its memory twice for a while.

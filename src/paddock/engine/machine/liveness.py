@@ -1,4 +1,4 @@
-"""Whether a machine's QEMU and its guest go on, beyond that their process lives.
+"""Checks that a machine's QEMU and its guest make progress, beyond the life of their process.
 
 QEMU is asked for its state every few seconds. One question at a time: an answer that does not come is waited for, and its coming ends
 the fault. So a QEMU that hangs for hours is not told hundreds of things that it would do afterwards.
@@ -23,7 +23,7 @@ _CONSOLE_BYTES = 32_768
 
 
 def silence(seconds: float, state: str, patience: float) -> GuestFault | None:
-    """What is wrong with a QEMU that did not answer for so long, whose process is in this state; None: it may only be slow."""
+    """Return the fault of a QEMU that did not answer for so long and whose process is in this state; None if it may only be slow."""
     if state in STOPPED:
         by = "a debugger" if state == "t" else "a signal (SIGSTOP)"
         return GuestFault(
@@ -129,7 +129,7 @@ class Liveness(MachineWatcher):
 
 
 def loop(console: bytes) -> str:
-    """What is said of a guest that resets itself again and again; `console` is the end of what it wrote."""
+    """Return the fault of a guest that resets itself again and again; `console` is the end of its output."""
     found = _PANIC.findall(console)
     said = found[-1].decode("utf-8", "replace").strip() if found else ""
     cause = f'its kernel panics: "{said}"' if said else "its console tells more, if it has one"

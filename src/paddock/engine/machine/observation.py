@@ -67,7 +67,7 @@ class JobState:
 
 @dataclass(frozen=True)
 class GuestFault:
-    """Why a guest cannot be used although its process lives."""
+    """The reason why a guest cannot be used although its process lives."""
 
     reason: Literal["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop"]
     # a sentence for people

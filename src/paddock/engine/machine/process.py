@@ -47,7 +47,7 @@ _APART = ("--mount", "--ipc", "--propagation", "slave", "--", "/bin/sh", "-c", _
 
 @lru_cache
 def apart() -> tuple[tuple[str, ...], str]:
-    """What a command line begins with to run in namespaces of its own, and why there is no such thing on this host."""
+    """Return the words before a command that give it namespaces of its own, or the reason why this host cannot."""
     program = shutil.which("unshare", path=_ENVIRONMENT["PATH"])
     if os.geteuid() != 0:
         return (), "Paddock does not run as root"

@@ -85,7 +85,7 @@ class Qmp:
     async def execute(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float | None = PATIENCE
     ) -> Any:
-        """What QEMU returns. Raises `QemuRefused`, or `Unanswered` after `patience` seconds (None: never) or when QEMU goes."""
+        """Return QEMU's answer. Raises `QemuRefused`, or `Unanswered` after `patience` seconds (None: never) or when QEMU goes."""
         if self.closed:
             raise Unanswered(f"cannot tell QEMU {command}", why="it is gone")
         self._number += 1

@@ -1,4 +1,4 @@
-"""Who is to see to it that a QEMU answers."""
+"""The interface of a watcher, which checks that a QEMU answers."""
 
 
 class MachineWatcher:

@@ -73,7 +73,7 @@ def has_ipv6() -> bool:
 
 
 def may_filter() -> bool:
-    """Whether this process may set packet filters."""
+    """Return True if this process may set packet filters."""
     return _is_admin() and nft() is not None
 
 
@@ -84,7 +84,7 @@ def _is_admin() -> bool:
 
 
 def why_not_routed() -> str:
-    """Why this process cannot make taps and rules; "" when it can."""
+    """Return the reason why this process cannot make taps and rules; "" if it can."""
     if not _is_admin():
         return "Paddock does not run as root"
     if not os.access(_TUN, os.R_OK | os.W_OK):

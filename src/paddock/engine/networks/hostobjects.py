@@ -1,4 +1,4 @@
-"""What one Paddock has on the host's network, and its end: devices, routes, a routing rule, tables of the packet filter.
+"""The network objects of one Paddock on the host, and their removal: devices, routes, a routing rule, tables of the packet filter.
 
 The bridge of the pod network says in its alias whose it is, so that objects of a directory that is gone can be found and removed.
 """
@@ -30,7 +30,7 @@ def instance_of(directory: Path) -> str:
 
 
 def prefix(instance: str) -> str:
-    """How the names of its devices begin; the bridge of the pod network has nothing more."""
+    """Return the prefix of its devices' names, which is the whole name of the pod network's bridge."""
     return f"pk{instance}"
 
 

@@ -73,12 +73,12 @@ class RoutedPodNetwork:
         return self._path.exists()
 
     def is_open(self) -> bool:
-        """Whether the host has the pod network of this Paddock, perhaps from a former run."""
+        """Return True if the host has the pod network of this Paddock, perhaps from a former run."""
         return bool(index(self._prefix))
 
     @property
     def is_idle(self) -> bool:
-        """Whether no card needs anything of the host."""
+        """Return True if no card needs anything of the host."""
         table = self._table
         return not (self._cards or table.cards or table.bridged or table.made)
 

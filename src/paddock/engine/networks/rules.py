@@ -106,7 +106,7 @@ def guard_processes(name: str, users: tuple[int, int]) -> str:
 
 
 def _processes(users: tuple[int, int]) -> Iterator[str]:
-    """What QEMU and passt send for their guests leaves this host as their own."""
+    """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
         rule = f"meta skuid {users[0]}-{users[1]} ip daddr {LINK_LOCAL} counter reject"
         yield from _chain("processes", (rule,), "filter hook output priority 0")

@@ -119,7 +119,7 @@ class UserMode:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there are no cards."""
+        """Return True if there are no cards."""
         return not self._cards
 
     async def _end(self, found: _Plugged) -> None:

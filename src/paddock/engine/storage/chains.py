@@ -2,12 +2,13 @@
 
 import contextlib
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import records
-from paddock.engine.storage.errors import VolumeBroken
-from paddock.engine.storage.paths import RECORD, VolumePaths
+from paddock.engine.storage.errors import VolumeBroken, VolumeMissing
+from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, VolumeRecord
 
 # Deeper is a circle, or a mistake.
@@ -53,25 +54,28 @@ def image_of(places: VolumePaths, record: VolumeRecord) -> str:
     return ""
 
 
-def needed(places: VolumePaths) -> set[tuple[str, str]]:
-    """Layers (volume, name) that a snapshot or another volume has below it."""
-    found = {(record.volume, record.layer) for _, record in places.every_snapshot()}
-    for _, record in places.volumes():
-        if isinstance(record.base, FrozenBase):
-            found.add((record.base.volume, record.base.layer))
-    return found
+def next_name(snapshot: str) -> str:
+    """The name of the layer in which a volume goes on over a snapshot."""
+    return f"after-{checked(snapshot)}.img"
 
 
-def unneeded(places: VolumePaths) -> list[Path]:
-    """Deleted volumes of which nothing needs a layer."""
-    holders = {volume for volume, _ in needed(places)}
-    return [directory for directory, record in places.volumes() if record.deleted and directory.name not in holders]
+def below(volume: str, record: VolumeRecord, snapshot: str) -> str:
+    """The name of the layer that a snapshot freezes: the one below its next layer, or the one that is written while that is not there."""
+    names = [each.name for each in record.layers]
+    place = names.index(next_name(snapshot)) if next_name(snapshot) in names else len(names)
+    if not place:
+        raise VolumeMissing(f"volume {volume} has lost the layer below {names[0]}", fix="delete the snapshot, and take another one")
+    return names[place - 1]
 
 
-def superfluous(places: VolumePaths, id: str, record: VolumeRecord) -> int | None:
+def is_covered(record: VolumeRecord, layer: str) -> bool:
+    """Whether a volume goes on in a layer above this one."""
+    return layer in [each.name for each in record.layers[:-1]]
+
+
+def superfluous(record: VolumeRecord, needed: Collection[str]) -> int | None:
     """The place of a layer of a volume that nothing else needs, so that the one above it can be merged into it; None: each is needed."""
-    others = needed(places)
-    return next((place for place, each in enumerate(record.layers[:-1]) if (id, each.name) not in others), None)
+    return next((place for place, each in enumerate(record.layers[:-1]) if each.name not in needed), None)
 
 
 def close_to_others(places: VolumePaths) -> None:

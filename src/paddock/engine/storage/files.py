@@ -1,8 +1,10 @@
 """Files of volumes: written whole or not at all, copied without their holes, and looked at for who uses them. Blocking; for threads."""
 
+import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -194,3 +196,25 @@ def allocated(path: Path) -> int:
         return path.stat().st_blocks * 512
     except FileNotFoundError:
         return 0
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a directory with all that is in it."""
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+
+
+def publish(fresh: Path, target: Path) -> None:
+    """Give a volume's directory its name; what has the name by now is left over."""
+    if target.exists():
+        shutil.rmtree(target)
+    fresh.rename(target)
+    sync_directory(target.parent)
+
+
+def remove(directory: Path) -> None:
+    """Remove the directory of a volume; an earlier attempt may have renamed it."""
+    doomed = directory.with_name(f".gone-{directory.name}")
+    with contextlib.suppress(FileNotFoundError):
+        directory.rename(doomed)
+    if doomed.exists():
+        shutil.rmtree(doomed)

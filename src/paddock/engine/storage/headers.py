@@ -4,6 +4,7 @@ After a merge the layers above name a file that is gone. A header is corrected w
 use keeps the old name until its volume is at rest.
 """
 
+import asyncio
 import contextlib
 import struct
 from collections.abc import Iterator
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import chains, overlays, qemuimg
-from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.paths import VolumePaths
-from paddock.engine.storage.records import FrozenBase, VolumeRecord
+from paddock.engine.storage import chains, overlays, qemuimg, records
+from paddock.engine.storage.errors import VolumeBroken, VolumeBusy
+from paddock.engine.storage.paths import RECORD, VolumePaths
+from paddock.engine.storage.records import VolumeRecord
 
 _MAGIC = b"QFI\xfb"
 _FORMAT = 0xE2792ACA
@@ -50,13 +51,18 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: VolumePaths, id: str) -> None:
-    """Correct the headers of a volume's layers, and those of the volumes that are laid over it."""
-    for directory, record in places.volumes():
-        if directory.name == id or (isinstance(record.base, FrozenBase) and record.base.volume == id):
-            for layer, wanted in _wrong(places, directory, record):
-                with contextlib.suppress(VolumeBusy):
-                    await qemuimg.rename_below(layer, wanted.name, wanted.format)
+async def correct(places: VolumePaths, volume: str) -> None:
+    """Correct the headers of the layers of a volume that nobody changes meanwhile. There may be thousands: each has a turn of its own."""
+    await asyncio.sleep(0)
+    directory = places.find(volume)
+    record = records.read(directory / RECORD) if directory is not None else None
+    if directory is None or record is None:
+        return
+    # What cannot be corrected keeps no other volume from its end.
+    with contextlib.suppress(VolumeBroken):
+        for layer, wanted in _wrong(places, directory, record):
+            with contextlib.suppress(VolumeBusy):
+                await qemuimg.rename_below(layer, wanted.name, wanted.format)
 
 
 def _wrong(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[tuple[DiskLayer, BackingFile]]:

@@ -32,7 +32,7 @@ class SparseImage:
 
 
 def name_of(below: Path, directory: Path) -> str:
-    """What is below as a header in a directory names it, for people who look at the file. A colon in it would be read as a protocol."""
+    """Return the name of the lower file for a header, for people who read it. QEMU would read a colon in it as a protocol."""
     found = os.path.relpath(below, directory)
     return found if ":" not in found else os.path.join(".", found)
 

@@ -1,4 +1,4 @@
-"""What a change of a KubeVirt machine does to its running instance, before anything runs: the instance as it would have been started
+"""The effect of a change of a KubeVirt machine on its running instance, before anything runs: the instance as it would have been started
 from the old form, compared with the new one by the rules that the controllers go by."""
 
 from typing import Any
@@ -19,7 +19,7 @@ _NO_HOTPLUG = "the machine has no slots for it (disableHotplug)"
 
 
 def restart_reason(before: Data, after: Data) -> str:
-    """Why a running machine of the first spec needs a restart to be of the second; empty where it does not."""
+    """Return the reason why a running machine of the first spec needs a restart to follow the second; "" if it needs none."""
     before, after = _as_made(before), _as_made(after)
     spec = to_data(defaults.defaulted(from_data(before["template"]["spec"], VirtualMachineInstanceSpec), defaults.InstallationDefaults()))
     metadata = {"labels": {}, "annotations": {}, **(before["template"].get("metadata") or {})}
@@ -38,7 +38,7 @@ def _as_made(spec: Data) -> Data:
 
 
 def growth_reason(before: Data, after: Data, part: tuple[str, ...]) -> str:
-    """Why the new sockets, or the new memory, alone need a restart."""
+    """Return the reason why the new sockets, or the new memory, alone need a restart."""
     hardware = before["template"]["spec"]
     only = copied(before)
     place, wanted = only["template"]["spec"], after["template"]["spec"]

@@ -82,7 +82,7 @@ def of(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) ->
 
 
 def _attention(observed: Observation) -> Iterator[Condition]:
-    """What somebody has to look at."""
+    """The condition NeedsAttention, while somebody has to look at the machine."""
     if observed.fault is not None:
         yield Condition(type="NeedsAttention", status="True", reason=observed.fault.reason, message=observed.fault.message)
     elif observed.detail and not observed.paused:
@@ -90,7 +90,7 @@ def _attention(observed: Observation) -> Iterator[Condition]:
 
 
 def _agent(observed: Observation, silent: str) -> Iterator[Condition]:
-    """Whether the agent can be asked; nothing where none has its channel open."""
+    """The condition AgentConnected; none while no agent has its channel open."""
     if not observed.agent:
         return
     why = observed.fault.message if observed.fault is not None and observed.fault.silent else silent

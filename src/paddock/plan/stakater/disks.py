@@ -148,7 +148,7 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def patch(self) -> dict[str, Any]:
-        """What is written to the claim: the request, and what the guest sees of it."""
+        """The patch of the claim: the request, and the size that the guest sees."""
         guest = quantity.whole(self.size)
         request = self.size if self.request == guest else str(self.request)
         notes = claimsizes.guest_size_note(guest, self.request)

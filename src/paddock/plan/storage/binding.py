@@ -1,4 +1,4 @@
-"""Which PersistentVolume a claim gets, and the phase of a volume. Pure; the rules are those of kube-controller-manager."""
+"""The binding of claims to PersistentVolumes, and the phase of a volume. Pure; the rules are those of kube-controller-manager."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -105,7 +105,7 @@ class NamedFormat(msgspec.Struct, frozen=True):
 
 
 class Message(dict[str, Any]):
-    """What an expression makes of a type that it names."""
+    """A value that an expression constructs from a type it names."""
 
     __slots__ = ("name",)
 

@@ -91,7 +91,7 @@ def _member(number: int, kind: str, value: Any) -> bytes:
 
 
 def _wrapped(kind: str, value: Any) -> bytes:
-    """What stands in a message of its own."""
+    """Return the bytes of a nested message."""
     match kind:
         case "type":
             return b"".join(_field(1, each.encode()) for each in (value if isinstance(value, list) else [value]))

@@ -1,4 +1,4 @@
-"""What users see of a host that cannot run machines, and that it goes when it can."""
+"""The report of a host that cannot run machines appears, and goes when the host can."""
 
 import asyncio
 from pathlib import Path

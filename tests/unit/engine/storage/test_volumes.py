@@ -3,14 +3,18 @@
 import asyncio
 import errno
 import io
+import shutil
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from paddock.engine.storage import errors, files
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.storage import errors, files, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, SizeTooLarge, StoreFailed, StoreFull, StoreReadOnly, VolumeBroken, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 
@@ -167,3 +171,165 @@ def test_a_size_that_no_disk_has_is_refused_for_good(volumes: Volumes, size: int
     asyncio.run(volumes.create("a", 512))
     with pytest.raises(SizeTooLarge):
         asyncio.run(volumes.grow("a", size))
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return a list that grows by each record that is read."""
+    found: list[Path] = []
+
+    def counted(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
+        def noted(path: Path) -> object:
+            found.append(path)
+            return read(path)
+
+        return noted
+
+    monkeypatch.setattr(records, "read", counted(records.read))
+    monkeypatch.setattr(records, "read_snapshot", counted(records.read_snapshot))
+    return found
+
+
+def test_a_merge_and_a_removal_read_no_records_of_other_volumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def count(others: int) -> int:
+        volumes = Volumes(tmp_path / str(others))
+        volumes.prepare()
+
+        async def script() -> int:
+            for number in range(others):
+                await volumes.create(f"other-{number}", MB)
+                await volumes.snapshot(f"other-{number}", f"of-{number}")
+            await volumes.create("a", MB)
+            await volumes.snapshot("a", "s")
+            await volumes.restore("s", "over-a", MB)
+            with monkeypatch.context() as counting:
+                read = reads(counting)
+                await volumes.collapse("a")
+                await volumes.delete("over-a")
+                return len(read)
+
+        return asyncio.run(script())
+
+    assert count(30) == count(1)
+
+
+def test_each_volume_over_another_has_its_turn_after_a_merge(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of copies may lie over one volume: other work goes on between them."""
+
+    async def script() -> None:
+        await volumes.create("a", MB)
+        await volumes.snapshot("a", "s")
+        for number in range(20):
+            await volumes.restore("s", f"copy-{number}", MB)
+        read, most, before = reads(monkeypatch), 0, 0
+        task = asyncio.create_task(volumes.collapse("a"))
+        while not task.done():
+            await asyncio.sleep(0)
+            most, before = max(most, len(read) - before), len(read)
+        assert len(read) > 40 and most < 10
+
+    asyncio.run(script())
+
+
+@dataclass(frozen=True)
+class Meanwhile:
+    """Has something done by another task while a thread is about to call a function."""
+
+    module: object
+    name: str
+
+    def then(self, monkeypatch: pytest.MonkeyPatch, do: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        call, loop, begun = getattr(self.module, self.name), asyncio.get_running_loop(), threading.Event()
+
+        def late(*arguments: object) -> object:
+            if not begun.is_set():
+                begun.set()
+                asyncio.run_coroutine_threadsafe(do(), loop).result(10)
+            return call(*arguments)
+
+        monkeypatch.setattr(self.module, self.name, late)
+
+
+@pytest.fixture
+def merges(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The layers that were merged into those below them; their files stay as they are."""
+    found: list[Path] = []
+
+    async def commit(layer: DiskLayer) -> None:
+        found.append(layer.path)
+
+    monkeypatch.setattr(qemuimg, "commit", commit)
+    return found
+
+
+def test_a_snapshot_that_is_deleted_while_its_copy_is_made(volumes: Volumes, monkeypatch: pytest.MonkeyPatch, merges: list[Path]) -> None:
+    async def script() -> None:
+        await volumes.create("a", MB)
+        await volumes.snapshot("a", "s")
+        Meanwhile(files, "make_layer").then(monkeypatch, lambda: volumes.delete_snapshot("s"))
+        with pytest.raises(VolumeMissing, match="snapshot s was deleted while it was restored"):
+            await volumes.restore("s", "b", MB)
+        assert left(volumes) == ["a"] and len(merges) == 1
+
+    asyncio.run(script())
+
+
+def test_a_layer_is_kept_for_a_copy_that_is_being_written_down(
+    volumes: Volumes, monkeypatch: pytest.MonkeyPatch, merges: list[Path]
+) -> None:
+    async def script() -> None:
+        await volumes.create("a", MB)
+        await volumes.snapshot("a", "s")
+        Meanwhile(records, "write").then(monkeypatch, lambda: volumes.delete_snapshot("s"))
+        restored = await volumes.restore("s", "b", MB)
+        assert merges == [] and volumes.get_snapshot("s") is None
+        # With the copy goes what it needed.
+        await volumes.delete("b")
+        await volumes.collapse("a")
+        assert merges == [volumes.place("a") / "after-s.img"] and restored.layer.backing is not None
+
+    asyncio.run(script())
+
+
+def test_a_layer_is_kept_until_its_snapshot_is_written_down(volumes: Volumes, merges: list[Path]) -> None:
+    async def script() -> None:
+        volume = await volumes.create("a", MB)
+        await volumes.next_layer("a", "s")
+        await volumes.collapse("a")
+        await volumes.frozen("a", "s")
+        held = volumes.get_snapshot("s")
+        assert held is not None and held.layer == volume.layer and merges == []
+
+    asyncio.run(script())
+
+
+def test_layers_that_others_use_are_known_after_a_restart(volumes: Volumes, tmp_path: Path, merges: list[Path]) -> None:
+    async def script() -> None:
+        await volumes.create("a", MB)
+        await volumes.snapshot("a", "s")
+        await volumes.restore("s", "b", MB)
+        await volumes.delete_snapshot("s")
+        await volumes.delete("a")
+        again = Volumes(tmp_path)
+        again.prepare()
+        assert left(again) == ["a", "b"] and again.ids() == {"b"} and merges == []
+        await again.delete("b")
+        assert left(again) == []
+
+    asyncio.run(script())
+
+
+def test_a_removal_that_failed_is_done_by_the_next(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def script() -> None:
+        await volumes.create("a", MB)
+        with monkeypatch.context() as broken:
+            broken.setattr(shutil, "rmtree", refused)
+            with pytest.raises(StoreFailed):
+                await volumes.delete("a")
+        assert left(volumes) == [".gone-a"] and volumes.get("a") is None
+        await volumes.delete("a")
+        assert left(volumes) == []
+
+    asyncio.run(script())

@@ -1,4 +1,4 @@
-"""What QEMU says is kept, and the option that it repeats is named."""
+"""QEMU's message is kept, and the option that it repeats is named."""
 
 import json
 

@@ -141,7 +141,7 @@ def cloud_init_is_readable(place: HardwareContext) -> Iterator[Finding]:
 
 
 def _text(encoded: str | None) -> str:
-    """What is encoded, as far as that can be read as text."""
+    """Decode a value, as far as it can be read as text."""
     data = _decoded(encoded) if encoded else None
     return data.decode(errors="ignore") if data is not None and not data.startswith(_GZIP) else ""
 
