@@ -43,22 +43,26 @@ class Adopter(msgspec.Struct, frozen=True):
         return owner_reference(owner, controller=self.controller, blocks=self.controller)
 
 
-async def adopt(client: Client, owner: Adopter, target: Target[Any], seen: CachedObject) -> None:
-    """Give an object without an owner to this one, or settle an adoption that was begun. Raises `Conflict` when the object has moved."""
+async def adopt(client: Client, owner: Adopter, target: Target[Any], seen: CachedObject) -> bool:
+    """Give an object without an owner to this one, or settle an adoption that was begun; False when the owner may not have the object.
+
+    Raises `Conflict` when the object has moved.
+    """
     owners = [each.uid for each in seen.meta.ownerReferences or () if each.controller or each.uid == owner.uid or not owner.shares]
     due = adoption.step(owner.uid, owners, seen.meta.labels, deleting=seen.meta.going)
     if due is AdoptionStep.NONE:
-        return
+        return True
     may = await _may(client, owner)
     metadata: Data = orjson.loads(seen.raw)["metadata"]
     if due is AdoptionStep.ADOPT:
         if not may:
-            return
+            return False
         metadata = (await _write(client, target, seen.key, adoption.adopted(metadata, owner.reference))) or {}
         may = await _may(client, owner)
     change = adoption.confirmed(metadata) if may else adoption.released(metadata, owner.uid)
     if metadata and change is not None:
         await _write(client, target, seen.key, change)
+    return may
 
 
 async def release(client: Client, target: Target[Any], key: Key, uid: str) -> None:

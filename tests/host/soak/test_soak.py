@@ -153,6 +153,7 @@ class Soak:
         assert all(len(each) == 1 for each in there.values()), there
         # No guest dies because Paddock does.
         assert {number for each in pids.values() for number in each} <= {number for each in there.values() for number in each}
+        assert chaos.check_records(self.host.root) == []
         self.host.start()
         async with self._ledger_client() as found:
             status, listed = await found.ask("GET", MAPS)

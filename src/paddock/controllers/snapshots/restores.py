@@ -5,7 +5,7 @@
 While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, holds, settled
@@ -112,7 +113,8 @@ class RestoreReconciler:
             return f"waiting for {', '.join(missing)} to be filled"
         if machine is None:
             await self._machine(restore, content, found, None)
-        await self._own(restore, target, found)
+        if not await self._own(restore, target, [each.claim for each in found]):
+            raise plan.RestoreRefused(f"{target.name} was deleted while it was restored", fix="restore it once more")
         await self._finish(seen, restore, found)
         return ""
 
@@ -176,21 +178,21 @@ class RestoreReconciler:
             return
 
     async def _clear_away(self, restore: VirtualMachineRestore) -> None:
-        """A restore that goes before its end leaves no claims behind, but for those that the machine is on already."""
+        """A restore that goes before its end leaves no claims behind, but for those that the machine is on already, which it gets."""
         if restore.status is not None and restore.status.complete:
             return
-        namespace = restore.metadata.namespace or ""
+        key = Key(restore.metadata.namespace or "", restore.spec.target.name)
         # Neither from the cache: what was made a moment ago, or put to use, may not be in there.
-        try:
-            machine = await self._client.get(MACHINES, Key(namespace, restore.spec.target.name))
-            used = set(volumes_of(machine).claims.values())
-        except NotFound:
-            used = set()
-        for claim in (await self._client.list(CLAIMS, Selection(namespace=namespace))).items:
+        machine = await self._target(key)
+        used = set(volumes_of(machine).claims.values()) if machine is not None else set()
+        made = [each for each in (await self._client.list(CLAIMS, Selection(namespace=key.namespace))).items if _made_by(restore, each)]
+        on = [each.metadata.name for each in made if each.metadata.name in used]
+        kept = set(on) if on and await self._own(restore, key, on) else set()
+        for claim in made:
             meta = claim.metadata
-            if meta.name not in used and not meta.ownerReferences and _made_by(restore, claim):
+            if meta.name not in kept and not meta.ownerReferences:
                 unchanged = DeletionOptions(uid=meta.uid or "", revision=meta.resourceVersion or "")
-                await self._gone(CLAIMS, Key(namespace, meta.name), unchanged)
+                await self._gone(CLAIMS, Key(key.namespace, meta.name), unchanged)
 
     def _is_ours(self, restore: VirtualMachineRestore, claim: CachedObject) -> bool:
         """Whether a claim was made by this restore: another of its name may hold anything."""
@@ -244,19 +246,35 @@ class RestoreReconciler:
         except (Invalid, BadRequest) as error:
             raise plan.RestoreRefused("the machine cannot become what it was", why=str(error), fix="mend the patches") from error
 
-    async def _own(self, restore: VirtualMachineRestore, target: Key, found: list[plan.RestoredVolume]) -> None:
-        """The claims go with the machine, unless they are to be nobody's."""
+    async def _own(self, restore: VirtualMachineRestore, target: Key, claims: Iterable[str]) -> bool:
+        """Hand the claims over to the machine, unless they are to be nobody's; False when it is gone, or going, and takes none."""
         if restore.spec.volumeOwnershipPolicy == "None":
-            return
-        try:
-            machine = await self._client.get(MACHINES, target)
-        except NotFound:
-            return
+            return True
+        machine = await self._target(target)
+        if machine is None:
+            return False
         owner = Adopter(MACHINES, target, machine.metadata.uid or "", preservation.may_own, controller=False)
-        for volume in found:
-            claim = self._caches.claims.cache.get(Key(target.namespace, volume.claim))
-            if claim is not None:
-                await adopt(self._client, owner, CLAIMS, claim)
+        owned = [await self._adopt(restore, owner, Key(target.namespace, name)) for name in claims]
+        if not all(owned):
+            # The pool of one that is marked keeps its disks.
+            machine = await self._target(target)
+            return machine is not None and preservation.is_marked(machine.metadata.annotations)
+        return True
+
+    async def _adopt(self, restore: VirtualMachineRestore, owner: Adopter, key: Key) -> bool:
+        # Not from the cache: a claim that is not in there yet would be nobody's for ever.
+        try:
+            claim = CachedObject.of(await self._client.request("GET", CLAIMS.path(*key)))
+        except NotFound:
+            return True
+        return not self._is_ours(restore, claim) or await adopt(self._client, owner, CLAIMS, claim)
+
+    async def _target(self, key: Key) -> VirtualMachine | None:
+        """The machine as the server has it."""
+        try:
+            return await self._client.get(MACHINES, key)
+        except NotFound:
+            return None
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
         key = Key(restore.metadata.namespace or "", restore.spec.target.name)

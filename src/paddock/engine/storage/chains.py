@@ -7,8 +7,8 @@ from pathlib import Path
 
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import records
-from paddock.engine.storage.errors import VolumeBroken
-from paddock.engine.storage.paths import RECORD, VolumePaths
+from paddock.engine.storage.errors import VolumeBroken, VolumeMissing
+from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, VolumeRecord
 
 # Deeper is a circle, or a mistake.
@@ -52,6 +52,25 @@ def image_of(places: VolumePaths, record: VolumeRecord) -> str:
         below = records.read(directory / RECORD) if directory is not None else None
         base = below.base if below is not None else None
     return ""
+
+
+def next_name(snapshot: str) -> str:
+    """The name of the layer in which a volume goes on over a snapshot."""
+    return f"after-{checked(snapshot)}.img"
+
+
+def below(volume: str, record: VolumeRecord, snapshot: str) -> str:
+    """The name of the layer that a snapshot freezes: the one below its next layer, or the one that is written while that is not there."""
+    names = [each.name for each in record.layers]
+    place = names.index(next_name(snapshot)) if next_name(snapshot) in names else len(names)
+    if not place:
+        raise VolumeMissing(f"volume {volume} has lost the layer below {names[0]}", fix="delete the snapshot, and take another one")
+    return names[place - 1]
+
+
+def is_covered(record: VolumeRecord, layer: str) -> bool:
+    """Whether a volume goes on in a layer above this one."""
+    return layer in [each.name for each in record.layers[:-1]]
 
 
 def superfluous(record: VolumeRecord, needed: Collection[str]) -> int | None:

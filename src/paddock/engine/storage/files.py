@@ -203,6 +203,14 @@ def copy_tree(source: Path, target: Path) -> None:
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
 
 
+def publish(fresh: Path, target: Path) -> None:
+    """Give a volume's directory its name; what has the name by now is left over."""
+    if target.exists():
+        shutil.rmtree(target)
+    fresh.rename(target)
+    sync_directory(target.parent)
+
+
 def remove(directory: Path) -> None:
     """Remove the directory of a volume; an earlier attempt may have renamed it."""
     doomed = directory.with_name(f".gone-{directory.name}")

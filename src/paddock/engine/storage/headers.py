@@ -7,13 +7,13 @@ use keeps the old name until its volume is at rest.
 import asyncio
 import contextlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, overlays, qemuimg, records
-from paddock.engine.storage.errors import VolumeBusy
+from paddock.engine.storage.errors import VolumeBroken, VolumeBusy
 from paddock.engine.storage.paths import RECORD, VolumePaths
 from paddock.engine.storage.records import VolumeRecord
 
@@ -23,14 +23,14 @@ _AREA = 1 << 16
 
 
 class BackingFile(NamedTuple):
-    """The lower file that a header names."""
+    """What a header says lies below."""
 
     name: str
     format: str
 
 
 def read(path: Path) -> BackingFile | None:
-    """Return the lower file that a header names; None if it names none, or is of another version."""
+    """What a header names; None when it names nothing, or is of another version."""
     with path.open("rb") as file:
         head = file.read(_AREA)
     if len(head) < 104 or head[:4] != _MAGIC or int.from_bytes(head[4:8], "big") < 3:
@@ -51,14 +51,15 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: VolumePaths, volumes: Iterable[str]) -> None:
-    """Correct the headers of the layers of these volumes, of which there may be thousands: each in a turn of its own."""
-    for volume in volumes:
-        await asyncio.sleep(0)
-        directory = places.find(volume)
-        record = records.read(directory / RECORD) if directory is not None else None
-        if directory is None or record is None:
-            continue
+async def correct(places: VolumePaths, volume: str) -> None:
+    """Correct the headers of the layers of a volume that nobody changes meanwhile. There may be thousands: each has a turn of its own."""
+    await asyncio.sleep(0)
+    directory = places.find(volume)
+    record = records.read(directory / RECORD) if directory is not None else None
+    if directory is None or record is None:
+        return
+    # What cannot be corrected keeps no other volume from its end.
+    with contextlib.suppress(VolumeBroken):
         for layer, wanted in _wrong(places, directory, record):
             with contextlib.suppress(VolumeBusy):
                 await qemuimg.rename_below(layer, wanted.name, wanted.format)

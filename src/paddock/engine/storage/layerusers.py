@@ -64,7 +64,11 @@ class LayerUsers:
 
     def unneeded(self) -> Path | None:
         """Return the directory of a deleted volume without users; None when there is none."""
-        return next((directory for volume, directory in self._deleted.items() if volume not in self._users), None)
+        return next((directory for volume, directory in self._deleted.items() if self.is_unneeded(volume)), None)
+
+    def is_unneeded(self, volume: str) -> bool:
+        """Return whether a volume is deleted and has no users."""
+        return volume in self._deleted and volume not in self._users
 
     def _enter(self, user: str, base: FrozenBase | None) -> None:
         before = self._bases.pop(user, None)

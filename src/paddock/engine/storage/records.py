@@ -69,6 +69,8 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
     volume: str
     layer: str
     size: int
+    # the volume has not gone on yet: there is no snapshot, and the layer is kept for it
+    pending: bool = False
     version: int = VERSION
 
 

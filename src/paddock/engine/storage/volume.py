@@ -10,6 +10,7 @@ from paddock.engine.storage import files as on_disk
 from paddock.engine.storage import overlays
 from paddock.engine.storage.errors import SizeTooLarge, TooSmall, VolumeBusy
 
+SECTOR = 512
 LARGEST = overlays.LARGEST
 
 
@@ -81,3 +82,10 @@ def too_small(needed: int, size: int) -> TooSmall:
     """The refusal of a volume that is smaller than what should be in it."""
     why = f"its virtual size is {needed} bytes, and {size} were asked for"
     return TooSmall("the image does not fit into the volume", why=why, fix="A larger PVC is required")
+
+
+def rounded(size: int) -> int:
+    """Disks have whole sectors. Raises `SizeTooLarge`."""
+    if size > LARGEST:
+        raise too_large(size)
+    return -(-size // SECTOR) * SECTOR

@@ -22,12 +22,12 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, errors, exports, files, headers, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
 from paddock.engine.storage.layerusers import LayerUsers
+from paddock.engine.storage.namedlocks import NamedLocks
 from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
 from paddock.engine.storage.threads import blocking
-from paddock.engine.storage.volume import LARGEST, BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, too_large, too_small
+from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, rounded, too_small
 
-SECTOR = 512
 _DISK = "disk.img"
 _FILES = "files"
 Tell = Callable[[int, int], None]
@@ -41,8 +41,7 @@ class Volumes:
 
     def __init__(self, root: Path, pools: Mapping[str, Path] | None = None) -> None:
         self._places = VolumePaths(root, dict(pools or {}))
-        # with how many hold or want it
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._locks = NamedLocks()
         self._shares: dict[Path, bool] = {}
 
     def place(self, id: str, pool: str = "") -> Path:
@@ -85,7 +84,7 @@ class Volumes:
     def get_snapshot(self, id: str) -> Snapshot | None:
         """A snapshot, if it is there."""
         record = records.read_snapshot(self._places.snapshot(id))
-        if record is None:
+        if record is None or record.pending:
             return None
         layer = chains.resolved(self._places, FrozenBase(record.volume, record.layer))
         return Snapshot(id, record.volume, record.size, layer)
@@ -111,11 +110,11 @@ class Volumes:
         """A blank volume, or one that begins with what an image holds. One that is there already is left as it is."""
         if base is not None and base.virtual_size > size:
             raise too_small(base.virtual_size, size)
-        async with self._locked(id):
+        async with self._locks.hold(id):
             found = self.get(id)
             if found is not None:
                 return found
-            size = _rounded(size)
+            size = rounded(size)
             what = f"cannot make volume {id}"
             async with self._making(id, pool, what) as fresh:
                 if base is None:
@@ -145,7 +144,7 @@ class Volumes:
 
     async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> StoredVolume:
         """A volume of files instead of a disk. `fill` puts them into a directory; it runs in a thread."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             found = self.get(id)
             if found is not None:
                 return found
@@ -154,22 +153,22 @@ class Volumes:
                 (fresh / _FILES).mkdir(mode=0o700)
                 await blocking(what, fresh, fill, fresh / _FILES)
                 await blocking(what, fresh, files.make_blank, fresh / _DISK, 0, allocate=False)
-                await self._publish(id, fresh, VolumeRecord(_rounded(size), (LayerFile(_DISK, "raw"),), is_files=True))
+                await self._publish(id, fresh, VolumeRecord(rounded(size), (LayerFile(_DISK, "raw"),), is_files=True))
         return self._there(id)
 
     async def clone(self, source: str, id: str, size: int, *, tell: Tell | None = None, pool: str = "") -> StoredVolume:
         """A volume that begins with what another holds, which must be at rest. Only what the other wrote itself is copied."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             found = self.get(id)
             if found is not None:
                 return found
-            async with self._locked(source):
+            async with self._locks.hold(source):
                 from_ = self._there(source)
                 if from_.size > size:
                     raise too_small(from_.size, size)
                 what = f"cannot copy volume {source}"
                 async with self._making(id, pool, what) as fresh:
-                    record = await self._copied(from_, fresh, _rounded(size), tell)
+                    record = await self._copied(from_, fresh, rounded(size), tell)
                     await self._publish(id, fresh, record)
         return self._there(id)
 
@@ -194,8 +193,8 @@ class Volumes:
 
     async def grow(self, id: str, size: int) -> StoredVolume:
         """Make a volume at rest larger; a smaller size changes nothing."""
-        async with self._locked(id):
-            volume, size = self._there(id), _rounded(size)
+        async with self._locks.hold(id):
+            volume, size = self._there(id), rounded(size)
             if size > volume.size:
                 if volume.files is None:
                     if volume.busy:
@@ -206,7 +205,7 @@ class Volumes:
 
     async def as_files(self, id: str) -> Path:
         """The directory of a volume that holds files. One whose disk was never written becomes such a volume."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             volume = self._there(id)
             if volume.files is None:
                 if volume.busy:
@@ -220,15 +219,15 @@ class Volumes:
 
     async def grown(self, id: str, size: int) -> StoredVolume:
         """The machine that has this volume made it larger; write that down."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             volume = self._there(id)
-            if _rounded(size) > volume.size:
-                await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), size=_rounded(size)))
+            if rounded(size) > volume.size:
+                await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), size=rounded(size)))
         return self._there(id)
 
     async def delete(self, id: str) -> None:
         """Remove a volume. Layers that others have below theirs go with the last of them."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             volume = self.get(id)
             if volume is not None:
                 if volume.busy:
@@ -255,40 +254,44 @@ class Volumes:
 
         Repeated, the same layer. Between this and `frozen` there is no snapshot yet.
         """
-        async with self._locked(id):
-            volume, name = self._there(id), _next_name(snapshot)
+        async with self._locks.hold(id):
+            volume, name = self._there(id), chains.next_name(snapshot)
             if volume.files is not None:
                 raise NotAllowed(f"cannot take a snapshot of volume {id}", why="it holds files, and no disk")
             record = self._record(volume.directory)
-            names = [each.name for each in record.layers]
-            below = names[names.index(name) - 1] if name in names else names[-1]
-            # Until `frozen` writes it down, nothing may merge the new layer into it.
-            self._users.put_snapshot(snapshot, FrozenBase(id, below))
-            if name not in names:
-                path, fresh = volume.directory / name, volume.directory / f".{name}"
-                await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, volume.layer, volume.size)
-                await blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
-                layers = (*record.layers, LayerFile(name, "qcow2"))
-                await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
+            async with self._locks.hold(_lock_of(snapshot)):
+                held = records.read_snapshot(self._places.snapshot(snapshot))
+                if held is not None and (not held.pending or chains.is_covered(record, held.layer)):
+                    return volume.layer
+                # First: from here on nothing merges the new layer into the one below, whoever ends in between.
+                below = chains.below(id, record, snapshot)
+                await self._write_snapshot(snapshot, SnapshotRecord(id, below, volume.size, pending=True))
+            if not chains.is_covered(record, below):
+                await self._cover(volume, record, name)
         return self._there(id).layer
+
+    async def _cover(self, volume: StoredVolume, record: VolumeRecord, name: str) -> None:
+        path, fresh = volume.directory / name, volume.directory / f".{name}"
+        if name in {each.path for each in record.layers}:
+            raise NotAllowed(f"cannot make a layer of volume {volume.id}", why=f"{name} holds another layer", fix="take another snapshot")
+        await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, volume.layer, volume.size)
+        await blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
+        await self._write(volume.directory, msgspec.structs.replace(record, layers=(*record.layers, LayerFile(name, "qcow2"))))
 
     async def frozen(self, id: str, snapshot: str) -> None:
         """The volume has gone on in the layer that `next_layer` gave: what lies below it is the snapshot from now on."""
         if self.get_snapshot(snapshot) is not None:
             return
-        async with self._locked(id):
+        async with self._locks.hold(id), self._locks.hold(_lock_of(snapshot)):
             volume = self._there(id)
-            names = [each.name for each in self._record(volume.directory).layers]
-            if _next_name(snapshot) not in names:
+            held = records.read_snapshot(self._places.snapshot(snapshot))
+            if held is None or not chains.is_covered(self._record(volume.directory), held.layer):
                 raise VolumeMissing(f"volume {id} has not gone on for snapshot {snapshot}")
-            below = names[names.index(_next_name(snapshot)) - 1]
-            record = SnapshotRecord(id, below, volume.size)
-            await blocking("cannot write a snapshot down", self._places.snapshots, records.write, self._places.snapshot(snapshot), record)
-            self._users.put_snapshot(snapshot, FrozenBase(id, below))
+            await self._write_snapshot(snapshot, SnapshotRecord(id, held.layer, volume.size))
 
     async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> StoredVolume:
         """A volume that begins with what a snapshot holds."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             found = self.get(id)
             if found is not None:
                 return found
@@ -298,20 +301,21 @@ class Volumes:
             if held.size > size:
                 raise too_small(held.size, size)
             async with self._making(id, pool, f"cannot restore snapshot {snapshot}") as fresh:
-                await blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, _rounded(size))
+                await blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, rounded(size))
                 if (frozen := records.read_snapshot(self._places.snapshot(snapshot))) is None:
                     raise VolumeMissing(f"snapshot {snapshot} was deleted while it was restored")
                 # From here on the volume itself keeps the layer, also when the snapshot goes.
-                record = VolumeRecord(_rounded(size), (LayerFile(_DISK, "qcow2"),), FrozenBase(frozen.volume, frozen.layer))
+                record = VolumeRecord(rounded(size), (LayerFile(_DISK, "qcow2"),), FrozenBase(frozen.volume, frozen.layer))
                 await self._publish(id, fresh, record)
         return self._there(id)
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """Remove a snapshot. What it froze is merged into what lies above it when the volume is at rest (`collapse`)."""
-        record = records.read_snapshot(self._places.snapshot(snapshot))
-        if record is not None:
-            await blocking("cannot remove a snapshot", self._places.snapshots, self._places.snapshot(snapshot).unlink, True)
-        self._users.forget_snapshot(snapshot)
+        async with self._locks.hold(_lock_of(snapshot)):
+            record = records.read_snapshot(self._places.snapshot(snapshot))
+            if record is not None:
+                await blocking("cannot remove a snapshot", self._places.snapshots, self._places.snapshot(snapshot).unlink, True)
+            self._users.forget_snapshot(snapshot)
         if record is not None:
             with contextlib.suppress(VolumeBusy, VolumeMissing):
                 await self.collapse(record.volume)
@@ -319,28 +323,37 @@ class Volumes:
 
     async def collapse(self, id: str) -> None:
         """Merge layers of a volume at rest that nothing else needs."""
-        async with self._locked(id):
-            while True:
-                volume = self._there(id)
-                record = self._record(volume.directory)
-                place = chains.superfluous(record, self._users.layers(id))
-                if place is None:
-                    await headers.correct(self._places, (id, *self._users.volumes(id)))
-                    return
-                if volume.busy:
-                    raise busy(id)
-                below, above = record.layers[place : place + 2]
-                (volume.directory / below.path).chmod(0o600)
-                await qemuimg.commit(chains.layer_of(self._places, volume.directory, record, above))
-                # All of it is in the lower file now, and until the record is written the upper one says the same.
-                merged = LayerFile(above.name, below.format, below.path)
-                layers = (*record.layers[:place], merged, *record.layers[place + 2 :])
-                await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
-                (volume.directory / above.path).unlink(missing_ok=True)
+        async with self._locks.hold(id):
+            while await self._merge(id):
+                pass
+        for each in (id, *self._users.volumes(id)):
+            # One that is being copied or changed keeps its old names until the next merge.
+            if each not in self._locks:
+                async with self._locks.hold(each):
+                    await headers.correct(self._places, each)
+
+    async def _merge(self, id: str) -> bool:
+        """Merge two layers; False when each of them is needed."""
+        volume = self._there(id)
+        record = self._record(volume.directory)
+        place = chains.superfluous(record, self._users.layers(id))
+        if place is None:
+            return False
+        if volume.busy:
+            raise busy(id)
+        below, above = record.layers[place : place + 2]
+        (volume.directory / below.path).chmod(0o600)
+        await qemuimg.commit(chains.layer_of(self._places, volume.directory, record, above))
+        # All of it is in the lower file now, and until the record is written the upper one says the same.
+        merged = LayerFile(above.name, below.format, below.path)
+        layers = (*record.layers[:place], merged, *record.layers[place + 2 :])
+        await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
+        (volume.directory / above.path).unlink(missing_ok=True)
+        return True
 
     async def flatten(self, id: str) -> StoredVolume:
         """Make a volume at rest one raw file, which several machines may write at the same time."""
-        async with self._locked(id):
+        async with self._locks.hold(id):
             volume = self._there(id)
             record = self._record(volume.directory)
             if volume.layer.format == "raw":
@@ -370,7 +383,7 @@ class Volumes:
         """An empty layer over others; one that is there is left as it is."""
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
-            await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, _rounded(size))
+            await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, rounded(size))
             await blocking("cannot make a layer", path.parent, os.replace, fresh, path)
         return DiskLayer(path, "qcow2", below)
 
@@ -379,7 +392,7 @@ class Volumes:
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
             fresh.unlink(missing_ok=True)
-            await blocking("cannot make a disk", path.parent, files.make_blank, fresh, _rounded(size), allocate=False)
+            await blocking("cannot make a disk", path.parent, files.make_blank, fresh, rounded(size), allocate=False)
             await blocking("cannot make a disk", path.parent, os.replace, fresh, path)
         return DiskLayer(path, "raw")
 
@@ -414,18 +427,6 @@ class Volumes:
     # --- inside -----------------------------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
-    async def _locked(self, id: str) -> AsyncIterator[None]:
-        lock, users = self._locks.get(id) or (asyncio.Lock(), 0)
-        self._locks[id] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks.pop(id)
-            if users > 1:
-                self._locks[id] = (lock, users - 1)
-
-    @contextlib.asynccontextmanager
     async def _making(self, id: str, pool: str, what: str) -> AsyncIterator[Path]:
         """A directory to make a volume in, which is gone if it did not become one."""
         place = self._places.pool(pool)
@@ -443,21 +444,21 @@ class Volumes:
             await asyncio.to_thread(shutil.rmtree, fresh, True)
 
     async def _publish(self, id: str, fresh: Path, record: VolumeRecord) -> None:
-        def publish() -> None:
-            records.write(fresh / RECORD, record)
-            target = fresh.with_name(id)
-            if target.exists():
-                # Without its record it is nothing.
-                shutil.rmtree(target)
-            fresh.rename(target)
-            files.sync_directory(fresh.parent)
+        target = fresh.with_name(id)
+        if self._users.layers(id):
+            raise NotAllowed(f"cannot make volume {id}", why="others have layers of a deleted volume of this id below theirs")
 
-        self._users.put(fresh.with_name(id), record)
-        await blocking(f"cannot make volume {id}", fresh.parent, publish)
+        self._users.put(target, record)
+        await blocking(f"cannot make volume {id}", fresh.parent, records.write, fresh / RECORD, record)
+        await blocking(f"cannot make volume {id}", fresh.parent, files.publish, fresh, target)
 
     async def _write(self, directory: Path, record: VolumeRecord) -> None:
         await blocking("cannot write a volume down", directory, records.write, directory / RECORD, record)
         self._users.put(directory, record)
+
+    async def _write_snapshot(self, id: str, record: SnapshotRecord) -> None:
+        self._users.put_snapshot(id, FrozenBase(record.volume, record.layer))
+        await blocking("cannot write a snapshot down", self._places.snapshots, records.write, self._places.snapshot(id), record)
 
     def _record(self, directory: Path) -> VolumeRecord:
         record = records.read(directory / RECORD)
@@ -472,15 +473,17 @@ class Volumes:
         return volume
 
     def _has_next(self, volume: StoredVolume, snapshot: str) -> bool:
-        return any(each.name == _next_name(snapshot) for each in self._record(volume.directory).layers)
+        return any(each.name == chains.next_name(snapshot) for each in self._record(volume.directory).layers)
 
     async def _sweep(self) -> None:
         """Remove deleted volumes that nothing needs. Each may have held another, so again until nothing goes."""
         # No volume has this id.
-        async with self._locked("/sweep"):
+        async with self._locks.hold("/sweep"):
             while (directory := self._users.unneeded()) is not None:
-                await blocking(f"cannot remove volume {directory.name}", directory.parent, files.remove, directory)
-                self._users.forget(directory.name)
+                async with self._locks.hold(directory.name):
+                    if self._users.is_unneeded(directory.name):
+                        await blocking(f"cannot remove volume {directory.name}", directory.parent, files.remove, directory)
+                        self._users.forget(directory.name)
 
     async def _can_share(self, directory: Path) -> bool:
         pool = directory.parent
@@ -489,12 +492,6 @@ class Volumes:
         return self._shares[pool]
 
 
-def _rounded(size: int) -> int:
-    """Disks have whole sectors. Raises `TooLarge`."""
-    if size > LARGEST:
-        raise too_large(size)
-    return -(-size // SECTOR) * SECTOR
-
-
-def _next_name(snapshot: str) -> str:
-    return f"after-{checked(snapshot)}.img"
+def _lock_of(snapshot: str) -> str:
+    """No volume has this id."""
+    return f"snapshot/{snapshot}"

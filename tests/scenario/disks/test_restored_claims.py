@@ -1,0 +1,156 @@
+"""Claims that a restore makes have an owner at every moment: when all machines, clones, snapshots and restores are gone, so are they.
+
+A user deletes something before a request of the controllers: each second of them, as all take a minute.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import pytest
+
+from paddock.controllers.snapshots.restores import RestoreReconciler
+from paddock.engine.storage.errors import StoreFull
+from tests.fakehost import FakeHost
+from tests.scenario.hosts import snapshotting
+from tests.scenario.hosts.conftest import Play
+
+GROUP = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default"
+RESTORES, SNAPSHOTS = f"{GROUP}/virtualmachinerestores", f"{GROUP}/virtualmachinesnapshots"
+CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
+MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+CLAIMS, VOLUMES = "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/persistentvolumes"
+COPY = {
+    "apiVersion": snapshotting.CLONE,
+    "kind": "VirtualMachineClone",
+    "metadata": {"name": "copy"},
+    "spec": {"source": snapshotting.MACHINE, "target": {**snapshotting.MACHINE, "name": "other"}},
+}
+# More than the controllers ask in one of the scripts.
+MOST = 200
+# REQUESTS=0:1 plays each of them
+FIRST, STEP = (int(each) for each in os.environ.get("REQUESTS", "0:2").split(":"))
+
+
+async def names(host: FakeHost, path: str) -> list[str]:
+    return [each["metadata"]["name"] for each in (await host.api.get(path)).data["items"]]
+
+
+async def check_nothing_is_left(host: FakeHost) -> None:
+    """Fail unless all disks go with what users can see and delete."""
+    for path in (CLONES, RESTORES, SNAPSHOTS, MACHINES):
+        for name in await names(host, path):
+            await host.api.delete(f"{path}/{name}")
+    # The longest pause of a controller after failures, and some.
+    await asyncio.sleep(700)
+    for path in (CLONES, RESTORES, SNAPSHOTS, MACHINES, CLAIMS, VOLUMES):
+        assert await names(host, path) == [], path
+    assert host.engine.volumes.ids() == set() and host.engine.volumes.snapshots == {}
+
+
+async def begun(host: FakeHost) -> None:
+    await snapshotting.web(host, "Halted")
+    await asyncio.sleep(20)
+    await host.make(COPY)
+
+
+async def restored(host: FakeHost) -> None:
+    await snapshotting.web(host, "Halted")
+    await asyncio.sleep(20)
+    await host.make(snapshotting.snapshot())
+    await asyncio.sleep(20)
+    await host.make(snapshotting.restore())
+
+
+@pytest.mark.spec("kubevirt", 129)
+@pytest.mark.parametrize("deleted", [f"{MACHINES}/other", f"{CLONES}/copy"], ids=["target", "clone"])
+def test_a_clone_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str) -> None:
+    at_each_request(play, begun, deleted)
+
+
+@pytest.mark.spec("kubevirt", 129)
+@pytest.mark.parametrize("deleted", [f"{MACHINES}/web", f"{RESTORES}/back"], ids=["target", "restore"])
+def test_a_restore_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str) -> None:
+    at_each_request(play, restored, deleted)
+
+
+@pytest.mark.spec("kubevirt", 129)
+def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is_on_them(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await snapshotting.web(host, "Halted")
+        await asyncio.sleep(20)
+        await host.make(snapshotting.snapshot())
+        await asyncio.sleep(20)
+        host.engine.volumes.failures.extend([StoreFull("cannot restore", why="there is no space left")] * 3)
+        await host.make(snapshotting.restore())
+        await asyncio.sleep(1)
+        (claim,) = [name for name in await names(host, CLAIMS) if name.startswith("restore-")]
+        assert await snapshotting.claim_of(host) == claim
+        await host.api.delete(f"{RESTORES}/back")
+        await asyncio.sleep(60)
+        (owner,) = (await host.api.get(f"{CLAIMS}/{claim}")).data["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web")
+        await check_nothing_is_left(host)
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 129)
+def test_a_target_that_goes_before_it_has_its_claims_ends_the_restore_and_them(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(host: FakeHost) -> None:
+        own = RestoreReconciler._own
+
+        async def late(self: RestoreReconciler, *arguments: Any) -> bool:
+            await host.api.delete(f"{MACHINES}/other")
+            await host.house.collector.chores.settled()
+            return await own(self, *arguments)
+
+        monkeypatch.setattr(RestoreReconciler, "_own", late)
+        await begun(host)
+        await asyncio.sleep(60)
+        assert await names(host, MACHINES) == ["web"] and await names(host, CLAIMS) == ["disk"]
+        assert (await host.api.get(f"{CLONES}/copy")).data["status"]["phase"] == "Failed"
+        await check_nothing_is_left(host)
+
+    play(script)
+
+
+def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, None]], deleted: str) -> None:
+    over: list[int] = []
+
+    async def script(host: FakeHost, request: int) -> None:
+        await host.end()
+        wire = host.interrupted()
+        wire.about = (
+            "/virtualmachinerestores/",
+            "/virtualmachines/",
+            "/persistentvolumeclaims/",
+            "/virtualmachines",
+            "/persistentvolumeclaims",
+        )
+        await host.begin()
+
+        async def intrude() -> None:
+            await host.api.delete(deleted)
+            await host.house.collector.chores.settled()
+
+        wire.act = intrude
+        task = asyncio.create_task(begin(host))
+        await asyncio.sleep(29)
+        wire.at = wire.requests + request
+        await task
+        await asyncio.sleep(60)
+        if wire.requests <= wire.at:
+            over.append(request)
+        wire.at = -1
+        await check_nothing_is_left(host)
+
+    for request in range(FIRST, MOST, STEP):
+        play(partial(script, request=request))
+        if over:
+            assert request > 5
+            break
+    else:
+        raise AssertionError("it never ends by itself")
