@@ -45,7 +45,7 @@ def host(registry: Any, tiny_guest: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
         pytest.skip(f"needs qemu: {reason}")
     root = Path(tempfile.mkdtemp(prefix="pdkg-", dir="/tmp"))
     try:
-        with serving(partial(Proxy, disk=tiny_guest.disk)) as proxy:
+        with serving(partial(Proxy, disk=tiny_guest.disk, sent=[])) as proxy:
             monkeypatch.setenv("http_proxy", f"http://{proxy}")
             monkeypatch.setenv("no_proxy", "127.0.0.1")
             options = ("--network", "user", "--image-from", "127.0.0.1", "--memory-overcommit", "100")
