@@ -61,6 +61,7 @@ class StoredPodStrategy(Strategy):
         new["status"] = {"phase": "Pending", "qosClass": podspecs.quality(spec)}
         _tolerate(spec)
         _prioritize(spec, context)
+        _take_runtime_class(spec, new["metadata"].get("name", ""), context)
         return new
 
     def taken(self, new: Data, old: Data, context: WriteContext) -> Data:
@@ -149,6 +150,37 @@ def _prioritize(spec: Data, context: WriteContext) -> None:
         spec["priorityClassName"] = found["metadata"]["name"]
     spec["priority"] = (found or {}).get("value", 0)
     spec.setdefault("preemptionPolicy", (found or {}).get("preemptionPolicy") or "PreemptLowerPriority")
+
+
+def _take_runtime_class(spec: Data, pod: str, context: WriteContext) -> None:
+    """Set the overhead and the scheduling of the named RuntimeClass, as the admission of RuntimeClass does."""
+    name = spec.get("runtimeClassName")
+    found = context.view.get("runtimeclasses.node.k8s.io", "", name) if name else None
+    if name and found is None:
+        raise _rejected(pod, f'pod rejected: RuntimeClass "{name}" not found')
+    overhead = ((found or {}).get("overhead") or {}).get("podFixed")
+    if spec.get("overhead") and not overhead:
+        raise _rejected(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+    if overhead and spec.get("overhead", overhead) != overhead:
+        raise _rejected(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    if overhead:
+        spec["overhead"] = overhead
+    scheduling = (found or {}).get("scheduling") or {}
+    selector = spec.get("nodeSelector") or {}
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            places = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {selector[key]}"
+            raise _rejected(pod, f"conflict: {places}")
+        selector = {**selector, key: value}
+    if selector:
+        spec["nodeSelector"] = selector
+    own = spec.get("tolerations") or []
+    if more := [each for each in scheduling.get("tolerations") or () if each not in own]:
+        spec["tolerations"] = [*own, *more]
+
+
+def _rejected(pod: str, why: str) -> failure.Failure:
+    return failure.forbidden(failure.FailureTarget(name=pod, kind="pods"), why)
 
 
 def _default_priority(context: WriteContext) -> Data | None:

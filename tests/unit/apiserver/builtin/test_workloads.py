@@ -323,6 +323,32 @@ def test_a_pod_waits_for_a_node_and_ends_with_its_kubelet(play: Play) -> None:
     play(script)
 
 
+def test_a_pod_has_what_its_runtime_class_says(play: Play) -> None:
+    async def script(_: Harness) -> None:
+        async with Workloads() as api:
+            tolerations = [{"key": "gpu", "operator": "Exists"}]
+            scheduling = {"nodeSelector": {"disk": "fast"}, "tolerations": tolerations}
+            body = {"metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "1"}}, "scheduling": scheduling}
+            assert (await api.post("/apis/node.k8s.io/v1/runtimeclasses", body)).status == 201
+            spec = (await _pod(api, runtimeClassName="kata", nodeSelector={"zone": "a"}))["spec"]
+            assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "1"}, {"zone": "a", "disk": "fast"})
+            assert tolerations[0] in spec["tolerations"]
+            for wrong, words in (
+                ({"runtimeClassName": "none"}, 'pods "q" is forbidden: pod rejected: RuntimeClass "none" not found'),
+                (
+                    {"runtimeClassName": "kata", "nodeSelector": {"disk": "slow"}},
+                    "conflict: runtimeClass.scheduling.nodeSelector[disk] = fast",
+                ),
+                ({"runtimeClassName": "kata", "overhead": {"cpu": "2"}}, "doesn't match RuntimeClass's defined Overhead"),
+                ({"overhead": {"cpu": "2"}}, "without corresponding RuntimeClass defined Overhead"),
+            ):
+                asked = {"metadata": {"name": "q"}, "spec": {"containers": [CONTAINER], **wrong}}
+                refused = await api.post(f"{CORE}/pods", asked)
+                assert (refused.status, words in refused.data["message"]) == (403, True), refused.data
+
+    play(script)
+
+
 def test_a_pod_without_a_node_goes_at_once(play: Play) -> None:
     async def script(_: Harness) -> None:
         async with Workloads() as api:
