@@ -29,10 +29,10 @@ _FORMATS = {
 _OURS = """
 import asyncio, json, resource, sys, time
 from pathlib import Path
-from paddock.engine.images.library import Images, Settings
+from paddock.engine.images.library import ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 async def run():
-    images = Images(Path(sys.argv[2]), Settings(allow=("127.0.0.1",), proxies={}))
+    images = ImageLibrary(Path(sys.argv[2]), ImageSettings(allow=("127.0.0.1",), proxies={}))
     await images.fetch(Http(sys.argv[1]))
     await images.close()
 def used():

@@ -22,10 +22,10 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 import paddock.engine.images.importer
-from paddock.engine.images.library import Images, Settings
+from paddock.engine.images.library import ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 async def run():
-    images = Images(Path(sys.argv[1]), Settings(allow=("127.0.0.1",), proxies={}, reserve_bytes=0))
+    images = ImageLibrary(Path(sys.argv[1]), ImageSettings(allow=("127.0.0.1",), proxies={}, reserve_bytes=0))
     print("ready", flush=True)
     for url in sys.argv[2:]:
         await images.fetch(Http(url))
