@@ -19,7 +19,9 @@ DECLARATIONS = (
     ("virtrigaud/shared.py", "ObjectRef"),
     ("virtrigaud/vmclass.py", "VMClassSpec"),
     ("kubevirt/datasource.py", "DataSourceSpec"),
+    ("kubevirt/devices.py", "Disk"),
     ("kubevirt/domain.py", "CPU"),
+    ("kubevirt/instance.py", "VirtualMachineInstanceSpec"),
 )
 
 

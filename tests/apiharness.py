@@ -159,7 +159,7 @@ class Events:
         return [await self.next() for _ in range(count)]
 
     async def quiet(self) -> bool:
-        """Whether nothing more comes of what has been committed."""
+        """Return whether no more events come from committed writes."""
         for _ in range(20):
             await asyncio.sleep(0)
         return self._lines.empty()

@@ -1,4 +1,4 @@
-"""What every test shares: golden files, the property tests' profiles and the record of what proves which spec item."""
+"""The shared parts of all tests: golden files, the property tests' profiles and the record of proven spec items."""
 
 import os
 import shutil

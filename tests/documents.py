@@ -90,7 +90,7 @@ def key(place: shape.MapShape) -> str:
 
 
 def _members(place: shape.ObjectShape) -> dict[str, Any]:
-    """What an object must have."""
+    """Return the required members of an object."""
     return {name: valid(prop.shape) for name, prop in place.properties.items() if prop.field.required}
 
 

@@ -41,7 +41,7 @@ PNG = b"\x89PNG\r\n\x1a\nfake"
 
 
 class FakePipe:
-    """What was written to the guest is in `written`; `say` is what the guest says."""
+    """A pipe to a guest. `written` is the input of the guest; `say` adds its output."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -178,7 +178,7 @@ class FakeAgent:
 
 
 class FakeDirectory:
-    """What a machine leaves on disk: what its guest wrote on the serial console."""
+    """A machine's directory on disk: the output of its guest on the serial console."""
 
     def __init__(self) -> None:
         self.serial = b""

@@ -31,6 +31,8 @@ class FakeNetworks:
         self.problems: dict[str, tuple[str, ...]] = {}
         # cards that cannot be plugged, and why
         self.refused: dict[str, str] = {}
+        # the reason codes of those that have one
+        self.reasons: dict[str, str] = {}
 
     @property
     def outside_address(self) -> str:
@@ -42,7 +44,8 @@ class FakeNetworks:
 
     async def plug(self, card: NicSpec) -> AttachedNic:
         if card.name in self.refused:
-            raise NetworkUnusable(f"cannot plug {card.name}", why=self.refused[card.name])
+            reason = self.reasons.get(card.name, "")
+            raise NetworkUnusable(f"cannot plug {card.name}", why=self.refused[card.name], reason=reason)
         self.book, entry = self.book.give(card.key, 0.0, card.mac)
         self.cards[card.key] = card
         address = self.book.address(entry)

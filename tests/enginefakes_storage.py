@@ -55,7 +55,7 @@ class FakeImages:
         return self._offers[address]
 
     def script(self, address: str, ends: list[BaseException | None]) -> None:
-        """What the next fetches end with, in order; afterwards they succeed."""
+        """Set the ends of the next fetches, in order; afterwards they succeed."""
         self._scripts[address] = list(ends)
 
     def hold(self, address: str, *fractions: float) -> None:

@@ -16,11 +16,11 @@ from typing import Any, cast
 import yaml
 
 from paddock.apiserver.housekeeping.background import BackgroundControllers
+from paddock.apiserver.resources.kubevirtsubresources import GROUP as VERBS
 from paddock.app.controllers.control import EmbeddedControllers
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.options.settings import MachineSettings
 from paddock.app.subresources.environment import DatagramFlow, SubresourceEnvironment
-from paddock.app.subresources.group import GROUP as VERBS
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.client.client import Client
 from paddock.controllers.installation import controller as installation
@@ -175,7 +175,7 @@ class FakeEngine:
         self.states.prepare()
 
     def _is_used(self, directory: Path) -> bool:
-        """Whether a machine that lives has a disk there."""
+        """Return whether a running machine has a disk there."""
         live = (each for each in self.machines if each.observed.live)
         return any(disk.layer is not None and disk.layer.path.parent == directory for each in live for disk in each.config.disks)
 
@@ -257,7 +257,7 @@ class FakeHost:
 
     @staticmethod
     def place(kind: str, api_version: str, namespace: str = "default", name: str = "") -> str:
-        """Where an object is."""
+        """Return the path of an object."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         return f"{root}/namespaces/{namespace}/{PLURALS[kind]}" + (f"/{name}" if name else "")
 

@@ -72,7 +72,7 @@ _WRITE, _TRUNCATE, _SYNC, _SIZE, _SHM = 2, 3, 4, 5, 12
 
 
 class Disk:
-    """What happens to the operations of one test."""
+    """The operations of one test, and their failures."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -112,7 +112,7 @@ class Disk:
         self._pending.setdefault(path, []).append((offset, data))
 
     def synced(self, path: Path) -> None:
-        """What is in the file now stays."""
+        """Keep the present content of the file."""
         self._synced[path] = path.read_bytes()
         self._pending[path] = []
 

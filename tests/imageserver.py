@@ -41,7 +41,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one request instead."""
+    """A fault in place of one request's answer."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)

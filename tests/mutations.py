@@ -69,12 +69,12 @@ def _breaks(place: Place) -> Iterator[Break]:
 
 
 def _is_entry(place: Place) -> bool:
-    """Whether a place is an entry of a list; null in a member means that there is none."""
+    """Return whether a place is an entry of a list; null in a member means that there is none."""
     return bool(place.path) and isinstance(place.path[-1], int)
 
 
 def _is_all_of_an_empty_one(place: Place) -> bool:
-    """Whether an object without this place is empty, and an empty one is the same as none."""
+    """Return whether an object without this place is empty, and an empty one is the same as none."""
     outer = place.outer
     return isinstance(outer, shape.ObjectShape) and outer.field.empty_is_unset and len(documents.valid(outer)) == 1
 

@@ -1,4 +1,4 @@
-"""How many examples a costly property test draws: a part of them in an ordinary run, all of them in `make soak`."""
+"""The number of examples of a costly property test: a part of them in an ordinary run, all of them in `make soak`."""
 
 from hypothesis import settings
 

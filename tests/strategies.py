@@ -32,7 +32,7 @@ _UNITS = ("", "", "Ki", "Mi", "Gi", "Ti", "k", "M", "G", "m", "e3", ".0", ".5Gi"
 
 
 class _Drawing(msgspec.Struct, frozen=True):
-    """What one drawing goes by. The deeper, the fewer optional members, so that documents stay readable."""
+    """The parameters of one drawing. The deeper, the fewer optional members, so that documents stay readable."""
 
     draw: Any
     pins: Any

@@ -1,6 +1,6 @@
-"""What a kube-apiserver asks of the schema of a CRD (docs/spec/kube-api.md section 6.2).
+"""The requirements of a kube-apiserver for the schema of a CRD (docs/spec/kube-api.md section 6.2).
 
-So most mistakes show without a server; the reference tests ask a real one.
+So most mistakes show without a server; the reference tests use a real one.
 """
 
 from collections.abc import Iterator

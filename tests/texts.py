@@ -69,7 +69,7 @@ def _lengthened(text: str, field: Field) -> str:
 
 
 def fits(field: Field, text: str, named: str = "") -> bool:
-    """Whether pattern and format of a field take a text."""
+    """Return whether pattern and format of a field accept a text."""
     form = named or field.format
     if field.pattern and compiled(field.pattern).search(text) is None:
         return False

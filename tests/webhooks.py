@@ -50,7 +50,7 @@ class Webhook:
 
     @property
     def client_config(self) -> dict[str, Any]:
-        """How a definition names this webhook."""
+        """The client configuration of this webhook."""
         return {"url": f"https://{HOST}:{self.port}/ask", "caBundle": self.bundle}
 
     async def _handle(self, request: HttpRequest) -> Answer:

@@ -15,8 +15,8 @@ from pathlib import Path
 from paddock.cli.diagnosis import page as why
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
-from paddock.translate.machine.support import table
 from tools import pictures, upstream
+from tools.kubevirtsupport import table
 
 ROOT = Path(__file__).resolve().parent.parent
 

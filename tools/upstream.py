@@ -78,7 +78,7 @@ def _case(file: str, name: str, entry: Mapping[str, Any]) -> Case:
 
 
 def faults(inventory: Inventory, root: Path) -> Iterator[str]:
-    """What is wrong with the lists."""
+    """Yield the mistakes in the lists."""
     for (file, name), times in Counter((each.file, each.name) for each in inventory.cases).items():
         if times > 1:
             yield f"{file}: {name}: listed {times} times"

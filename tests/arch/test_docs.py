@@ -54,7 +54,7 @@ def test_broken_links_are_seen() -> None:
 
 
 def commands_in(text: str) -> set[str]:
-    """What follows `make` in code: a fenced line that begins with it, or a span."""
+    """Return the words after `make` in code: a fenced line that begins with it, or a span."""
     code = "\n".join(match[0] for match in _CODE.finditer(text))
     return {match[1] for line in code.splitlines() if line.lstrip("`$ ").startswith("make ") for match in _MAKE.finditer(line)}
 

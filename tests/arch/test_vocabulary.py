@@ -87,7 +87,6 @@ ALLOWED = frozenset(
         "Forwarded",
         "Keyring",
         "Pending",
-        "Queuing",
         "Rendering",
         "Seed",
         "Setting",

@@ -1,4 +1,4 @@
-"""What ConfigMaps do, told in a hundred lines: the judge of the random test of the whole API."""
+"""The behaviour of ConfigMaps in a hundred lines: the judge of the random test of the whole API."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,7 +25,7 @@ class Thing:
         return replace(self, data=data, owners=owners)
 
     def conflicts(self, manager: str, config: dict[str, str]) -> bool:
-        """Whether an apply changes what others own."""
+        """Return whether an apply changes values of other owners."""
         mine = (manager, "Apply")
         return any(key in self.data and self.data[key] != value and self.owners[key] - {mine} for key, value in config.items())
 
@@ -90,7 +90,7 @@ class Model:
         return found
 
     def after(self, revision: int, namespace: str) -> list[Happened]:
-        """What a watch from a revision sees."""
+        """Return the events that a watch from a revision sees."""
         return [each for each in self.log if each.revision > revision and namespace in ("", each.place[0])]
 
 
@@ -112,5 +112,5 @@ def thing_of(item: Data) -> Thing:
 
 
 def place_of(item: Data) -> Place:
-    """Where an answered object is."""
+    """Return the place of an answered object."""
     return item["metadata"]["namespace"], item["metadata"]["name"]

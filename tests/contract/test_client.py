@@ -1,4 +1,4 @@
-"""What a client promises, whichever way it goes: in process, and over TLS."""
+"""The promises of a client on either transport: in process, and over TLS."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

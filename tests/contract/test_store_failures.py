@@ -1,4 +1,4 @@
-"""What the store does when its disk fails: every file operation in turn, each with every error; and the power that goes."""
+"""The store when its disk fails: every file operation in turn, each with every error; and power failures."""
 
 import asyncio
 import itertools

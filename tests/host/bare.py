@@ -32,11 +32,11 @@ class Bare:
     _patience: float
 
     def console(self) -> str:
-        """What it wrote to its serial console."""
+        """Return its output on the serial console."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def shell(self, command: str, seconds: float = 60) -> str:
-        """What a command prints in the guest; it must succeed."""
+        """Return a command's output in the guest; it must succeed."""
         arguments = {"path": "/bin/sh", "arg": ["-c", command], "capture-output": True}
         pid = self.ask("guest-exec", arguments)["pid"]
         deadline = time.monotonic() + seconds

@@ -1,6 +1,6 @@
-"""What tests with real guests share: what the machine can do, a directory, processes and network namespaces that end with the test.
+"""Shared parts of tests with real guests: the machine's abilities, a directory, processes and network namespaces that end with the test.
 
-Everything here ends what it started, by process id, and removes what it made; nothing is looked for by name.
+Everything here ends its own processes, by process id, and removes its own files; it searches for nothing by name.
 """
 
 import itertools
@@ -48,7 +48,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out, by its reason: a run that skipped everything looks like one."""
+    """List the skipped tests by reason: a run that skipped everything looks like a full one."""
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))
     if reasons:
         terminalreporter.section("left out on this machine")

@@ -1,4 +1,4 @@
-"""What this machine can do: the names that `@pytest.mark.needs(...)` takes, each with a look that says why not."""
+"""The abilities of this machine: the names that `@pytest.mark.needs(...)` takes, each with a check that gives the reason for a lack."""
 
 import os
 import shutil
@@ -96,5 +96,5 @@ NEEDS: dict[str, Callable[[], str]] = {
 
 @cache
 def lacks(name: str) -> str:
-    """Why this machine has not got what is named; "": it has."""
+    """Return the reason why this machine lacks something; "": it has it."""
     return NEEDS[name]()

@@ -24,7 +24,7 @@ def test_a_process_and_its_children_end(spawn: Spawn) -> None:
 
 
 def _is_there(group: int) -> bool:
-    """Whether somebody of a process group is left; a child that ended stays until init has heard of it."""
+    """Return whether a process group has members; a child that ended stays until init has heard of it."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

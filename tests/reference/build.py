@@ -87,7 +87,7 @@ ORACLE = Recipe("oracle", MODULE, PROGRAMS, "k8s.io/kubernetes")
 
 @dataclass(frozen=True)
 class Binaries:
-    """Where the built programs are, and the Kubernetes version they are of."""
+    """The built programs, and their Kubernetes version."""
 
     etcd: Path
     kubectl: Path

@@ -28,7 +28,7 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answered; `body` is the decoded object, or empty for an answer that is not JSON."""
+    """The server's answer; `body` is the decoded object, or empty for an answer that is not JSON."""
 
     status: int
     body: Json
@@ -37,7 +37,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether the request succeeded."""
+        """True if the request succeeded."""
         return self.status < 300
 
     @property
@@ -133,7 +133,7 @@ def _answer(request: str, reply: http.client.HTTPResponse, body: bytes) -> Answe
 
 @dataclass(frozen=True)
 class Ran:
-    """What a finished kubectl left."""
+    """The results of a finished kubectl."""
 
     code: int
     output: str

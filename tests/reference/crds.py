@@ -63,7 +63,7 @@ class Crd:
         return tuple(version for version in self.spec["versions"] if version["served"])
 
     def resource(self, version: Json) -> Resource:
-        """Where one version is served."""
+        """Return the resource of one version."""
         namespaced = self.spec["scope"] == "Namespaced"
         return Resource(self.spec["group"], version["name"], self.names["plural"], self.names["kind"], namespaced)
 

@@ -24,7 +24,7 @@ _KEY = re.compile(r"\[([^\]]*)\]")
 
 
 class Side(StrEnum):
-    """Who says what the other does not."""
+    """The judge that refuses alone."""
 
     ONLY_PADDOCK = "only-paddock"  # Paddock refuses, the server accepts
     ONLY_SERVER = "only-server"  # the server refuses, Paddock accepts
@@ -69,7 +69,7 @@ class Entry:
     why: str
 
     def covers(self, difference: Difference, place: str) -> bool:
-        """Whether a difference is what this entry says, at one of its places."""
+        """Return whether an entry describes a difference, at one of its places."""
         return (
             difference.side is self.side
             and _fits(self.rule, difference.rule)
@@ -131,7 +131,7 @@ def _difference(side: Side, case: Case, complaint: Complaint) -> Difference:
 
 
 def place(case: Case, field: str) -> str:
-    """Where a difference is, without the accidents of one object: `[*]` for list entries, `{*}` for the entries of maps."""
+    """Return the place of a difference, without the accidents of one object: `[*]` for list entries, `{*}` for the entries of maps."""
     for key in case.keys:
         field = re.sub(rf"(\[{re.escape(key)}\]|\.{re.escape(key)})(?=[.\[]|\Z)", "{*}", field, count=1)
     # Metadata is the same for every kind, to both judges.
@@ -151,7 +151,7 @@ def read(path: Path = KNOWN) -> list[Entry]:
 
 
 def unexplained(found: dict[Difference, Shown], known: Sequence[Entry]) -> str:
-    """What no entry covers, as entries to complete; empty when there is nothing."""
+    """Return the differences without an entry, as entries to complete; empty when there are none."""
     new = [each for each in sorted(found) if not any(entry.covers(each, place) for entry in known for place in entry.places)]
     lines: list[str] = []
     for side, rule, what in dict.fromkeys((each.side, each.rule, each.what) for each in new):
@@ -163,7 +163,7 @@ def unexplained(found: dict[Difference, Shown], known: Sequence[Entry]) -> str:
 
 
 def _comments(shown: Shown) -> list[str]:
-    """What helps to explain a difference: an object, and what the two say of it."""
+    """Return comments that help to explain a difference: an object, and both verdicts on it."""
     question = shown.case.question
     lines = [f"{question.thing!r:.500}"]
     lines += [f"before: {question.old!r:.500}"] if question.old is not None else []
@@ -198,7 +198,7 @@ def _agree(ours: Complaint, theirs: Complaint) -> bool:
 
 
 def _is_within(field: str, outer: str) -> bool:
-    """Whether a complaint is at a place or says more exactly where in it; the whole object is around everything."""
+    """Return whether a complaint is at a place or inside it; the whole object is around everything."""
     field, outer = _plain(field), _plain(outer)
     return not outer or field == outer or field.startswith((f"{outer}.", f"{outer}["))
 

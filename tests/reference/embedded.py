@@ -41,12 +41,12 @@ class Embedded:
 
     @property
     def log(self) -> Path:
-        """What the server said since its last start."""
+        """The server's output since its last start."""
         return self.root.parent / f"{self.root.name}-{self._starts}.log"
 
     @property
     def access(self) -> Access:
-        """How to reach it; the token is the administrator's second way in."""
+        """The access of the administrator, with a token as the second credential."""
         return Access(f"https://{self._listen}", self._token, self.root / "pki" / "ca.crt", self.kubeconfig)
 
     def start(self) -> None:

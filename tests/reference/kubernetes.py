@@ -49,7 +49,7 @@ pods refuses, or something else that the reason names.
 
 @dataclass(frozen=True)
 class Reason:
-    """Why some tests cannot be asked of this server."""
+    """The reason why some tests do not apply to this server."""
 
     why: str
     matches: Sequence[re.Pattern[str]]
@@ -57,20 +57,20 @@ class Reason:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of the tests."""
+    """The expected tests."""
 
     run: Sequence[str]
     slow: Sequence[str]
     reasons: Sequence[Reason] = field(default_factory=tuple)
 
     def why_not(self, test: str) -> str:
-        """Why a test is not run; empty when nothing is said of it."""
+        """Return the reason why a test is not run, or an empty text."""
         return next((reason.why for reason in self.reasons if any(match.search(test) for match in reason.matches)), "")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a test went."""
+    """The result of a test."""
 
     state: str
     seconds: float
@@ -78,7 +78,7 @@ class Outcome:
 
 
 def expected() -> Expected:
-    """What the committed file says."""
+    """Return the committed file's content."""
     data = tomllib.loads((HERE / "tests.toml").read_text())
     reasons = [Reason(each["why"], [re.compile(text) for text in each["tests"]]) for each in data["not_applicable"]]
     return Expected(data["run"], data["slow"], reasons)
@@ -102,7 +102,7 @@ class Runner:
     content_type: str = JSON
 
     def run(self, tests: Sequence[str], side_by_side: int = 3) -> dict[str, Outcome]:
-        """How each test went; those that did not come to run are missing."""
+        """Return the result of each test; those that did not come to run are missing."""
         serial = [test for test in tests if "[Serial]" in test]
         others = [test for test in tests if "[Serial]" not in test]
         groups = [group for group in (others[start::side_by_side] for start in range(side_by_side)) if group]
@@ -135,7 +135,7 @@ class Runner:
 
 
 def outcomes(report: Iterable[Mapping[str, list[dict[str, object]]]]) -> Iterator[tuple[str, Outcome]]:
-    """What a report of ginkgo tells of the tests that were run."""
+    """Yield the results of a ginkgo report."""
     for suite in report:
         for spec in suite["SpecReports"]:
             failure = spec.get("Failure") or {}

@@ -30,7 +30,7 @@ class Example:
 
     @property
     def resource(self) -> Resource:
-        """Where a server serves it: in the version it is written in."""
+        """The resource of a server: in the version it is written in."""
         return resource_of(self._declared, admission.split_api_version(self.document["apiVersion"])[1])
 
     @property
@@ -61,7 +61,7 @@ def documents_of(path: Path, origin: str) -> Iterator[Example]:
 
 
 def resource_of(kind: Kind, version: str = "") -> Resource:
-    """Where a server serves a kind, in its storage version unless another one that is served is asked for."""
+    """Return the resource of a kind on a server, in its storage version unless another served one is given."""
     served = version if version in [each.name for each in kind.versions] else kind.storage_version
     return Resource(kind.group, served, kind.plural, kind.kind, kind.namespaced)
 
@@ -72,7 +72,7 @@ def name_of(kind: Kind) -> str:
 
 
 def judge(question: Question, settings: AdmissionSettings | None = None) -> Verdict:
-    """What Paddock says about an object, or about a change."""
+    """Return Paddock's verdict on an object, or on a change."""
     settings = settings or AdmissionSettings()
     admitted = admission.admit(question.thing, settings)
     if question.old is not None:

@@ -51,7 +51,7 @@ class Program:
                 return line
 
     def count(self, event: str, **members: Any) -> int:
-        """How often it said something so far."""
+        """Return how often it reported an event so far."""
         while not self._coming.empty():
             line = self._coming.get()
             if line is not None:

@@ -1,4 +1,4 @@
-"""Which objects both judges are asked about: broken ones and good ones from the declarations, probes of every sort of text and
+"""The objects that both judges see: broken ones and good ones from the declarations, probes of every sort of text and
 number, and those that the dialects' own tests judge.
 """
 
@@ -186,7 +186,7 @@ _PROBED = (shape.StringShape, shape.IntegerShape, shape.NumberShape, shape.Boole
 
 
 def _constraints(place: shape.Shape) -> tuple[Any, ...]:
-    """What of a field decides which values it takes."""
+    """Return the constraints of a field on its values."""
     field = place.field
     return (
         *(field.ge, field.le, field.bits, field.at_least, field.positive, field.whole),

@@ -48,7 +48,7 @@ class StartFailed(Transient):
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a running server as its administrator."""
+    """The administrator's access to a running server."""
 
     url: str
     token: str
@@ -62,7 +62,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Rules:
-    """Who may do what on a server: everybody everything, unless somebody is to be looked at."""
+    """The rights on a server: everything for everybody, unless a test is about rights."""
 
     authorization: str = "AlwaysAllow"
     # lines of the token file, beside the administrator's

@@ -1,4 +1,4 @@
-"""How the reference programs are built: once per recipe, with one builder at a time, and with errors that say what to do.
+"""The build of the reference programs: once per recipe, with one builder at a time, and with errors that say what to do.
 
 A stand-in for `go` writes the file it is asked for, so these tests need no toolchain and take no time.
 """

@@ -174,7 +174,7 @@ def wanted() -> tuple[DesiredObject, ...]:
 
 
 def test_what_an_owner_should_have_on_a_real_server(access: Access, run: Callable[[Case], None]) -> None:
-    """What a real server writes into managedFields is read rightly: nothing is written where nothing differs, also after a restart."""
+    """A real server's managedFields are read rightly: nothing is written where nothing differs, also after a restart."""
 
     async def case(_: Client) -> None:
         async with opened(access) as (client, wire):

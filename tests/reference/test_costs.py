@@ -1,4 +1,4 @@
-"""What a real kube-apiserver estimates of rules is still what is recorded beside the tests of Paddock's own estimate.
+"""A real kube-apiserver's estimates of rules are still those recorded beside the tests of Paddock's own estimate.
 
 With PADDOCK_RECORD=1 in the environment the recording is written anew.
 """

@@ -26,7 +26,7 @@ ONLY_PADDOCK_READS = {
 
 
 def identity(example: Example) -> str:
-    """Where an example stands."""
+    """Return the place of an example."""
     return f"{example.origin}:{example.document['metadata'].get('name')}"
 
 
@@ -71,5 +71,5 @@ def test_both_store_the_same(api: Api, installed: list[Crd], example: Example) -
 
 
 def _content(thing: Json) -> str:
-    """What is left without the members that only a server fills in, in an order of its own."""
+    """Return the content without the members that only a server fills in, in an order of its own."""
     return yaml.safe_dump({key: value for key, value in thing.items() if key not in ("metadata", "status")})

@@ -72,7 +72,7 @@ def document(spec: str) -> str:
 
 
 def kubectl_reads(kubectl: Kubectl, text: str) -> Json | None:
-    """What kubectl would send; None when it cannot read the text."""
+    """Return the object that kubectl would send; None when it cannot read the text."""
     ran = kubectl.run("create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-", stdin=text)
     if ran.code:
         assert "error parsing" in ran.errors or "error converting" in ran.errors
@@ -82,7 +82,7 @@ def kubectl_reads(kubectl: Kubectl, text: str) -> Json | None:
 
 
 def paddock_reads(text: str) -> Json | None:
-    """What Paddock makes of it where no declaration knows better; None when it cannot read it, or finds it wrong."""
+    """Return Paddock's reading without a declaration; None when it cannot read the text, or finds it wrong."""
     try:
         (read,) = load(text.encode(), "test")
     except UnreadableManifest:

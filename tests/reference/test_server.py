@@ -1,4 +1,4 @@
-"""How the reference server starts and ends: errors with the log in them, and nothing left running, however the run ends."""
+"""The start and the end of the reference server: errors with the log in them, and nothing left running, however the run ends."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""What a real kube-apiserver makes of objects is still what is recorded beside the tests of Paddock's own server.
+"""A real kube-apiserver's results for objects are still those recorded beside the tests of Paddock's own server.
 
 With PADDOCK_RECORD=1 in the environment the recording is written anew.
 """

@@ -35,13 +35,13 @@ each_custom = pytest.mark.parametrize("kind", CUSTOM, ids=name_of)
 
 @pytest.fixture(scope="module")
 def known() -> list[differences.Entry]:
-    """What has been explained."""
+    """Return the explained differences."""
     return differences.read()
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[Difference, Shown]:
-    """What the tests of this module have seen."""
+    """Collect the differences of this module."""
     return {}
 
 
@@ -110,7 +110,7 @@ def test_broken_objects_get_the_same_verdict(
 def test_good_objects_get_the_same_verdict(
     api: Api, installed: list[Crd], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str], kind: Kind
 ) -> None:
-    """What the declarations accept a server accepts; or both refuse it by the same rule across fields."""
+    """A server accepts every document that the declarations accept; or both refuse it by the same rule across fields."""
     _compare(api, list(questions.drawn(kind, DRAWN)), known, found)
     asked.add(f"good {name_of(kind)}")
 

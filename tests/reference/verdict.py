@@ -1,8 +1,8 @@
-"""What a judge says about an object: accepted, or refused with complaints about fields. The server's side of it.
+"""The verdict of a judge on an object: accepted, or refused with complaints about fields. The server's side of it.
 
-The server is asked with `dryRun=All` and `fieldValidation=Strict`, so it does everything but store. A change is asked about
-by storing the old form for a moment, because rules about changes need one to look at. A status is asked about by writing
-it to an object that is stored, because a server drops it everywhere else.
+A request to the server has `dryRun=All` and `fieldValidation=Strict`, so it does everything but store. For a change the old form is
+stored for a moment, because rules about changes need one to compare with. A status is written to an object that is stored,
+because a server drops it everywhere else.
 """
 
 import re
@@ -37,7 +37,7 @@ class Complaint:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an object may be stored, and everything that speaks against it."""
+    """The verdict on an object, and every complaint about it."""
 
     accepted: bool
     complaints: tuple[Complaint, ...] = ()

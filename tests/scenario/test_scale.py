@@ -54,7 +54,7 @@ GADGETS = "/apis/example.com/v1/namespaces/default/gadgets"
 
 
 class Calls:
-    """How many functions were called by this thread, Python's and C's."""
+    """The number of functions that this thread called, Python's and C's."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -140,7 +140,7 @@ async def play(folder: Path, *, updates: int, rounds: int, kept: int) -> None:
 
 
 async def start_again(path: Path, revision: int) -> None:
-    """What a start does for each object, and what it then holds for each."""
+    """Measure the calls of a start for each object, and the memory that it then holds for each."""
     tracemalloc.start()
     try:
         with counting() as calls:

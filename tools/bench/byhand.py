@@ -44,7 +44,7 @@ class Started:
                 time.sleep(0.001)
 
     def say(self, name: str, arguments: Mapping[str, Any] | None = None, files: tuple[int, ...] = ()) -> Any:
-        """What the monitor answers to a command."""
+        """Return the monitor's answer to a command."""
         message = json.dumps({"execute": name, "arguments": arguments or {}}).encode()
         socket.send_fds(self._qmp, [message], list(files))
         while True:

@@ -22,7 +22,7 @@ _RECEIVE = 1024 * 1024
 
 @dataclass(frozen=True)
 class Target:
-    """Where a server is and what opens it."""
+    """A server and its credentials."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Target:
 
 @dataclass
 class Outcome:
-    """What became of a load."""
+    """The result of a load."""
 
     count: int = 0
     seconds: float = 0.0
@@ -117,7 +117,7 @@ class _Caller(asyncio.Protocol):
 
 
 def _length(answer: bytearray) -> int:
-    """How long the whole answer is: -1 not known yet, 0 as long as its chunks."""
+    """Return the length of the whole answer: -1 not known yet, 0 as long as its chunks."""
     end = answer.find(b"\r\n\r\n")
     if end < 0:
         return -1

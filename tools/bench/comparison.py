@@ -129,7 +129,7 @@ def _install(server: Reference) -> None:
 
 
 def advantage(goal: Goal, ours: Measures, theirs: Measures) -> float | None:
-    """How many times better ours is; None where the reference was not measured."""
+    """Return how many times better ours is; None where the reference was not measured."""
     own, other = ours.get(goal.measure), theirs.get(goal.measure)
     if not own or not other:
         return None

@@ -61,7 +61,7 @@ def measure(folder: Path, *, quick: bool = False) -> Samples:
 
 
 def _end_all(folder: Path) -> None:
-    """Whatever still runs below a directory, when a measurement was cut short."""
+    """End every process below a directory, when a measurement was cut short."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):

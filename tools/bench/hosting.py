@@ -44,7 +44,7 @@ _CALM_SECONDS = 0.5
 
 @dataclass
 class Seen:
-    """When things happened, by name: seconds of a steady clock; how often each was written."""
+    """The times of things by name, in seconds of a steady clock, and the number of writes of each."""
 
     made: dict[str, float] = field(default_factory=dict)
     running: dict[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What an import costs: CPU time and time on the wall of `Images.fetch`, beside curl and `qemu-img convert -O raw` of the same image.
+"""The cost of an import: CPU time and time on the wall of `Images.fetch`, beside curl and `qemu-img convert -O raw` of the same image.
 
 Ours is a process that fetches into an empty library, counted from when it is up, as a server is; the disk is synchronised. Theirs is two
 processes, one after the other. Both take turns, and of each the smallest counts. The server is on loopback.

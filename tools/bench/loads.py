@@ -21,7 +21,7 @@ Measures = dict[str, float]
 
 @dataclass(frozen=True)
 class Size:
-    """How large the loads are."""
+    """The size of the loads."""
 
     objects: int = 10_000
     gets: int = 4_000

@@ -1,4 +1,4 @@
-"""What the server loads are made of: one VirtualMachine of about 2.4 KB, as a user writes it."""
+"""The object of the server loads: one VirtualMachine of about 2.4 KB, as a user writes it."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
-"""What the commands cost: one table of figures, each beside its target.
+"""The cost of the commands: one table of figures, each beside its target.
 
-What is measured is CPU time (user and system) of child processes, not the clock on the wall, because other programs run
-on the same machine. Each figure is the smallest of several runs, and the runs of a figure and of what it is compared with
+The unit is CPU time (user and system) of child processes, not the clock on the wall, because other programs run
+on the same machine. Each figure is the smallest of several runs, and the runs of a figure and of its comparison
 take turns, so that a busy moment hits both.
 """
 
@@ -118,7 +118,7 @@ def _cold(documents: Sequence[dict[str, Any]], folder: Path) -> Iterator[Figure]
 
 
 def _per_document(mixed: Path, folder: Path) -> Iterator[Figure]:
-    """What a document more costs: the long run without what a run costs anyway."""
+    """Yield the cost of each further document: the long run without the cost of an empty one."""
     one = folder / "one.yaml"
     one.write_text(mixed.read_text().partition("\n---\n")[0] + "\n")
     bytecode = folder / "bytecode"

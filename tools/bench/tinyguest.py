@@ -38,7 +38,7 @@ _NETWORK = UserNetwork(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.
 
 @dataclass
 class Samples:
-    """What was measured, by name: seconds, or bytes."""
+    """The measurements by name: seconds, or bytes."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class Bench:
 
     @property
     def at_once(self) -> int:
-        """How many guests boot at a time."""
+        """The number of guests that boot at a time."""
         return startqueue.places(len(self.facts.cpus), "tcg")
 
     def machines(self) -> Machines:
@@ -103,7 +103,7 @@ class Bench:
         return DiskLayer(self.folder / f"disk-{self.numbers}.qcow2", "qcow2", below)
 
     def clone(self, template: CloneTemplate, overlay: "Overlay") -> Clone:
-        """What a clone has of its own."""
+        """Return the own parts of a clone."""
         below = template.config.disks[0].layer
         assert below is not None
         nic = CloneNic(f"02:00:00:00:01:{self.numbers % 256:02x}", _NETWORK)

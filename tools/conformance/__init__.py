@@ -1,4 +1,4 @@
-"""Which checklist items of ``docs/spec`` are met, worked out from the results of the tests.
+"""The checklist items of ``docs/spec`` that are met, from the results of the tests.
 
 ``checklist`` reads the items, ``plugin`` records what pytest ran, ``reasons`` reads why other items are not met,
 ``verdict`` puts these together and ``page`` prints ``docs/reference/conformance.md``. ``python -m tools.conformance``

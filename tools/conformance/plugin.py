@@ -64,7 +64,7 @@ class ConformanceRecorder:
         write(self._results, [*ran, *self._left_out(session)])
 
     def _left_out(self, session: pytest.Session) -> Iterable[TestResult]:
-        """What is known of tests that this run did not choose."""
+        """Yield the known results of tests that this run did not choose."""
         if not self._seen or self._results is None or not self._results.exists():
             return
         chosen = {item.nodeid for item in session.items}

@@ -1,4 +1,4 @@
-"""What a test run says about the spec items: which tests were marked with which items, and how each one ended.
+"""The results of a test run for the spec items: the tests marked with each item, and how each one ended.
 
 The file is JSON, sorted, without times, so that two equal runs write equal files.
 """

@@ -62,7 +62,7 @@ async def apply(client: Client, wanted: Sequence[Data]) -> None:
 
 
 async def look(client: Client) -> Seen:
-    """What there is now."""
+    """Return the present objects."""
     machines, instances, volumes = await asyncio.gather(*(client.list(each, _HERE) for each in (MACHINES, INSTANCES, VOLUMES)))
     return Seen(*({each["metadata"]["name"]: each for each in found.items} for found in (machines, instances, volumes)))
 

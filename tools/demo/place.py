@@ -1,4 +1,4 @@
-"""Where the demonstration keeps everything, and which processes it started: one directory, which is gone afterwards."""
+"""The directory of the demonstration and the processes that it started; it is gone afterwards."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def lives(self) -> bool:
-        """Whether this very process is still there."""
+        """True while this very process exists."""
         return started_at(self.pid) == self.started
 
 
@@ -60,7 +60,7 @@ class Place:
 
     @property
     def images(self) -> Path:
-        """What the web server shows."""
+        """The directory of the web server."""
         return self.root / "images"
 
     @property
@@ -79,7 +79,7 @@ class Place:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything of the demonstration."""
+        """True if there is anything of the demonstration."""
         return self._mark.exists()
 
     def prepare(self) -> None:

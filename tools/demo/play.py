@@ -129,7 +129,7 @@ def _render(dialect: str) -> None:
 
 
 def _next(place: Place, lines: Sequence[Line]) -> str:
-    """What to try next, with the programs that are here."""
+    """Return the next commands to try, with the programs that are here."""
     answering = [line for line in lines if line.answers]
     said = ["", "It stays until `make demo-down`. Try:", "", f"  export KUBECONFIG={place.host.kubeconfig}"]
     if shutil.which("kubectl"):

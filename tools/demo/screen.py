@@ -33,7 +33,7 @@ class Screen:
         self._out.flush()
 
     def settle(self) -> None:
-        """What was drawn stays; whatever is said next comes below."""
+        """Keep the drawn lines; later ones come below."""
         self._drawn = 0
 
     def _redraw(self, lines: Sequence[tuple[str, str]]) -> None:

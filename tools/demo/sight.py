@@ -1,4 +1,4 @@
-"""What is seen of a guest, and what is said of it in one line. Pure."""
+"""The state of a guest, and its description in one line. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Line:
-    """What is said of a guest. `address` is there as soon as it has one; `system` is what its agent calls itself."""
+    """The description of a guest. `address` is there as soon as it has one; `system` is what its agent calls itself."""
 
     guest: Guest
     state: str
@@ -80,7 +80,7 @@ def _line(guest: Guest, seen: Seen) -> Line:
 
 
 def _importing(machine: Data, seen: Seen) -> str:
-    """How far its disk is; empty when its disk is not what it waits for."""
+    """Return the progress of its disk; empty when it does not wait for its disk."""
     names = [each["metadata"]["name"] for each in machine["spec"].get("dataVolumeTemplates") or ()]
     names += [each["dataVolume"]["name"] for each in machine["spec"]["template"]["spec"].get("volumes") or () if "dataVolume" in each]
     for status in (seen.volumes.get(name, {}).get("status", {}) for name in names):
@@ -91,7 +91,7 @@ def _importing(machine: Data, seen: Seen) -> str:
 
 
 def _reason(machine: Data) -> str:
-    """What its conditions say."""
+    """Return the message of its conditions."""
     said = [str(each.get("message", "")) for each in machine.get("status", {}).get("conditions") or () if each.get("status") == "False"]
     text = next((each for each in said if each), "no reason given")
     return text if len(text) <= _WIDEST_REASON else f"{text[:_WIDEST_REASON]}..."

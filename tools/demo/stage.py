@@ -1,4 +1,4 @@
-"""What has to be there before anything is applied: an image, its web server, a key, the control plane. What was done before is quick."""
+"""The preparation before anything is applied: an image, its web server, a key, the control plane. Finished steps are quick."""
 
 import hashlib
 import os

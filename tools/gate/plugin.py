@@ -67,7 +67,7 @@ class Settings:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a run saw of its tests."""
+    """The tests of a run."""
 
     collected: list[str] = field(default_factory=list)
     outcomes: dict[str, Outcome] = field(default_factory=dict)

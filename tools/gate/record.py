@@ -33,7 +33,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of a suite says: its tests by outcome, on which code.
+    """The results of one run of a suite: its tests by outcome, on which code.
 
     `collected` are the tests of the modules that it looked at. A run is `whole` when it collected all tests of these. `failed` are the
     tests that it disproved.

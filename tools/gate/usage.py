@@ -18,7 +18,18 @@ Read = Callable[[str], bytes]
 # The dialects whose tests name them. KubeVirt's is under all of them, so it is always used.
 DIALECTS = ("kubermatic", "stakater", "virtrigaud", "vitistack")
 SUITES = ("tests/host/", "tests/reference/", "tests/scenario/")
-_UNUSED = ("docs/", ".ci/", "tests/arch/", "tests/contract/", "tests/unit/", "tools/bench/", "tools/conformance/", "tools/gate/", *SUITES)
+_UNUSED = (
+    "docs/",
+    ".ci/",
+    "tests/arch/",
+    "tests/contract/",
+    "tests/unit/",
+    "tools/bench/",
+    "tools/conformance/",
+    "tools/gate/",
+    "tools/kubevirtsupport/",
+    *SUITES,
+)
 _UNUSED_SUFFIXES = (".md",)
 _UNUSED_NAMES = ("LICENSE", "results.json", "passed.txt", ".gitignore", ".gitattributes")
 

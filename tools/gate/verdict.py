@@ -10,7 +10,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of the tests that a run left out. Without any record there is nothing to hold a run to, and it is not red."""
+    """The verdict on the tests that a run left out. Without any record there is nothing to compare a run with, and it is not red."""
 
     left_out: int
     proven: tuple[Proof, ...] = ()

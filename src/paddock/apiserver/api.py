@@ -134,7 +134,7 @@ class Api:
         self._journal.end(self._journal.begin(request, route(request)), answer)
 
     async def _admitted(self, request: HttpRequest, place: RequestRoute, entry: RequestRecord, extra: list[tuple[str, str]]) -> Answer:
-        """Who is it, is it their turn, and may they: then the answer. What goes into its headers besides is added to `extra`."""
+        """Authenticate a request, wait for its turn, authorize and answer it. Further headers of the answer are added to `extra`."""
         try:
             user = self._guard.identify(request)
         except PendingIdentity as pending:
@@ -156,7 +156,7 @@ class Api:
                 extra.extend(_warning_headers(warnings))
 
     def _check(self, request: HttpRequest, place: RequestRoute, user: User, entry: RequestRecord) -> None:
-        """Whether they may. The audit log tells this refusal from those of quotas and policies, which are 403, too."""
+        """Raise a `Failure` if the user lacks the right. The audit log tells it from the refusals of quotas and policies, also 403."""
         try:
             self._guard.check(request, place, user)
         except Failure:
@@ -208,7 +208,7 @@ class Api:
         return found[place.verb]
 
     def _own_handler(self, place: RequestRoute) -> Subhandler | None:
-        """Who else serves this, if anybody."""
+        """Return the subresource's own handler, if there is one."""
         own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))
         if own is None and "/" in place.subresource:
             above = place.subresource.partition("/")[0]

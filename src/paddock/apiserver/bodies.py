@@ -75,7 +75,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _repeats(text: bytes) -> bool:
-    """Whether any key stands twice in one object."""
+    """Return whether any key stands twice in one object."""
     try:
         json.loads(text, object_pairs_hook=_unique)
     except _Twice:

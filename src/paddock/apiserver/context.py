@@ -74,7 +74,7 @@ class StoreView:
                 yield decode(record.value)
 
     def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
-        """What a pure function notes of each object, by namespace and name. It is asked once for each form of an object."""
+        """Yield the result of a pure function for each object, by namespace and name. It runs once for each form of an object."""
         before = self._notes.get((resource, note), {})
         after = self._notes[resource, note] = {}
         for record in self._newest(resource):
@@ -133,7 +133,7 @@ class ServerParts:
 
 
 class User:
-    """Who asks."""
+    """The user of a request."""
 
     __slots__ = ("by", "extra", "groups", "name", "uid")
 

@@ -91,7 +91,7 @@ def _report(request: HttpRequest, root: str, checks: dict[str, Check], only: str
 
 
 def version() -> dict[str, str]:
-    """What `kubectl version` shows."""
+    """Return the version that `kubectl version` shows."""
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "major": _MAJOR,

@@ -32,7 +32,7 @@ _BROWSERS = ("curl/", "Wget/", "Mozilla/5.0")
 
 
 class RepresentationForm(msgspec.Struct, frozen=True):
-    """What a client wants. `transform` is empty, Table, PartialObjectMetadata or PartialObjectMetadataList."""
+    """The representation that a client wants. `transform` is empty, Table, PartialObjectMetadata or PartialObjectMetadataList."""
 
     media: str = JSON
     transform: str = ""
@@ -178,7 +178,7 @@ class Renderer:
 
     @property
     def conversion(self) -> Conversion | None:
-        """Who has to be asked for this version."""
+        """The conversion that this version needs."""
         return self._resource.conversion
 
     def frame(self, event: str, value: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Where a request leads, from its method and path alone (docs/spec/kube-api.md section 0.3).
+"""The route of a request, from its method and path alone (docs/spec/kube-api.md section 0.3).
 
-The route is found before anybody looks whether the resource exists, because who may not ask is told no more than that.
+The server finds the route before it checks that the resource exists: a client without rights learns no more than that.
 """
 
 import msgspec

@@ -10,20 +10,19 @@ import binascii
 import posixpath
 import re
 import ssl
-import time
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-import httptools
 import msgspec
 
-from paddock.base.errors import Transient
+from paddock.base.errors import PaddockError, Transient
+from paddock.client.errors import Unreachable
+from paddock.client.http.connection import ClientConnection
 
 Data = dict[str, Any]
 # What an answer may hold, and how long and how many idle connections to one webhook are kept.
 LARGEST_ANSWER = 64 * 1024 * 1024
 IDLE_SECONDS, IDLE_CONNECTIONS = 30.0, 8
-_CHUNK = 256 * 1024
 _CONTENT = "application/json"
 _SENDABLE = re.compile(r"[!-~]+\Z")
 
@@ -36,7 +35,7 @@ class ServiceView(Protocol):
 
 
 class WebhookAddress(msgspec.Struct, frozen=True):
-    """Where a webhook listens. `url` is how messages name it; no `authority` means the roots of the system."""
+    """The address of a webhook. `url` is how messages name it; no `authority` means the roots of the system."""
 
     url: str
     host: str
@@ -61,7 +60,7 @@ class CallFailed(Transient):
 
 
 def address_of(config: Data, view: ServiceView) -> WebhookAddress:
-    """Where a `clientConfig` leads now; raises `CallFailed` when that is nowhere."""
+    """Return the present address of a `clientConfig`; raise `CallFailed` when there is none."""
     authority = _authority(config.get("caBundle"))
     service = config.get("service")
     found = _of_service(service, view, authority) if service else _of_url(config, authority)
@@ -140,64 +139,11 @@ def _port(ports: Any, name: str) -> int:
     return next((each.get("port") or 0 for each in ports if (each.get("name") or "") == name), 0)
 
 
-class _Reading:
-    """What httptools tells of an answer."""
-
-    def __init__(self) -> None:
-        self.parser: Any = httptools.HttpResponseParser(self)
-        self.body = bytearray()
-        self.complete = False
-        self.stays_open = False
-
-    def on_body(self, data: bytes) -> None:
-        self.body += data
-
-    def on_message_complete(self) -> None:
-        self.complete = True
-        # The parser knows this only now.
-        self.stays_open = self.parser.should_keep_alive()
-
-
-class _Connection:
-    """One open connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self.since = 0.0
-        self.used = False
-
-    @property
-    def fresh(self) -> bool:
-        """Whether it can still be used."""
-        return not self._reader.at_eof() and not self._writer.is_closing() and time.monotonic() - self.since < IDLE_SECONDS
-
-    async def exchange(self, head: bytes, body: bytes) -> tuple[WebhookReply, bool]:
-        """Send a request and read its answer; whether the connection can be used again."""
-        self._writer.write(head + body)
-        await self._writer.drain()
-        reading = _Reading()
-        while not reading.complete:
-            data = await self._reader.read(_CHUNK)
-            if not data:
-                break
-            reading.parser.feed_data(data)
-            if len(reading.body) > LARGEST_ANSWER:
-                raise ValueError(f"the answer is larger than {LARGEST_ANSWER} bytes")
-        if not reading.complete and not reading.body:
-            raise ConnectionResetError("EOF")
-        return WebhookReply(reading.parser.get_status_code(), bytes(reading.body)), reading.stays_open
-
-    def close(self) -> None:
-        """Hang up at once: a webhook that is slow to say goodbye would keep the connection for half a minute."""
-        self._writer.transport.abort()
-
-
 class Caller:
     """Asks webhooks."""
 
     def __init__(self) -> None:
-        self._idle: dict[WebhookAddress, list[_Connection]] = {}
+        self._idle: dict[WebhookAddress, list[ClientConnection]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def post(self, address: WebhookAddress, body: bytes, seconds: float) -> WebhookReply:
@@ -207,7 +153,9 @@ class Caller:
                 return await self._post(address, body)
         except TimeoutError:
             raise CallFailed(address.url, f"no answer within {seconds:g} seconds: context deadline exceeded") from None
-        except (OSError, ValueError, EOFError, httptools.HttpParserError) as error:
+        except PaddockError as error:
+            raise CallFailed(address.url, "EOF" if isinstance(error, Unreachable) else error.why) from error
+        except (OSError, ValueError) as error:
             # Failures of certificates are OSErrors, too.
             raise CallFailed(address.url, str(error) or type(error).__name__) from error
 
@@ -215,52 +163,64 @@ class Caller:
         """Hang up everywhere."""
         for connections in self._idle.values():
             for each in connections:
-                each.close()
+                # A webhook that is slow to close its end would keep the connection for half a minute.
+                each.abort()
         self._idle.clear()
 
     async def _post(self, address: WebhookAddress, body: bytes) -> WebhookReply:
-        head = _head(address, len(body))
+        request = _head(address, len(body)) + body
         while True:
             connection = await self._connection(address)
+            is_kept = connection.used > 0
             try:
-                answered, again = await connection.exchange(head, body)
-            except (ConnectionError, asyncio.IncompleteReadError):
-                connection.close()
-                if connection.used:
-                    # It was hung up while it lay idle; that says nothing about the webhook.
+                await connection.begin(request)
+                reply = WebhookReply(connection.status, await _read(connection))
+            except Unreachable as error:
+                connection.abort()
+                if is_kept and not (error.sent and connection.status):
+                    # The webhook closed it while it was idle; that says nothing about the webhook.
                     continue
                 raise
             except BaseException:
-                connection.close()
+                connection.abort()
                 raise
-            self._give_back(address, connection, again=again)
-            return answered
+            idle = self._idle.setdefault(address, [])
+            if connection.finish():
+                if len(idle) < IDLE_CONNECTIONS:
+                    idle.append(connection)
+                else:
+                    connection.abort()
+            return reply
 
-    async def _connection(self, address: WebhookAddress) -> _Connection:
+    async def _connection(self, address: WebhookAddress) -> ClientConnection:
+        loop = asyncio.get_running_loop()
         idle = self._idle.get(address, [])
         while idle:
             found = idle.pop()
-            if found.fresh:
-                found.used = True
+            if found.open and loop.time() - found.idle_since < IDLE_SECONDS:
                 return found
-            found.close()
+            found.abort()
         context = self._context(address.authority)
-        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, server_hostname=address.server_name)
-        return _Connection(reader, writer)
-
-    def _give_back(self, address: WebhookAddress, connection: _Connection, *, again: bool) -> None:
-        idle = self._idle.setdefault(address, [])
-        if again and len(idle) < IDLE_CONNECTIONS:
-            connection.since = time.monotonic()
-            idle.append(connection)
-        else:
-            connection.close()
+        _, connection = await loop.create_connection(
+            ClientConnection, address.host, address.port, ssl=context, server_hostname=address.server_name
+        )
+        return connection
 
     def _context(self, authority: str) -> ssl.SSLContext:
         found = self._contexts.get(authority)
         if found is None:
             found = self._contexts[authority] = _trusting(authority)
         return found
+
+
+async def _read(connection: ClientConnection) -> bytes:
+    """Return the body of an answer; raise for one that is too large."""
+    body = bytearray()
+    while part := await connection.read():
+        body += part
+        if len(body) > LARGEST_ANSWER:
+            raise ValueError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+    return bytes(body)
 
 
 def _trusting(authority: str) -> ssl.SSLContext:

@@ -11,6 +11,13 @@ class Clock(Protocol):
         """Seconds since the epoch."""
 
 
+class IdentityClock(Clock, Protocol):
+    """A clock that also makes identities."""
+
+    def uid(self) -> str:
+        """A new random UUID."""
+
+
 class SystemClock:
     """The host's clock."""
 

@@ -1,4 +1,4 @@
-"""When a cron schedule is due next. Pure, and in UTC.
+"""Cron schedules and their next due times. Pure, and in UTC.
 
 minute hour day-of-month month day-of-week [year]; values, ranges, steps, lists, names of months and days, and words such as @daily.
 A day fits when both fields for days do, or either where both say something, as cron has it.
@@ -42,7 +42,7 @@ class CronSchedule(msgspec.Struct, frozen=True):
     either: bool
 
     def fits_day(self, moment: datetime) -> bool:
-        """Whether the day of a moment is one of the schedule."""
+        """Return whether the day of a moment is one of the schedule."""
         by_month, by_week = moment.day in self.days, moment.isoweekday() % 7 in self.weekdays
         return by_month or by_week if self.either else by_month and by_week
 

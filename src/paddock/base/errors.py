@@ -8,6 +8,9 @@ callers decide by type and field, never by text. Whether trying again can help i
 class PaddockError(Exception):
     """Something Paddock could not do; subclasses set `what`, `why` and `fix`."""
 
+    # the code that conditions carry and `paddock why` knows (base/reasons.py); empty: none
+    reason_code: str = ""
+
     def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
         super().__init__(what)
         self.what = what

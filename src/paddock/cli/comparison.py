@@ -15,9 +15,10 @@ from paddock.cli.rendering import RenderedObject, RenderSummary, render
 from paddock.dialects import admission
 from paddock.dialects.admission import AdmissionResult
 from paddock.meta.manifests.document import Document
+from paddock.meta.redaction import HIDDEN
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import DEFAULT_NAMESPACE
-from paddock.plan.changes.differences import ABSENT, HIDDEN, FieldDifference, ValueChange, differences, format_named
+from paddock.plan.changes.differences import ABSENT, FieldDifference, ValueChange, differences, format_named
 from paddock.schema import finding, shape
 from paddock.schema.kind import AdmissionSettings, Kind
 
@@ -146,4 +147,4 @@ def text(difference: FieldDifference) -> str:
 
 
 def _show(value: Any) -> str:
-    return "(not shown)" if value == HIDDEN else finding.show(value)
+    return HIDDEN if value == HIDDEN else finding.show(value)

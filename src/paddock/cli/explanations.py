@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.cli.console import one_line
-from paddock.cli.diagnosis.explain import Explanation
+from paddock.cli.diagnosis.explain import GAPS, Explanation
 from paddock.cli.diagnosis.rule import Diagnosis
 from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace
-from paddock.cli.diagnosis.table import GAPS
 from paddock.meta import ages
 from paddock.plan.instance.qemulog import legible
 

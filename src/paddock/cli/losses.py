@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from paddock.cli.console import Console, one_line
 from paddock.cli.objects import InputObject
 from paddock.meta.objects import Resource
+from paddock.meta.redaction import HIDDEN, shown
 from paddock.meta.translated import Loss
-from paddock.plan.changes.differences import HIDDEN, without_secrets
-from paddock.schema import finding, shape
+from paddock.schema import finding
 from paddock.schema.field import Object
 
 
@@ -34,19 +34,5 @@ def tell(console: Console, losses: Iterable[Loss], value: Resource, subject: Inp
 
 def _value(loss: Loss, source: Object | None) -> str:
     """The value that is lost, without the secrets in it."""
-    place: shape.Shape | None = None if source is None else shape.shape_of(type(source))
-    for part in loss.path:
-        if place is None or place.field.secret:
-            break
-        place = _step(place, part)
-    shown = loss.value if place is None else without_secrets(place, loss.value)
-    return "(not shown)" if shown == HIDDEN else finding.show(shown)
-
-
-def _step(place: shape.Shape, part: str | int) -> shape.Shape | None:
-    if isinstance(place, shape.ListShape):
-        return place.item
-    if isinstance(place, shape.MapShape):
-        return place.value
-    prop = place.properties.get(str(part)) if isinstance(place, shape.ObjectShape) else None
-    return prop.shape if prop is not None else None
+    value = loss.value if source is None else shown(type(source), loss.path, loss.value)
+    return HIDDEN if value == HIDDEN else finding.show(value)

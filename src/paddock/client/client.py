@@ -139,6 +139,10 @@ class Client:
         reply = await self._send("GET", target.qualified, target.path(key.namespace, key.name, subresource))
         return target.read(reply.body)
 
+    async def get_raw(self, target: Target[T], key: Key) -> bytes:
+        """One object as its JSON."""
+        return (await self._send("GET", target.qualified, target.path(key.namespace, key.name))).body
+
     async def list(self, target: Target[T], selection: Selection = EVERYTHING) -> ListResponse[T]:
         """All objects, as they were together at one revision."""
         page = await self.list_raw(target, selection)

@@ -37,6 +37,8 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
     kind: str
     cls: type[T]
     namespaced: bool = True
+    # the status is a subresource of its own
+    has_status: bool = True
 
     @property
     def api_version(self) -> str:
@@ -97,7 +99,7 @@ def plain(group: str, version: str, plural: str, kind: str, *, namespaced: bool 
 
 def declared(kind: Kind, cls: type[T]) -> Target[T]:
     """A declared kind in its stored version; `cls` is its class (or dict, for plain data)."""
-    return Target(kind.group, kind.storage_version, kind.plural, kind.kind, cls, kind.namespaced)
+    return Target(kind.group, kind.storage_version, kind.plural, kind.kind, cls, kind.namespaced, kind.status)
 
 
 LEASES = plain("coordination.k8s.io", "v1", "leases", "Lease")

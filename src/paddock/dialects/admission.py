@@ -20,7 +20,7 @@ NAME = "object/name"
 
 
 class AdmissionResult(msgspec.Struct, frozen=True):
-    """What became of a document. `value` and `data` are complete only when `accepted`."""
+    """The result of admission. `value` and `data` are complete only when `accepted`."""
 
     kind: Kind | None
     value: Object | None
@@ -29,7 +29,7 @@ class AdmissionResult(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing speaks against storing the object."""
+        """True when no error forbids storing the object."""
         return not any(found.severity is Severity.ERROR for found in self.findings)
 
 
@@ -40,7 +40,7 @@ def split_api_version(api_version: Any) -> tuple[str, str]:
 
 
 class FieldValidation(StrEnum):
-    """What becomes of unknown fields: the `fieldValidation` of an API request. They are pruned in every case."""
+    """The treatment of unknown fields: the `fieldValidation` of an API request. They are pruned in every case."""
 
     STRICT = "Strict"
     WARN = "Warn"

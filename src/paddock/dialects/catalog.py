@@ -1,4 +1,4 @@
-"""Which module declares which kind. Modules are named here and loaded when first asked for, because a command that looks
+"""The module of each kind. The table names modules and loads each on first use, because a command that reads
 at one manifest must not pay for all dialects; a test holds this table against the declarations.
 """
 

@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """What the operator decides about machines on this host."""
+    """The operator's settings for machines on this host."""
 
     images: ImageSettings = field(default_factory=ImageSettings)
     networks: NetworkSettings = field(default_factory=NetworkSettings)

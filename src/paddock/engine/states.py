@@ -1,4 +1,4 @@
-"""What a machine keeps over its starts besides disks: firmware variables and the TPM's memory. A directory for each owner."""
+"""The state of a machine over its starts besides disks: firmware variables and the TPM's memory. A directory for each owner."""
 
 import asyncio
 import shutil

@@ -34,13 +34,13 @@ def seconds_of(text: str) -> float | None:
 
 
 def age(text: str, now: float) -> str:
-    """How long ago an RFC 3339 time was."""
+    """Return the time since an RFC 3339 time."""
     start = seconds_of(text)
     return "<invalid>" if start is None else since(start, now)
 
 
 def since(start: float, now: float) -> str:
-    """How long ago a time was, in the two largest units that matter."""
+    """Return the time since a moment, in the two largest units that matter."""
     seconds = int(now - start)
     if seconds < -1:
         return "<invalid>"

@@ -48,12 +48,12 @@ _NETWORK_VERSIONS = ("1", "2")
 
 
 def has_known_header(text: str) -> bool:
-    """Whether cloud-init would know what to do with the document."""
+    """Return whether cloud-init knows the type of the document."""
     return text.startswith(_HEADERS)
 
 
 def problem(text: str) -> str:
-    """What is wrong with a `#cloud-config` document, with its line; the empty text when nothing is, or when it is none."""
+    """Return the mistake in a `#cloud-config` document, with its line; empty when there is none, or when the text is no such document."""
     if not text.startswith("#cloud-config"):
         return ""
     return mapping_problem(text)
@@ -81,7 +81,7 @@ def slips(text: str) -> Iterator[str]:
 
 
 def network_problem(text: str) -> str:
-    """What is wrong with network data: a mapping with `version` 1 or 2, bare or under `network`. Empty when nothing is."""
+    """Return the mistake in network data: it must be a mapping with `version` 1 or 2, bare or under `network`. Empty when there is none."""
     unreadable = mapping_problem(text)
     if unreadable:
         return unreadable
@@ -93,7 +93,7 @@ def network_problem(text: str) -> str:
 
 
 def mapping_problem(text: str) -> str:
-    """Why a text is no YAML mapping, with its line; the empty text when it is one."""
+    """Return the reason why a text is no YAML mapping, with its line; empty when it is one."""
     try:
         root = _compose(text)
     except yaml.YAMLError as error:

@@ -34,5 +34,5 @@ def settled(before: Sequence[Condition] | None, wanted: Iterable[Condition], now
 
 
 def holds(conditions: Sequence[Condition] | None, type: str) -> bool:
-    """Whether a condition is there and True."""
+    """Return whether a condition is there and True."""
     return any(each.type == type and each.status == "True" for each in conditions or ())

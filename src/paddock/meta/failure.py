@@ -20,7 +20,7 @@ class StatusCause(msgspec.Struct, frozen=True):
 
 
 class FailureTarget(msgspec.Struct, frozen=True):
-    """What a failure is about. `kind` is the plural resource, for Invalid the Kind."""
+    """The object of a failure. `kind` is the plural resource, for Invalid the Kind."""
 
     name: str = ""
     group: str = ""

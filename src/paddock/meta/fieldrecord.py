@@ -1,4 +1,4 @@
-"""Which values of an object a translation uses; what it does not use is a loss (docs/design/0014-unread-fields.md).
+"""A record of the values that a translation uses; every other value is a loss (docs/design/0014-unread-fields.md).
 
 A translator reads the `view` of a record instead of the object, or names what it reads with `take`. `settle` returns the losses: those
 that the translator named, and each value that it neither used nor named. So a field that is declared tomorrow is a loss until a
@@ -13,9 +13,9 @@ import msgspec
 
 from paddock.meta.fieldview import UNUSED, given, is_all_read, is_blank, is_view, read, said, viewed
 from paddock.meta.objects import Resource
+from paddock.meta.redaction import shown
 from paddock.meta.translated import Loss, LossCollector
 from paddock.meta.world import ObjectSet
-from paddock.schema import shape
 from paddock.schema.field import Object
 from paddock.schema.finding import Path
 
@@ -26,7 +26,6 @@ Reason = tuple[str, str]
 # By the beginning of the path; the first that matches is told.
 Reasons = tuple[tuple[Path, Reason], ...]
 UNREAD: Reason = ("no translation of this field is known", "the result is made without it")
-HIDDEN = "(not shown)"
 Unused = list[tuple[Path, Any]]
 
 
@@ -149,36 +148,3 @@ class RecordedWorld(ObjectSet):
             return found
         record = self._records.setdefault(id(found), FieldRecord(found, reasons))
         return cast(T, record.view)
-
-
-def shown(cls: type[Object], path: Path, value: Any) -> Any:
-    """A value as a report may show it: without secrets."""
-    place: shape.Shape | None = shape.shape_of(cls)
-    for step in path:
-        place = _inside(place, step)
-        if place is None:
-            return value
-        if place.field.secret:
-            return HIDDEN
-    return _without_secrets(place, value)
-
-
-def _inside(place: shape.Shape | None, step: str | int) -> shape.Shape | None:
-    if isinstance(place, shape.ListShape):
-        return place.item
-    if isinstance(place, shape.MapShape):
-        return place.value
-    if isinstance(place, shape.ObjectShape):
-        prop = place.properties.get(str(step))
-        return prop.shape if prop is not None else None
-    return None
-
-
-def _without_secrets(place: shape.Shape | None, value: Any) -> Any:
-    if place is not None and place.field.secret:
-        return HIDDEN
-    if isinstance(value, dict):
-        return {key: _without_secrets(_inside(place, key), member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(_inside(place, index), member) for index, member in enumerate(value)]
-    return value

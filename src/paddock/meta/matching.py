@@ -26,7 +26,7 @@ class Requirement(NamedTuple):
     values: frozenset[str]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels fulfil the condition."""
+        """Return whether these labels fulfil the condition."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "in":
@@ -55,7 +55,7 @@ class LabelQuery(NamedTuple):
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels fulfil every condition."""
+        """Return whether these labels fulfil every condition."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
@@ -167,7 +167,7 @@ class FieldCondition(NamedTuple):
     otherwise: str = ""
 
     def holds(self, value_of: Callable[[str], str]) -> bool:
-        """Whether the object whose fields `value_of` gives fulfils it."""
+        """Return whether the object whose fields `value_of` gives fulfils it."""
         value = value_of(self.path)
         if not value and self.otherwise:
             value = value_of(self.otherwise)
@@ -180,7 +180,7 @@ class FieldQuery(NamedTuple):
     conditions: tuple[FieldCondition, ...] = ()
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
-        """Whether the object whose fields `value_of` gives fulfils every condition."""
+        """Return whether the object whose fields `value_of` gives fulfils every condition."""
         return all(condition.holds(value_of) for condition in self.conditions)
 
     def exact(self, path: str) -> str | None:

@@ -81,7 +81,7 @@ class PodAffinity(Object):
 
 
 class Affinity(Object):
-    """Where something should run, by nodes and by neighbours."""
+    """The placement of something, by nodes and by neighbours."""
 
     nodeAffinity: Annotated[NodeAffinity | None, Field("Rules about nodes.")] = None
     podAffinity: Annotated[PodAffinity | None, Field("Neighbours that are wanted.")] = None
@@ -89,7 +89,7 @@ class Affinity(Object):
 
 
 class TopologySpreadConstraint(Object):
-    """How evenly something is spread over places."""
+    """The spread of something over places."""
 
     maxSkew: Annotated[int, Field("Largest difference between two places.", required=True, bits=32)] = 0
     topologyKey: Annotated[str, Field("Label of nodes; equal values are one place.", required=True)] = ""
@@ -142,7 +142,7 @@ class HTTPGetAction(Object):
 
 
 class TCPSocketAction(Object):
-    """Whether a port can be connected to."""
+    """A connection to a port."""
 
     port: Annotated[IntOrString, Field("Port, by number or by name.", required=True)] = 0
     host: Annotated[str | None, Field("Host to connect to; default: the machine.")] = None
@@ -181,7 +181,7 @@ class KeySelector(Object):
 
 
 class EnvVarSource(Object):
-    """Where a value comes from."""
+    """The source of a value."""
 
     fieldRef: Annotated[ObjectFieldSelector | None, Field("A field of the pod.")] = None
     resourceFieldRef: Annotated[ResourceFieldSelector | None, Field("A resource request or limit.")] = None

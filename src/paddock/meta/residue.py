@@ -62,7 +62,7 @@ def _compare_lists(place: shape.ListShape, before: list[Any], after: list[Any], 
 
 
 def _name(place: shape.ListShape, entry: Any) -> tuple[Any, ...] | None:
-    """What tells an entry from the others of its list."""
+    """Return the key of an entry in its list."""
     if not isinstance(entry, dict):
         return None
     if place.field.keys:

@@ -39,12 +39,12 @@ def read(data: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def is_empty(selector: LabelSelector | None) -> bool:
-    """Whether nothing is asked for."""
+    """Return whether a selector has no conditions."""
     return selector is None or not (selector.matchLabels or selector.matchExpressions)
 
 
 def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy every condition."""
+    """Return whether labels satisfy every condition."""
     if any(labels.get(key) != value for key, value in (selector.matchLabels or {}).items()):
         return False
     return all(_holds(condition, labels) for condition in selector.matchExpressions or ())

@@ -26,7 +26,7 @@ Quantities = dict[str, Annotated[Quantity, Field("An amount.")]]
 
 
 class ResourceRequirements(Object):
-    """How much is asked for, and how much at most."""
+    """The requested and the largest amounts."""
 
     requests: Annotated[Quantities | None, Field("The least amount of each resource.")] = None
     limits: Annotated[Quantities | None, Field("The most of each resource.")] = None
@@ -50,7 +50,7 @@ class TypedReference(Object):
 
 
 class StorageSpec(Object):
-    """What a claim asks for; every member may be left to the profile of the StorageClass."""
+    """The properties of a claim; every member may be left to the profile of the StorageClass."""
 
     accessModes: AccessModes = None
     resources: Annotated[ResourceRequirements | None, Field("Size of the volume, as requests.storage.")] = None
@@ -63,6 +63,6 @@ class StorageSpec(Object):
 
 
 class PersistentVolumeClaimSpec(StorageSpec):
-    """What a PersistentVolumeClaim asks for."""
+    """The properties of a PersistentVolumeClaim."""
 
     volumeAttributesClassName: Annotated[str | None, Field("Class of attributes that can be changed later.")] = None

@@ -18,7 +18,7 @@ _NAME = Column("Name", ".metadata.name", "string", "Name must be unique within a
 
 
 class TableForm:
-    """How the objects of a resource become rows."""
+    """The conversion of a resource's objects into rows."""
 
     def __init__(self, columns: Iterable[Column], cells: Cells | None = None) -> None:
         columns = tuple(columns)
@@ -30,7 +30,7 @@ class TableForm:
 
     @property
     def lasts(self) -> bool:
-        """Whether the rows of an object stay the same but for its age."""
+        """True if the rows of an object stay the same but for its age."""
         return self._cells is None
 
     def row(self, data: Data, now: float) -> Row:
@@ -64,7 +64,7 @@ class Ages:
         return b"".join(part if isinstance(part, bytes) else self.since(part) for part in row)
 
     def since(self, start: float) -> bytes:
-        """How long ago a time was."""
+        """Return the time since a moment."""
         seconds = int(self._now - start)
         made = self._made.get(seconds)
         if made is None:

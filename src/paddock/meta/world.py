@@ -15,7 +15,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 def namespace_of(resource: Resource) -> str:
-    """Where an object lives; manifests may leave the default namespace out."""
+    """Return the namespace of an object; manifests may leave the default namespace out."""
     return resource.metadata.namespace or DEFAULT_NAMESPACE
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
+import orjson
 
-from paddock.client.target import Key, Target
+from paddock.client.target import Data, Key, Target
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class Meta(msgspec.Struct, frozen=True):
 
     @property
     def going(self) -> bool:
-        """Whether it is being deleted."""
+        """True if it is being deleted."""
         return self.deletionTimestamp is not None
 
     @property
@@ -75,6 +76,11 @@ class CachedObject:
         """From an object's JSON."""
         return cls(_OBJECTS.decode(raw).metadata, raw)
 
+    @classmethod
+    def from_data(cls, data: Data) -> "CachedObject":
+        """From an object as plain data."""
+        return cls.of(orjson.dumps(data))
+
     @property
     def key(self) -> Key:
         """The place of the object."""
@@ -86,7 +92,7 @@ class CachedObject:
 
 
 class CacheChange(msgspec.Struct, frozen=True):
-    """What happened to an object: it came (`old` is None), changed, or went (`new` is None, and `old` the last there was of it)."""
+    """A change of an object: it came (`old` is None), changed, or went (`new` is None, and `old` is its last form)."""
 
     old: CachedObject | None
     new: CachedObject | None

@@ -18,7 +18,7 @@ _META_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "managedFields"
 
 
 def is_applied(wanted: Data, found: Data, manager: str) -> bool:
-    """Whether an apply of `wanted` by this manager would leave `found` as it is. False when that cannot be told."""
+    """Return whether an apply of `wanted` by this manager would leave `found` as it is. False when that is unknown."""
     owned = applied_fields(found, manager)
     if owned is None:
         return False
@@ -92,7 +92,7 @@ def _has_members(owned: Mapping[str, Any]) -> bool:
 
 
 def same_where_said(wanted: Any, before: Any, now: Any) -> bool:
-    """Whether an object is, everywhere that `wanted` speaks of, as it was before."""
+    """Return whether an object is, in every field that `wanted` sets, as it was before."""
     if not isinstance(wanted, dict):
         return bool(before == now)
     if not isinstance(before, dict) or not isinstance(now, dict):

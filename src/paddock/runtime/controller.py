@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a reconcile came to: done, or look again after some seconds."""
+    """The outcome of a reconcile: done, or requeue after some seconds."""
 
     after: float | None = None
 
@@ -49,14 +49,14 @@ Observer = Callable[[str, str, float], None]
 
 
 class EventRecorder(Protocol):
-    """Where events go."""
+    """A recorder of events."""
 
     def tell(self, about: InvolvedObject, kind: str, reason: str, note: str) -> None:
         """Tell; never waits."""
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a controller works."""
+    """The settings of a controller."""
 
     workers: int = 2
     backoff: Backoff = BACKOFF
@@ -66,6 +66,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     finish_seconds: float = 3.0
     # every object is looked at again this often, whatever was heard: the net below lost events; None: never
     sweep_seconds: float | None = None
+    # further fields of the log about a key
+    about: About | None = None
 
 
 class Controller:
@@ -85,7 +87,6 @@ class Controller:
         self.queue: WorkQueue[Key] = WorkQueue(name, machinery, settings.backoff)
         self.informers: list[Informer] = []
         self.observers: list[Observer] = []
-        self.about: About = lambda key: {}
         self._primary = primary
         self._reconcile = reconcile
         self._teller = teller
@@ -135,7 +136,7 @@ class Controller:
                 self.queue.add(seen.key)
 
     async def _end(self, workers: list[asyncio.Task[None]]) -> None:
-        """Who looks at a key may finish, within a time; nobody begins with another."""
+        """Let busy workers finish, within a time; idle ones end at once, and none begins with another key."""
         for worker in workers:
             if worker not in self._busy:
                 worker.cancel()
@@ -167,7 +168,9 @@ class Controller:
     async def _handle(self, key: Key) -> None:
         self._count += 1
         started = asyncio.get_running_loop().time()
-        fields = {"controller": self.name, "namespace": key.namespace, "name": key.name, "reconcile": str(self._count), **self.about(key)}
+        fields = {"controller": self.name, "namespace": key.namespace, "name": key.name, "reconcile": str(self._count)}
+        if self._settings.about is not None:
+            fields.update(self._settings.about(key))
         with logs.about(**fields):
             result = await self._try(key)
         seconds = asyncio.get_running_loop().time() - started
@@ -178,6 +181,9 @@ class Controller:
 
     async def _try(self, key: Key) -> str:
         """Reconcile a key and see to what follows from that; returns what it came to."""
+        if self._primary.expectations.is_stale(key):
+            # The write that the cache does not show yet brings the key here again.
+            return "done"
         try:
             async with asyncio.timeout(self._settings.seconds):
                 outcome = await self._reconcile(key)

@@ -61,7 +61,7 @@ class _Recent(Generic[K, V]):
 
 
 class _Bucket:
-    """How many events an object may still have."""
+    """The number of events that an object may still have."""
 
     def __init__(self, now: float) -> None:
         self.left = _BURST
@@ -98,7 +98,7 @@ class Correlator:
         self._sent: _Recent[tuple[_Sort, str], Data] = _Recent()
 
     def decide(self, told: EventRequest, now: float) -> EventWrite | None:
-        """What to write about it; None when there has been too much about the object."""
+        """Return the write for an event; None when there were too many about the object."""
         # The same object at another revision is the same object.
         about = msgspec.structs.replace(told.about, revision="")
         bucket = self._buckets.get(about)

@@ -63,7 +63,7 @@ class DesiredObject(msgspec.Struct, frozen=True):
 
 
 class DesiredOutcome(msgspec.Struct, frozen=True):
-    """What had to be done."""
+    """The actions that were necessary."""
 
     applied: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -71,16 +71,16 @@ class DesiredOutcome(msgspec.Struct, frozen=True):
 
 
 class _Last(msgspec.Struct):
-    """What was applied last, and what the server made of it."""
+    """The last apply, and the server's answer."""
 
     digest: bytes
     answer: Data
 
 
 class DesiredSet:
-    """What owners of one kind should have. Every kind that may be in a set needs its informer here, wanted at the moment or not.
+    """The desired objects of owners of one kind. Every kind that may be in a set needs its informer here, desired at the moment or not.
 
-    Objects of the kinds in `keeps` are made and kept in order, and stay when they are not wanted any more.
+    Objects of the kinds in `keeps` are made and kept in order, and stay when they are no longer desired.
     """
 
     def __init__(self, client: Client, informers: Sequence[Informer], *, manager: str, keeps: Sequence[Informer] = ()) -> None:
@@ -107,7 +107,7 @@ class DesiredSet:
         return DesiredOutcome(tuple(applied), await self._prune(owner, kept), unchanged)
 
     def _check_still(self, wanted: DesiredObject, before: CachedObject | None) -> None:
-        """What was there when the set was decided on may have gone since. Whether it is made again is another decision."""
+        """Raise if an object of the decision is gone since. Another decision judges whether it is made again."""
         seen = self._informers[_place(wanted.target)].cache.get(wanted.key)
         if before is not None and (seen is None or seen.meta.uid != before.meta.uid):
             raise _moved(wanted, "went while it was about to be applied")
@@ -147,6 +147,7 @@ class DesiredSet:
             await self._client.patch(plain, wanted.key, merge_patch({"metadata": {"uid": seen.meta.uid}, **lists}))
             answer = await self._client.apply(plain, sent, write)
         self._last[_place(wanted.target), wanted.key] = _Last(digest, answer)
+        informer.expectations.wrote(CachedObject.from_data(answer))
         if seen is None:
             self._made[_place(wanted.target), wanted.key, digest] = asyncio.get_running_loop().time()
         return True
@@ -164,9 +165,9 @@ class DesiredSet:
         if seen is None:
             # What was made a moment ago may not have come back through the watch. If it was deleted since, the watch brings us here again
             # with a cache that has seen it go.
-            return remembered and last is not None and not self._has_passed(wanted, last.answer)
+            return remembered and last is not None and not self._shows(wanted, last.answer)
         now: Data = orjson.loads(seen.raw)
-        if remembered and last is not None and not self._has_passed(wanted, last.answer):
+        if remembered and last is not None and not self._shows(wanted, last.answer):
             return True
         if is_applied(data, now, self._manager):
             # What can be seen need not be remembered.
@@ -179,12 +180,9 @@ class DesiredSet:
             and same_where_said(data, last.answer, now)
         )
 
-    def _has_passed(self, wanted: DesiredObject, answer: Data) -> bool:
-        """Whether the cache has come to the revision of an answer."""
-        then, at = str(answer["metadata"].get("resourceVersion")), self._informers[_place(wanted.target)].revision
-        if not then.isdecimal() or not at.isdecimal():
-            return True
-        return int(at) >= int(then)
+    def _shows(self, wanted: DesiredObject, answer: Data) -> bool:
+        """Return whether the cache is at the revision of an answer."""
+        return self._informers[_place(wanted.target)].has_reached(str(answer["metadata"].get("resourceVersion")))
 
     def _check_owner(self, owner: InvolvedObject, wanted: DesiredObject, seen: CachedObject) -> None:
         other = controlled_by_another(seen.meta, owner.uid)

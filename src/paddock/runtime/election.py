@@ -25,7 +25,7 @@ _JITTER = 1.2
 
 
 class LeaseTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the lease is, and how long things take."""
+    """The place of the lease, and its times."""
 
     key: Key
     # who we are; different for every copy that runs
@@ -68,7 +68,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who led when we last looked."""
+        """The last known holder of the lease."""
         return str(_spec(self._lease).get("holderIdentity") or "")
 
     async def run(self, lead: Lead) -> None:

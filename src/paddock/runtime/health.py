@@ -26,7 +26,7 @@ class HealthChecks:
 
     @property
     def unready(self) -> str:
-        """Why the program is not ready."""
+        """The reason why the program is not ready."""
         return "; ".join(f"{name}: {why}" for name, why in self._said({**self._alive, **self._ready}) if why)
 
     def answer(self, path: str) -> tuple[int, str, str] | None:

@@ -27,6 +27,7 @@ from paddock.client.errors import BadAnswer, BadRequest, Expired, Invalid, NotFo
 from paddock.client.options import EVERYTHING, Selection, WatchOptions
 from paddock.client.target import Key, Target
 from paddock.runtime.cache import Cache, CacheChange, CachedObject, Meta
+from paddock.runtime.expectations import Expectations
 from paddock.runtime.machinery import Machinery
 
 _LOG = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ _OBJECTS = msgspec.json.Decoder(_Object)
 
 
 class ListGate(asyncio.Semaphore):
-    """How many informers may list at a time."""
+    """The limit of informers that list at the same time."""
 
     def __init__(self, count: int = 4) -> None:
         super().__init__(count)
@@ -83,6 +84,8 @@ class Informer:
     ) -> None:
         self.target = target
         self.cache = Cache()
+        # what was written and is not in the cache yet
+        self.expectations = Expectations(self.cache, self.has_reached)
         # why it is not current; empty when it is
         self.problem = "not started"
         # the server need not have the kind
@@ -112,7 +115,7 @@ class Informer:
 
     @property
     def synced(self) -> bool:
-        """Whether the cache has been whole once."""
+        """True when the cache has been complete once."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -123,6 +126,12 @@ class Informer:
     def revision(self) -> str:
         """The revision of the server that the cache is at; empty before the first list and after 410."""
         return self._revision
+
+    def has_reached(self, revision: str) -> bool:
+        """Return whether the cache shows everything up to a revision of the server; between an expired watch and its list it does not."""
+        if not self._revision:
+            return self.absent or not revision.isdecimal()
+        return not revision.isdecimal() or not self._revision.isdecimal() or int(self._revision) >= int(revision)
 
     def handle(self, handler: Handler) -> None:
         """Call this for every change, in order, and now for everything that is there. It must not wait."""
@@ -292,10 +301,12 @@ class Informer:
                 changes.append(CacheChange(old, seen))
         changes += [CacheChange(self.cache.remove(key), None) for key in gone]
         self._synced.set()
+        changes += [CacheChange(each, None) for each in self.expectations.settle()]
         for change in changes:
             self._tell(change)
 
     def _tell(self, change: CacheChange) -> None:
+        self.expectations.observe(change)
         for handler in self._handlers:
             _call(handler, change)
 

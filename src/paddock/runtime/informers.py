@@ -81,7 +81,7 @@ class Informers:
             await informer.wait_synced()
 
     def unready(self) -> str:
-        """What is still waited for; empty when every cache has been whole once, and every kind that is needed is served."""
+        """Return the missing caches; empty when every cache has been complete once, and every kind that is needed is served."""
         missing = [each for each in self._informers.values() if not each.synced or (each.absent and not each.optional)]
         waiting = [f"{each.about} ({each.problem or 'listing'})" for each in missing]
         return f"waiting for {', '.join(waiting)}" if waiting else ""

@@ -27,7 +27,7 @@ def about(**fields: str) -> Iterator[None]:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record is about: its task's fields, then its own."""
+    """Return the fields of a record: its task's, then its own."""
     own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     return {**_FIELDS.get(), **own}
 

@@ -19,7 +19,7 @@ class Machinery:
         self._took = self.metrics.histogram("paddock_client_request_duration_seconds", "How long requests took.", ("method",))
 
     def observe_request(self, method: str, resource: str, code: int, seconds: float) -> None:
-        """What a `Client` tells of each request."""
+        """Record a request of a `Client`."""
         # Paths that are no resource would be a series each.
         about = "other" if resource.startswith("/") else resource
         self._requests.inc(method, about, str(code) if code else "none")

@@ -42,7 +42,7 @@ class ControllerManager:
 
     @property
     def leading(self) -> bool:
-        """Whether this copy acts."""
+        """True if this replica acts."""
         return self._election is None or self._election.leading
 
     def add(self, controller: Controller) -> None:

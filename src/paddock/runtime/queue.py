@@ -42,12 +42,12 @@ class WorkQueue(Generic[K]):
         metrics.gauge("paddock_workqueue_delayed", "Keys that wait for a time.", ("queue",)).ask(lambda: len(self._timers), name)
 
     def __len__(self) -> int:
-        """How many keys wait for a worker."""
+        """Return the number of keys that wait for a worker."""
         return len(self._ready)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits for a worker or is with one."""
+        """True if nothing waits for a worker or is with one."""
         return not self._waiting and not self._held
 
     def add(self, key: K) -> None:
@@ -87,7 +87,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often it failed in a row."""
+        """Return how often the key failed in a row."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:

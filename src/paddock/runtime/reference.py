@@ -37,7 +37,7 @@ def reference(target: Target[Any], meta: Meta) -> InvolvedObject:
 
 
 def owner_reference(owner: InvolvedObject, *, controller: bool = True, blocks: bool = True) -> Data:
-    """What stands in the metadata of an object that goes with its owner."""
+    """Return the reference in the metadata of an object that is deleted with its owner."""
     data: Data = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
     if controller:
         data["controller"] = True
@@ -54,7 +54,7 @@ def owned(data: Data, owner: InvolvedObject, *, controller: bool = True) -> Data
 
 
 def is_owned(meta: Meta, uid: str) -> bool:
-    """Whether an object goes with this owner."""
+    """Return whether an object is deleted with this owner."""
     return any(each.uid == uid for each in meta.ownerReferences or ())
 
 

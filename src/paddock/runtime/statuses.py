@@ -1,31 +1,85 @@
-"""Writing a status: one request when something differs, none when nothing does."""
+"""The one way in which a controller writes a status."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import WriteOptions, merge_patch
+from paddock.client.options import PLAIN, WriteOptions, merge_patch
 from paddock.client.target import Data, Target
-from paddock.meta.patch import merge_patch_between
+from paddock.meta.patch import apply_merge_patch, merge_patch_between
+from paddock.meta.wire import from_data
 from paddock.runtime.cache import CachedObject
+from paddock.runtime.expectations import Expectations
+from paddock.schema.field import Object
 
 _STATUS = WriteOptions(subresource="status")
 
 
-async def write_status(client: Client, target: Target[Any], seen: CachedObject, wanted: Data) -> CachedObject | None:
-    """Make the status of an object the wanted one, members that are not wanted any more taken away; the object as it is then.
+class StatusWriter:
+    """Writes the status of objects of one kind: one request with the difference, and none when there is none.
 
-    None when there was nothing to write, and for one that is gone. Raises `Conflict` when the object has moved since it was seen: the
-    next look decides anew.
+    Each write is for the object at the revision at which it was seen. It raises `Conflict` when the object has moved since: the next pass
+    decides anew. An object that is gone needs no status. What was written is expected in the cache.
     """
-    before = orjson.loads(seen.raw).get("status") or {}
-    change = merge_patch_between(before, wanted)
-    if not change:
-        return None
-    metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
-    try:
-        return CachedObject.of(await client.patch_raw(target, seen.key, merge_patch({"metadata": metadata, "status": change}), _STATUS))
-    except NotFound:
-        return None
+
+    def __init__(self, client: Client, target: Target[Any], expectations: Expectations | None = None) -> None:
+        self._client = client
+        self._target = target
+        self._expectations = expectations
+        self._options = _STATUS if target.has_status else PLAIN
+
+    async def write(
+        self, seen: CachedObject, wanted: Data | Object, *, labels: Mapping[str, str | None] | None = None
+    ) -> CachedObject | None:
+        """Make the status of an object the wanted one; return the object as it is then, or None when nothing was written.
+
+        Members that are not wanted are removed; a declared status leaves alone those that its class does not know. Labels can be changed
+        with the status of a kind that has no subresource for it.
+        """
+        change = _difference(status_of(seen), wanted)
+        if not change and not labels:
+            return None
+        metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid, **({"labels": dict(labels)} if labels else {})}
+        document = {"metadata": metadata, **({"status": change} if change else {})}
+        try:
+            written = CachedObject.of(await self._client.patch_raw(self._target, seen.key, merge_patch(document), self._options))
+        except NotFound:
+            return None
+        if self._expectations is not None:
+            self._expectations.wrote(written)
+        return written
+
+    async def change(self, seen: CachedObject, change: Data) -> CachedObject | None:
+        """Change some members of a status; None removes one."""
+        return await self.write(seen, apply_merge_patch(status_of(seen), change))
+
+
+def status_of(seen: CachedObject) -> Data:
+    """The status of an object; empty when it has none."""
+    found: Data = orjson.loads(seen.raw)
+    return found.get("status") or {}
+
+
+def _difference(before: Data, wanted: Data | Object) -> Data:
+    if isinstance(wanted, msgspec.Struct):
+        return _changes(from_data(before, type(wanted)), wanted)
+    return merge_patch_between(before, wanted)
+
+
+def _changes(before: msgspec.Struct, wanted: msgspec.Struct) -> Data:
+    """The merge patch between two values of a class. Values are compared, not their JSON, from which defaults may be missing."""
+    patch: Data = {}
+    for field, name in zip(wanted.__struct_fields__, wanted.__struct_encode_fields__, strict=True):
+        old, new = getattr(before, field), getattr(wanted, field)
+        if old == new:
+            continue
+        if isinstance(old, msgspec.Struct) and isinstance(new, msgspec.Struct):
+            patch[name] = _changes(old, new)
+        else:
+            was, now = msgspec.to_builtins(old), msgspec.to_builtins(new)
+            patch[name] = merge_patch_between(was, now) if isinstance(was, dict) and isinstance(now, dict) else now
+    return patch

@@ -1,1 +1,1 @@
-"""How a field is declared once, and everything that can be read off a declaration. Pure."""
+"""Declarations of fields, and everything that is derived from them. Pure."""

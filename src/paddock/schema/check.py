@@ -83,6 +83,12 @@ def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterato
             yield found
 
 
+def drop_restated(judged: Iterable[Finding], ruled: Iterable[Finding]) -> Iterator[Finding]:
+    """Drop what the schema finds where the rules of the kind find the same, in words that say more."""
+    places = {each.path for each in ruled}
+    return (each for each in judged if each.path not in places or each.cause not in (CauseType.REQUIRED, CauseType.NOT_SUPPORTED))
+
+
 def _is_within(place: Path, path: Path) -> bool:
     """Return True if one of two places holds the other."""
     return place[: len(path)] == path[: len(place)]
@@ -247,7 +253,7 @@ _EMPTY = {"object": dict, "array": list, "string": str, "integer": int, "number"
 
 
 def _empty_of(place: shape.Shape) -> Any:
-    """What stands in for a list entry of the wrong type, so that the others keep their index."""
+    """Return the replacement for a list entry of the wrong type, so that the others keep their index."""
     return _EMPTY[place.json_type]() if place.json_type else "0"
 
 
@@ -441,7 +447,7 @@ class _ObjectCheck:
         out.append(Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=UNKNOWN_FIELD))
 
     def _absent(self, prop: shape.Property, raw: dict[str, Any], made: dict[str, Any], trail: Any, out: Findings) -> None:
-        """What a document leaves out: a required member, or one with a default."""
+        """Handle a member that a document leaves out: a required one, or one with a default."""
         name, field = prop.name, prop.field
         if field.required:
             given = any(raw.get(each) is not None for each in (name, *field.aliases))

@@ -1,4 +1,4 @@
-"""How a field is declared: a typed attribute of an `Object`, with a `Field` in its `Annotated` type. Nowhere else.
+"""The declaration of a field: a typed attribute of an `Object`, with a `Field` in its `Annotated` type. Nowhere else.
 
     class CPU(Object):
         cores: Annotated[int, Field("vCPUs the guest sees.", ge=1)] = 1
@@ -93,7 +93,7 @@ class Object(msgspec.Struct, metaclass=_Declared):
 
 
 class ScalarConstraint(msgspec.Struct, frozen=True):
-    """What a Python type cannot say about a scalar."""
+    """A constraint of a scalar that its Python type cannot express."""
 
     name: str
 

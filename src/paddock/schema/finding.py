@@ -1,4 +1,4 @@
-"""What a check has to say about one place of an object.
+"""The findings of checks about one place of an object.
 
 A finding carries the place as a path, the Kubernetes cause type and a message in the API's own form
 (`Invalid value: "x": must be ...`), so that the API server, the offline commands and the controllers all say the same words.
@@ -15,7 +15,7 @@ Path = tuple[str | int, ...]
 
 
 class Severity(StrEnum):
-    """How much a finding weighs: an error refuses the object, a warning is a `Warning:` header, a note is only information."""
+    """The weight of a finding: an error refuses the object, a warning is a `Warning:` header, a note is only information."""
 
     ERROR = "error"
     WARNING = "warning"

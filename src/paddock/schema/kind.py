@@ -25,7 +25,7 @@ AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Where the scale subresource finds its numbers."""
+    """The paths of the numbers of the scale subresource."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -55,7 +55,7 @@ class Cel(msgspec.Struct, frozen=True):
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator of Paddock decides about admission. The defaults are the product's."""
+    """The settings of admission by an operator of Paddock. The defaults are the product's."""
 
     # "embedded": objects run on Paddock's own engine; "cluster": on KubeVirt and CDI, which accept less.
     target: str = "embedded"
@@ -160,5 +160,5 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What the kind is for."""
+        """The description of the kind."""
         return " ".join((self.cls.__doc__ or "").split())

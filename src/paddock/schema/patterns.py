@@ -49,7 +49,7 @@ def check(text: str) -> None:
 
 @lru_cache(maxsize=4096)
 def matcher(text: str) -> Matcher:
-    """Whether a text holds a match of the pattern; raises `BadPattern`."""
+    """Return a function that tests whether a text holds a match of the pattern; raises `BadPattern`."""
     if _is_harmless(text):
         native = re.compile(text[:-1] + r"\Z", re.ASCII).search
         return lambda value: native(value) is not None

@@ -10,5 +10,5 @@ class BareWord(str):
     __slots__ = ()
 
     def as_bool(self) -> bool:
-        """What a YAML 1.1 reader sees."""
+        """Return the value for a YAML 1.1 reader."""
         return self.lower() in ("on", "yes", "y", "true")

@@ -16,7 +16,7 @@ ABSENT: Any = msgspec.UNSET
 
 
 class Shape:
-    """What may stand at one place. `field` carries the text and the bounds."""
+    """The values that one place allows. `field` carries the text and the bounds."""
 
     json_type = ""
 
@@ -114,7 +114,7 @@ class Property:
 
     @property
     def is_key(self) -> bool:
-        """Whether the entries of a list can be told apart by it."""
+        """True if the field can identify the entries of a list."""
         there = self.field.required or self.default is not ABSENT
         return there and not self.field.nullable and not self.field.aliases and isinstance(self.shape, SCALARS)
 
@@ -130,7 +130,7 @@ class ObjectShape(Shape):
 
     @property
     def open(self) -> bool:
-        """Whether unknown members are kept."""
+        """True if unknown members are kept."""
         return self.cls.OPEN
 
     @property

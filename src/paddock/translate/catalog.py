@@ -1,4 +1,4 @@
-"""Which translator takes which kind. Modules are named here and loaded when first needed, because a command that translates one
+"""The translator of each kind. Modules are named here and loaded when first needed, because a command that translates one
 dialect must not pay for the others.
 """
 
@@ -39,12 +39,12 @@ _READ_BACK: dict[str, tuple[str, ...]] = {"kubermatic": ("VirtualMachine", "Virt
 
 
 def is_read_back(dialect: str, kind: str) -> bool:
-    """Whether `from_kubevirt` of a dialect takes this kind of KubeVirt's."""
+    """Return whether `from_kubevirt` of a dialect takes this kind of KubeVirt's."""
     return kind in _READ_BACK.get(dialect, ("VirtualMachine",))
 
 
 def is_native(dialect: str, kind: tuple[str, str]) -> bool:
-    """Whether a dialect has a kind of KubeVirt's or CDI's as it is."""
+    """Return whether a dialect has a kind of KubeVirt's or CDI's as it is."""
     group, name = kind
     of_hub = group == "kubevirt.io" or group.endswith(".kubevirt.io")
     return dialect == "kubermatic" and of_hub and not is_read_back(dialect, name)
@@ -56,12 +56,12 @@ def taken_by(group: str, kind: str) -> str | None:
 
 
 def is_read(group: str, kind: str) -> bool:
-    """Whether objects of a kind are read for the machines that refer to them."""
+    """Return whether a kind's objects are read for the machines that refer to them."""
     return group in _READ and (group, kind) not in _TAKEN_BY
 
 
 def is_all_in_kubevirt(group: str, kind: str) -> bool:
-    """Whether a machine of a kind is nothing but the KubeVirt objects that it becomes; VirtRigaud's providers see more of theirs."""
+    """Return whether a machine of a kind is nothing but the KubeVirt objects that it becomes; VirtRigaud's providers see more of theirs."""
     return taken_by(group, kind) in ("stakater", "vitistack")
 
 

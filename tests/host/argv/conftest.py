@@ -101,7 +101,7 @@ class Qemu:
         self.ask("cont")
 
     def console(self) -> str:
-        """What the guest wrote to its serial console."""
+        """Return the guest's output on its serial console."""
         log = self.directory / names.SERIAL_LOG
         return log.read_text(errors="replace") if log.exists() else ""
 

@@ -1,4 +1,4 @@
-"""What guests find: their identity, a TPM, random numbers, a balloon, a watchdog that bites."""
+"""The hardware inside guests: their identity, a TPM, random numbers, a balloon, a watchdog that bites."""
 
 import itertools
 from collections.abc import Mapping

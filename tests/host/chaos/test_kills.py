@@ -205,7 +205,7 @@ async def items(client: Client, path: str) -> list[Data]:
 
 
 async def converged(host: Host, client: Client) -> str:
-    """What is not as it should be yet; empty when all is."""
+    """Return the first difference from the goal; empty when there is none."""
     machines, instances = await items(client, VMS), await items(client, VMIS)
     live = {each["metadata"]["uid"] for each in instances if each.get("status", {}).get("phase") == "Running"}
     for each in machines:
@@ -305,7 +305,7 @@ async def _play(host: Host, chance: random.Random, url: str, image: str) -> None
 
 
 async def nothing_left(host: Host, client: Client) -> str:
-    """What is left when everything was deleted."""
+    """Return the first leftover when everything was deleted; empty when there is none."""
     if left := await items(client, VMS) + await items(client, VMIS):
         return f"objects {[each['metadata']['name'] for each in left]}"
     places = [each for name in ("machines", "scratch", "volumes", "snapshots") for each in (host.root / "engine" / name).iterdir()]

@@ -86,7 +86,7 @@ class Farm:
         return await clones.freeze(machine, self.folder)
 
     def clone(self, template: CloneTemplate, number: int) -> Clone:
-        """What the clone of this number has of its own."""
+        """Return the clone of this number, with its own parts."""
         below = template.config.disks[0].layer
         assert below
         disk = overlay(self.place.root / f"clone-{number}.qcow2", below)

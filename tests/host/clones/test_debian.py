@@ -31,7 +31,7 @@ def nic(port: int) -> Nic:
 
 
 async def greeted(port: int) -> float:
-    """When SSH says hello."""
+    """Return the time of SSH's greeting."""
     while True:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -47,7 +47,7 @@ async def greeted(port: int) -> float:
 
 
 async def identity(machine: QemuMachine) -> tuple[str, ...]:
-    """What must be different."""
+    """Return the values that must be different."""
     commands = ("hostname", "cat /etc/machine-id", "cat /etc/ssh/ssh_host_ed25519_key.pub", "head -c 16 /dev/urandom | od -An -tx1")
     return tuple([await shell(machine, command) for command in commands])
 

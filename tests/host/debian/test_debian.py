@@ -41,7 +41,7 @@ OPENSTACK_NETWORK = {
 
 
 def finished(guest: Bare) -> dict[str, object]:
-    """What cloud-init says in the end."""
+    """Return the final result of cloud-init."""
     guest.shell("cloud-init status --wait", _MINUTES)
     result: dict[str, object] = json.loads(guest.shell("cat /run/cloud-init/result.json"))["v1"]
     return result

@@ -118,7 +118,7 @@ def test_on_a_terminal_it_stays_until_it_is_taken_away(demo: Demo) -> None:
 
 
 def _read(leader: int, process: "subprocess.Popen[bytes]", seconds: float) -> str:
-    """What is said on a terminal, to the end of a process."""
+    """Return the output on a terminal, to the end of a process."""
     os.set_blocking(leader, False)
     said, end = b"", time.monotonic() + seconds
     while True:

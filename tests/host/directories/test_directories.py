@@ -38,7 +38,7 @@ def command(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def users(host: Host) -> set[int]:
-    """Whom the guests of a host run as."""
+    """Return the users that the guests of a host run as."""
     return {os.stat(f"/proc/{pid}").st_uid for pids in host.qemus().values() for pid in pids}
 
 

@@ -238,7 +238,7 @@ class Life:
                 raise AssertionError(f"left: {left}") from None
 
     async def _left(self, before: set[str], quiet: list[str]) -> list[str]:
-        """What there is now and was not there before: objects, files, devices, listeners, processes."""
+        """Return the new leftovers: objects, files, devices, listeners, processes."""
         now = [*(await self._everything() - before), *self._files(), *(each for each in self._outside() if each not in quiet)]
         return [*now, *self._host.qemus()]
 
@@ -253,7 +253,7 @@ class Life:
         return found
 
     def _files(self) -> list[str]:
-        """What machines and volumes keep on disk."""
+        """Return the files of machines and volumes on disk."""
         engine = self._host.root / "engine"
         return [str(each) for folder in ("machines", "volumes", "scratch", "states") for each in (engine / folder).glob("[!.]*")]
 
@@ -267,7 +267,7 @@ class Life:
 
 
 def _is_well(found: Data, count: int) -> bool:
-    """What a front of each dialect says when all is well: count machines run."""
+    """Return whether a front of each dialect reports that count machines run."""
     status = found.get("status", {})
     if found["apiVersion"].startswith("infrastructure.stakater.com/"):
         return _word({"status": status.get("vm", {})}) == "Running"

@@ -49,7 +49,7 @@ def fetch(tmp_path: Path, settings: ImageSettings) -> Fetch:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Callable[[], int]]:
-    """How often anybody opened this file since."""
+    """Count the openings of this file."""
     libc = ctypes.CDLL(None, use_errno=True)
     handle = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
     open_or_access = 0x20 | 0x01

@@ -84,7 +84,7 @@ def test_the_file_that_is_named_is_never_opened(name: str, secret: Path, fetch: 
 @pytest.mark.spec("kubevirt", 66)
 @pytest.mark.parametrize("name", ["a backing file", "a data file", "a flat extent"])
 def test_the_plain_tool_would_open_it(name: str, secret: Path, tmp_path: Path) -> None:
-    """What the test above looks for is what happens without us."""
+    """The leak that the test above looks for happens with the plain tool."""
     (tmp_path / "disk").write_bytes(hostile(secret)[name][0])
     kind = "vmdk" if "extent" in name else "qcow2"
     with opened(secret) as count:

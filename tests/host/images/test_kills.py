@@ -42,7 +42,7 @@ def child(root: Path, *urls: str) -> "subprocess.Popen[bytes]":
 
 
 def whole(root: Path) -> None:
-    """What is an image is one: its bytes are those that its digest names."""
+    """Assert that each image is whole: its bytes are those that its digest names."""
     for directory in (root / "sha256").iterdir():
         told = json.loads((directory / "image.json").read_text())
         raw = (directory / "disk.img").read_bytes()

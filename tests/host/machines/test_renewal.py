@@ -157,7 +157,7 @@ _DEVICES = "ls /sys/bus/pci/devices; ls /sys/block; cat /sys/class/net/*/address
 
 
 async def _devices(machine: QemuMachine) -> str:
-    """What the guest has; a busy one takes its time to find what was plugged."""
+    """Return the guest's devices; a busy one takes its time to find plugged ones."""
     found, before = await _says(machine, _DEVICES), ""
     while found != before:
         await asyncio.sleep(5)

@@ -1,4 +1,4 @@
-"""What guests and hosts do to a machine, and what the machine's QEMU may do to the host."""
+"""The actions of guests and hosts on a machine, and the rights of the machine's QEMU on the host."""
 
 import asyncio
 import os

@@ -16,7 +16,7 @@ Play = Callable[[Script], None]
 
 
 class World:
-    """What a script works with, inside the host's namespace."""
+    """The context of a script, inside the host's namespace."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab

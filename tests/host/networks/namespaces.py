@@ -71,7 +71,7 @@ class Child:
         os.close(writer)
 
     def result(self) -> Any:
-        """What the function returned; fails the test when it raised, or takes too long."""
+        """Return the function's result; fail the test when it raised, or takes too long."""
         said, until = b"", time.monotonic() + _SECONDS
         while True:
             if not select.select([self._reader], (), (), max(0.0, until - time.monotonic()))[0]:
@@ -157,7 +157,7 @@ class Guest:
             self.call("ip", "route", "replace", "default", "via", gateway)
 
     async def can_ping(self, address: str, *options: str) -> bool:
-        """Whether an address answers."""
+        """Return whether an address answers."""
         code, _ = await self.calls("busybox", "ping", "-c", "1", "-W", "1", *options, address)
         return code == 0
 

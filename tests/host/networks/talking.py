@@ -87,7 +87,7 @@ def tcp_ask(address: str, port: int, seconds: float = 1.0, patience: float = 2.0
 
 
 def udp_ask(address: str, port: int, said: bytes = b"?", tries: int = 5) -> Callable[[], str]:
-    """What a UDP server answers."""
+    """Return a UDP server's answer."""
 
     def work() -> str:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:

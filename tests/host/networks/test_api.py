@@ -50,7 +50,7 @@ class Cluster:
         return guest
 
     async def state(self, name: str, guest: Guest, *, ready: bool) -> None:
-        """What is seen of a machine."""
+        """Write the state of a machine."""
         status = {
             "phase": "Running",
             "interfaces": [{"name": "default", "ipAddress": guest.plug.address}],

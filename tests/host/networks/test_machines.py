@@ -72,7 +72,7 @@ class Yard:
         return machine, plug
 
     async def says(self, owner: str, port: int = 80) -> str:
-        """What its web server says; the agent is there a moment before it."""
+        """Return its web server's answer; the agent is there a moment before it."""
         for _ in range(50):
             try:
                 return await self._says(owner, port)

@@ -36,7 +36,7 @@ def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, *
 
 
 async def ask(namespace: str, address: str, port: int, times: int = 1, patience: float = 2.0) -> list[str]:
-    """What is said at a port, several times."""
+    """Return the answers at a port, several times."""
     return [await Child(namespace, tcp_ask(address, port, patience=patience)).done() for _ in range(times)]
 
 

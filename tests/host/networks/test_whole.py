@@ -89,7 +89,7 @@ def instance(name: str, image: str, card: Data, **network: Any) -> Data:
 
 
 def echoes(port: int) -> bool:
-    """Whether an echo answers at a port of loopback."""
+    """Return whether an echo answers at a port of loopback."""
     with socket.create_connection(("127.0.0.1", port), 5) as talk:
         talk.sendall(b"over a node port")
         return talk.recv(100) == b"over a node port"
@@ -134,7 +134,7 @@ class RoutedHost(Host):
 
 
 async def answers(lab: Lab, address: str) -> bool:
-    """Whether a guest's web server answers the host."""
+    """Return whether a guest's web server answers the host."""
     return "HTTP" in await Child(lab.host, web_ask(address)).done()
 
 

@@ -120,7 +120,7 @@ class Console:
         await self._socket.send(data)
 
     async def until(self, text: bytes, seconds: float = 60) -> bytes:
-        """What the guest says up to this."""
+        """Return the guest's output up to this text."""
         try:
             async with asyncio.timeout(seconds):
                 while text not in self._said:
@@ -133,7 +133,7 @@ class Console:
         return before
 
     async def shell(self, command: str, seconds: float = 60) -> str:
-        """What a command says in the tiny guest."""
+        """Return a command's output in the tiny guest."""
         number = next(_numbers)
         await self.write(f"echo b$(({number}+0))b; {command}; echo e$(({number}+0))e\r".encode())
         await self.until(b"b%db\r\n" % number, seconds)

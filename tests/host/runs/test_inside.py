@@ -1,4 +1,4 @@
-"""What a guest sees of changes that reach it while it runs: processors, memory, keys and passwords."""
+"""Changes that reach a running guest: processors, memory, keys and passwords."""
 
 import asyncio
 import base64

@@ -98,4 +98,4 @@ def _renewals(events: Data) -> list[Data]:
 async def _is_started_anew(talk: Talk, pid: int) -> None:
     before = (await talk.get(f"{VMIS}/web"))["metadata"]["uid"]
     os.kill(pid, signal.SIGKILL)
-    await talk.until(f"{VMIS}/web", lambda found: found["metadata"]["uid"] != before, "it is started anew", 120)
+    await talk.until(f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid", before) != before, "it is started anew", 120)

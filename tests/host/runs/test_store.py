@@ -14,7 +14,7 @@ NAMES = ("one", "two")
 
 
 async def _runs(talk: Talk) -> dict[str, tuple[str, str, str]]:
-    """Which run of each machine it is, and what its objects are."""
+    """Return the run of each machine, and the states of its objects."""
     found = {}
     for name in NAMES:
         instance, owner = await talk.get(f"{VMIS}/{name}"), await talk.get(f"{VMS}/{name}")

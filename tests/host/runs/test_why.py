@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("qemu")
 
 
 def why(host: Host, what: str, code: int = 1) -> str:
-    """What the command says."""
+    """Return the command's output."""
     command = [sys.executable, "-m", "paddock.app", "why", what, "--kubeconfig", str(host.root / "kubeconfig")]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == code, said.stdout + said.stderr

@@ -40,6 +40,8 @@ from tests.scenario.chaos.life import MAPS, Writer
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 FIGURES = Path(__file__).resolve().parents[3] / ".cache" / "soak.json"
+# What the server of the last run logged.
+SAID = FIGURES.with_suffix(".log")
 FLUSH_MILLISECONDS, RARE_FLUSH = 10, 50
 WRITERS = 2
 # Memory that Paddock may take beside its guests, at any time.
@@ -290,9 +292,10 @@ def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, sec
                 FIGURES.write_bytes(orjson.dumps(soak.figures.summary(), option=orjson.OPT_INDENT_2))
                 print(FIGURES.read_text())
     said = (host.root / "said").read_text()
+    SAID.write_text(said)
     assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:4000]
     assert max(soak.figures.resident_bytes) < ROOM
-    assert soak.figures.stalls == []
+    assert soak.figures.stalls == [], "\n".join(each for each in said.splitlines() if "event loop stalled" in each)
     # Otherwise nothing was proven.
     assert soak.figures.kills_of_paddock and soak.figures.hostile["attacks"]
 

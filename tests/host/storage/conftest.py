@@ -38,7 +38,7 @@ class Site:
 
     @property
     def authority(self) -> str:
-        """What clients of the kubeconfig trust."""
+        """The certificate that clients of the kubeconfig trust."""
         return (self.root / "pki" / "ca.crt").read_text()
 
     @property
@@ -47,7 +47,7 @@ class Site:
         return Volumes(self.root / "engine")
 
     async def is_ready(self) -> bool:
-        """Whether the controllers of storage work."""
+        """Return whether the controllers of storage work."""
         found = await self.get("/apis/cdi.kubevirt.io/v1beta1/cdiconfigs")
         return any("status" in each for each in found["items"])
 
@@ -71,7 +71,7 @@ class Site:
         return dict((await self.get(f"{CDI}/datavolumes/{name}")).get("status") or {})
 
     async def running_condition(self, name: str) -> Data:
-        """What says how a transfer goes."""
+        """Return the condition of a transfer's progress."""
         found = (await self.status(name)).get("conditions") or []
         return next((each for each in found if each["type"] == "Running"), {})
 
@@ -139,7 +139,7 @@ def io(layer: DiskLayer, *commands: str) -> str:
 
 
 def holds(layer: DiskLayer, pattern: int, offset: str = "0") -> bool:
-    """Whether 64 kilobytes there are this byte."""
+    """Return whether 64 kilobytes there are this byte."""
     return "verification failed" not in io(layer, f"read -P {pattern} {offset} 64k")
 
 

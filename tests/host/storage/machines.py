@@ -75,7 +75,7 @@ class Machines:
         return await self.running(name)
 
     async def held(self, name: str, reason: str, seconds: float = 30) -> str:
-        """What is said when a machine cannot go on for a reason."""
+        """Return the message of a machine that cannot go on for a reason."""
 
         def holds(status: Data) -> bool:
             return _synchronized(status).get("reason") == reason
@@ -96,7 +96,7 @@ class Machines:
         await self.here.until(f"{name}: {part}", told, 30)
 
     async def disk(self, name: str, volume: str) -> Data:
-        """What is said of a volume."""
+        """Return the status of a volume."""
         return next(each for each in (await self.status(name)).get("volumeStatus") or () if each["name"] == volume)
 
     async def until_size(self, name: str, volume: str, size: int) -> None:

@@ -34,7 +34,7 @@ def path(machine: QemuMachine, disk: str) -> Path:
 
 
 def marked(layer: DiskLayer) -> bool:
-    """Whether the guest wrote on a disk, as whoever looks at all its layers sees it."""
+    """Return whether the guest wrote on a disk, as seen through all its layers."""
     words = ["qemu-io", "-r", "-U", qemuimg._json(layer), "-c", f"read -P {CODE[0]} {bootsector.MARKED} 1"]
     said = subprocess.run(words, check=False, capture_output=True, text=True, timeout=30).stdout
     assert "read 1/1 bytes" in said, said
@@ -144,14 +144,14 @@ class Pictures:
         return [{"name": "root", "containerDisk": {"image": f"{host}/{name}", **more}}]
 
     def asked(self) -> int:
-        """How often the public registry was asked for a manifest since the last look."""
+        """Return how often the public registry was asked for a manifest since the last call."""
         count = sum("/manifests/" in each.path for each in self.public.seen)
         self.public.seen.clear()
         return count
 
     @property
     def secret(self) -> Data:
-        """What opens the private one."""
+        """The pull secret of the private one."""
         auths = {self.private.host: {"auth": base64_of("me:secret")}}
         return {"type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": json.dumps({"auths": auths})}}
 
@@ -238,7 +238,7 @@ def mounted(at: Path, kind: str) -> Iterator[Path]:
 
 
 def can_direct(directory: Path) -> bool:
-    """Whether the file system of a directory has O_DIRECT: ramfs never, tmpfs since Linux 6.6."""
+    """Return whether the file system of a directory has O_DIRECT: ramfs never, tmpfs since Linux 6.6."""
     file = directory / "probe"
     file.write_bytes(b"")
     try:
@@ -249,7 +249,7 @@ def can_direct(directory: Path) -> bool:
 
 
 def opened(machine: QemuMachine, disk: str) -> tuple[bool, str, str]:
-    """How QEMU was told to open a disk: past the host's cache, by which calls, whether the guest sees a cache."""
+    """Return how QEMU opened a disk: past the host's cache, by which calls, and if the guest sees a cache."""
     words = Path(f"/proc/{machine.observed.pid}/cmdline").read_bytes().decode().split("\0")
     nodes = [json.loads(word) for word in words if word.startswith("{")]
     device = next(each for each in nodes if each.get("id") == f"ua-{disk}")

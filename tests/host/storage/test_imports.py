@@ -56,7 +56,7 @@ class Origins:
 
     @property
     def secrets(self) -> dict[str, dict[str, str]]:
-        """What the sources refer to."""
+        """The Secrets that the sources refer to."""
         return {
             "account": {"accessKeyId": "ada", "secretKey": "s3cret"},
             "pull": {"accessKeyId": "me", "secretKey": "secret"},

@@ -234,7 +234,7 @@ def test_a_copy_keeps_its_content_when_the_snapshot_is_deleted_while_the_copy_is
 
 
 def test_a_machine_goes_on_in_a_new_layer(volumes: Volumes) -> None:
-    """Whatever is lost between the steps, the next look finds a disk with all that was written."""
+    """After a loss between any two steps, the disk still has everything that was written."""
 
     async def script() -> None:
         volume = await volumes.create("v", 8 * MB)

@@ -1,4 +1,4 @@
-"""What the tests with real clients share: the programs, a namespace of one's own, and a user's kind in the embedded server."""
+"""Shared parts of the tests with real clients: the programs, a namespace of one's own, and a user's kind in the embedded server."""
 
 from collections.abc import Callable, Iterator
 from itertools import count

@@ -71,7 +71,7 @@ class Place:
         return found
 
     def tell(self, status: Json, name: str = "web") -> None:
-        """What controllers would write."""
+        """Write a status as controllers would."""
         path = f"/apis/kubevirt.io/v1/namespaces/{self.namespace}/virtualmachines/{name}/status"
         answer = self.api.request("PATCH", path, {"status": status}, headers=MERGE_PATCH)
         assert answer.ok, answer.message

@@ -1,4 +1,4 @@
-"""What the newest kubectl finds out about the server and shows of it."""
+"""The newest kubectl: its discovery of the server, and its output."""
 
 import http.client
 import json
@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from paddock.apiserver.builtin import tabled
-from paddock.apiserver.builtin.served import KINDS
 from paddock.apiserver.kindtable import table
 from paddock.dialects import catalog
 from tests.reference.client import TABLE, Api, Kubectl
@@ -75,7 +74,10 @@ def test_api_resources_are_the_declared_kinds_each_once(kubectl: Kubectl) -> Non
         entry = found.pop((row.group, row.plural))
         told = (entry["kind"], entry["namespaced"], set(entry.get("shortNames", ())), set(entry.get("categories", ())))
         assert told == (row.kind, not row.cluster, set(row.short_names), set(row.categories)), row.plural
-    for kind in (*catalog.every(), *KINDS):
+    for (group, review), namespaced in tabled.REVIEWS.items():
+        entry = found.pop((group, f"{review.lower()}s"))
+        assert (entry["kind"], entry["namespaced"], entry["verbs"]) == (review, namespaced, ["create"])
+    for kind in catalog.every():
         shown = found.pop((kind.group, kind.plural), None)
         if shown is None:
             continue  # another version of a kind that is shown
@@ -83,8 +85,6 @@ def test_api_resources_are_the_declared_kinds_each_once(kubectl: Kubectl) -> Non
         names = set(kind.short_names) - (OF_KUBEVIRT if kind.dialect == "virtrigaud" else set())
         assert said == (kind.kind, kind.namespaced, names, set(kind.categories)), kind.plural
         verbs = {"create"} if not kind.stored else {"create", "delete", "get", "list", "patch", "update", "watch"}
-        # The states of the server's own parts: nobody writes them.
-        verbs = {"get", "list"} if kind.plural == "componentstatuses" else verbs
         assert verbs <= set(shown["verbs"]), kind.plural
     # What remains is what no declaration names: definitions, and what a test of these has made.
     assert {name for _, name in found} <= {"customresourcedefinitions", "crates", "plains", "apiservices", "parcels"}

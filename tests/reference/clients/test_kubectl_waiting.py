@@ -1,4 +1,4 @@
-"""What kubectl waits for: conditions, values, ends; and what it does to nodes and in the name of others."""
+"""Waits of kubectl: for conditions, values, ends; and its actions on nodes and in the name of others."""
 
 import json
 import subprocess

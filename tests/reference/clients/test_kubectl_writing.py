@@ -1,4 +1,4 @@
-"""How kubectl writes: validation, patches, both kinds of apply, scale, and what its users are told."""
+"""Writes of kubectl: validation, patches, both kinds of apply, scale, and its messages."""
 
 import json
 import re

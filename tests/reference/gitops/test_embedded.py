@@ -59,7 +59,7 @@ def host(registry: Any, tiny_guest: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def running(kubectl: Kubectl) -> int:
-    """How many machines run, in all namespaces."""
+    """Return the number of running machines, in all namespaces."""
     words = kubectl.ok("get", "virtualmachines.kubevirt.io", "-A", "-o", "jsonpath={.items[*].status.printableStatus}")
     return words.split().count("Running")
 

@@ -1,4 +1,4 @@
-"""What a tool of GitOps sees: `kubectl diff` of what was applied, over and over. The same script serves any API server."""
+"""The view of a GitOps tool: `kubectl diff` of the applied objects, over and over. The same script serves any API server."""
 
 import json
 import time
@@ -13,7 +13,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def difference(kubectl: Kubectl, file: Path) -> str:
-    """What an apply of the file would change now; "" when that is nothing."""
+    """Return the changes that an apply of the file would make now; "" for none."""
     ran = kubectl.run("diff", "-f", str(file))
     if ran.code > 1:
         raise AssertionError(f"kubectl diff -f {file}: exit {ran.code}\n{ran.errors}")

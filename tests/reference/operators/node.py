@@ -50,7 +50,7 @@ class Node(Surroundings):
         return DONE
 
     def _is_up(self, namespace: str, launcher: Data) -> bool:
-        """Whether its guest is still there: a launcher goes when it has shut down."""
+        """Return whether its guest is still there: a launcher goes when it has shut down."""
         seen = self._instances.cache.get(Key(namespace, launcher["metadata"]["annotations"].get("kubevirt.io/domain", "")))
         return seen is not None and orjson.loads(seen.raw).get("status", {}).get("phase") in _UP
 

@@ -1,4 +1,4 @@
-"""What else works in a cluster: KubeVirt and CDI (played), and the garbage collector, which a kube-apiserver alone does not have."""
+"""The other programs of a cluster: KubeVirt and CDI (played), and the garbage collector, which a kube-apiserver alone does not have."""
 
 import asyncio
 import contextlib

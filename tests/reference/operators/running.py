@@ -50,7 +50,7 @@ class Operator:
 
     @property
     def leads(self) -> bool:
-        """Whether it acts."""
+        """True if it leads."""
         return any(line.startswith("paddock_leader{") and line.endswith(" 1") for line in self.page("/metrics")[1].splitlines())
 
     def wait(self, what: Callable[[], bool], seconds: float = PATIENCE) -> float:
@@ -68,14 +68,14 @@ class Operator:
         return self.wait(lambda: self.page("/readyz")[0] == 200)
 
     def sweeps(self, controller: str) -> float:
-        """How often a controller has looked at something."""
+        """Return the number of reconciles of a controller."""
         lines = self.page("/metrics")[1].splitlines()
         return sum(
             float(line.rpartition(" ")[2]) for line in lines if line.startswith(f'paddock_reconcile_total{{controller="{controller}"')
         )
 
     def complaints(self) -> list[dict[str, Any]]:
-        """What it logged that somebody should look at: defects and worse."""
+        """Return the log lines that need a look: defects and worse."""
         return [each for each in self.said() if each["level"] in ("error", "critical")]
 
 

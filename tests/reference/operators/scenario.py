@@ -42,7 +42,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Example:
-    """What somebody applies, and how they change it later."""
+    """A user's manifest, and a later change of it."""
 
     name: str
     front: Target[Any]
@@ -82,7 +82,7 @@ EXAMPLES = (
 
 
 def setting() -> list[Json]:
-    """What the examples expect of a cluster."""
+    """Return the objects that the examples expect of a cluster."""
 
     def storage_class(name: str, annotations: Mapping[str, str] = {}) -> Json:
         return {
@@ -147,7 +147,7 @@ class Script:
     # --- what users do ----------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """What the examples expect."""
+        """Create the objects that the examples expect."""
         self.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(setting()))
         path = "/apis/cdi.kubevirt.io/v1beta1/namespaces/openshift-virtualization-os-images/datasources/rhel9"
         for each in (f"{path}/status", path):
@@ -166,7 +166,7 @@ class Script:
         return yaml.safe_dump_all(documents)
 
     def differs(self) -> dict[str, str]:
-        """What `kubectl diff` of every manifest says."""
+        """Return the `kubectl diff` of every manifest."""
         found = {}
         for each in self.examples:
             ran = self.kubectl.run("diff", "-f", "-", stdin=self._manifest(each))
@@ -229,7 +229,7 @@ class Script:
         return {key: thing["metadata"]["resourceVersion"] for key, thing in self.everything().items()}
 
     def _generated(self) -> Iterator[tuple[Target[Any], Json]]:
-        """What operators applied."""
+        """Yield the objects that operators applied."""
         managers, targets = {each.manager for each in self.examples}, {each.qualified: each for each in GENERATED}
         for (kind, _, _), thing in self.everything().items():
             applied = {each["manager"] for each in thing["metadata"].get("managedFields", ()) if each["operation"] == "Apply"}
@@ -261,7 +261,7 @@ def lasting(value: Any, *, meta: bool = False) -> Any:
 
 
 def unlike(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """Where two differ."""
+    """Yield the places where two values differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys(), key=str):
             yield from unlike(one.get(key, "nothing"), other.get(key, "nothing"), f"{path} > {key}")

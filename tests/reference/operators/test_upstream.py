@@ -31,7 +31,7 @@ DEVIATIONS = Path(__file__).with_name("deviations.yaml")
 
 @dataclass(frozen=True)
 class Front:
-    """Where Kubermatic's users write, and the operator between them and the cluster."""
+    """The API of Kubermatic's users, and the operator between them and the cluster."""
 
     real: Real
     api: Api
@@ -39,7 +39,7 @@ class Front:
     operator: Operator
 
     def status(self, path: str) -> Json:
-        """What is said to them."""
+        """Return the status that users see."""
         status: Json = found(self.api, path).get("status", {})
         return status
 
@@ -85,7 +85,7 @@ def front(real: Real, binaries: Binaries, tmp_path_factory: pytest.TempPathFacto
 
 
 def warned(operator: Operator) -> list[str]:
-    """What the operator logged that is not usual, such as warnings of the server: of fields that it does not know, too."""
+    """Return the operator's unusual log lines, such as warnings of the server: also of fields that it does not know."""
     return [str(each.get("warning", each["message"])) for each in operator.said() if each["level"] != "info"]
 
 

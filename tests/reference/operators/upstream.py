@@ -40,7 +40,7 @@ _WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 @dataclass(frozen=True)
 class Upstream:
-    """What there is of KubeVirt before it runs: its programs and certificates, and what it wants in a cluster."""
+    """KubeVirt before it runs: its programs and certificates, and its requirements for a cluster."""
 
     programs: Path
     directory: Path
@@ -55,7 +55,7 @@ class Upstream:
 
     @property
     def rules(self) -> Rules:
-        """What an API server has to be told: how it shows virt-api who asks."""
+        """The settings of an API server that show virt-api the user of a request."""
         headers = {"username": "X-Remote-User", "group": "X-Remote-Group"}
         flags = [
             f"--requestheader-client-ca-file={self.authority.certificate_file}",
@@ -83,7 +83,7 @@ def way_in(upstream: Upstream, api: Api, name: str) -> Path:
 
 
 def unknown_to_cdi(upstream: Upstream, objects: Sequence[Json]) -> list[str]:
-    """What CDI's own types do not know in DataVolumes and DataSources, one text an object; empty for a good one."""
+    """Return the fields of DataVolumes and DataSources that CDI's own types do not know, one text an object; empty for a good one."""
     lines = "\n".join(json.dumps(each) for each in objects)
     said = subprocess.run([upstream.programs / "installation", "read"], input=lines, capture_output=True, check=True, text=True).stdout
     return [json.loads(line) for line in said.splitlines()]
@@ -159,7 +159,7 @@ def _start(upstream: Upstream, api: Api, name: str, programs: ExitStack) -> int:
 
 
 def _asked(upstream: Upstream, url: str) -> bool:
-    """Whether it answers; every other outcome is an `OSError`."""
+    """Return whether it answers; every other outcome is an `OSError`."""
     trust = ssl.create_default_context(cafile=str(upstream.authority.certificate_file))
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust))
     with opener.open(url, timeout=5) as answer:

@@ -19,7 +19,7 @@ REPAIRER = "ipallocator-repair-controller"
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two answers to a request differ."""
+    """A difference between two answers to a request."""
 
     request: str
     place: str
@@ -69,7 +69,7 @@ def unexplained(found: list[Difference], known: list[Explained]) -> list[Differe
 
 
 def _told(said: Said) -> Any:
-    """What has to be the same: of a refusal its reason and causes, of everything else the whole object and the warnings."""
+    """Return the part that has to be the same: of a refusal its reason and causes, else the whole object and the warnings."""
     body = said.body
     if said.status >= 400:
         causes = (body.get("details") or {}).get("causes") or []

@@ -12,7 +12,7 @@ Which = Literal["uid", "revision", "first revision"]
 
 @dataclass(frozen=True)
 class Known:
-    """What the server itself said of the object at a path: its identity, its revision of now, or its first."""
+    """A value of the server itself about the object at a path: its identity, its present revision, or its first."""
 
     path: str
     which: Which
@@ -31,7 +31,7 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """What sort of request this is, in a word or two."""
+        """The sort of this request, in a word or two."""
         if self.method != "PATCH":
             return self.method
         return {"application/apply-patch+yaml": "APPLY"}.get(

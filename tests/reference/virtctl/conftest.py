@@ -1,4 +1,4 @@
-"""What the tests with the real virtctl share: both virtctls, a `paddock up` that runs machines, and one guest that most tests look at.
+"""Shared parts of the tests with the real virtctl: both virtctls, a `paddock up` that runs machines, and one guest for most tests.
 
 The guest is the tiny one of `tests/host`, on a claim of its own. Machines outlive a server, so the fixture ends every QEMU that holds a
 lock below its directory.
@@ -55,18 +55,18 @@ class Virtctl:
         return [str(self.program), *map(str, words)]
 
     def run(self, *words: object, seconds: float = 60, **environment: str) -> "subprocess.CompletedProcess[str]":
-        """What it says, whether it succeeds or not."""
+        """Return its output, whether it succeeds or not."""
         told = {**self.environment, **environment}
         return subprocess.run(self.command(*words), env=told, input="", capture_output=True, text=True, timeout=seconds)
 
     def ok(self, *words: object, seconds: float = 60) -> str:
-        """What it prints; it must succeed."""
+        """Return its output; it must succeed."""
         done = self.run(*words, seconds=seconds)
         assert done.returncode == 0, f"virtctl {' '.join(map(str, words))}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def refused(self, *words: object) -> str:
-        """What it complains about; it must fail."""
+        """Return its complaint; it must fail."""
         done = self.run(*words)
         assert done.returncode != 0, done.stdout
         return done.stdout + done.stderr
@@ -239,7 +239,7 @@ def tiny(guests: Guests) -> Iterator[str]:
 
 
 def holds(thing: Json, condition: str) -> bool:
-    """Whether a condition is True."""
+    """Return whether a condition is True."""
     return any(each["type"] == condition and each["status"] == "True" for each in (thing.get("status") or {}).get("conditions") or ())
 
 

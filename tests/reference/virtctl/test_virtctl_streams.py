@@ -46,7 +46,7 @@ def connect(where: int) -> socket.socket:
 
 @pytest.fixture
 def mine(virtctl: Virtctl) -> bytes:
-    """What tells the words of this test from those of the one before, which a new console shows once more."""
+    """Return text that separates the words of this test from those of the one before, which a new console shows once more."""
     return virtctl.release.encode()
 
 
@@ -284,7 +284,7 @@ def whole() -> str:
 
 @pytest.fixture(scope="module")
 def services(newest: Virtctl, tiny: str) -> None:
-    """What listens in the guest."""
+    """Start listeners in the guest."""
     with at_terminal(newest.command("console", tiny), newest.environment) as terminal:
         terminal.read_until(b"Successfully connected")
         terminal.type(b"\r")

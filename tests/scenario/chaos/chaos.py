@@ -193,5 +193,5 @@ class Chaos:
 
 
 def named(items: list[Data], name: str) -> bool:
-    """Whether an object of this name is among them."""
+    """Return whether an object of this name is among them."""
     return any(item["metadata"]["name"] == name for item in items)

@@ -1,4 +1,4 @@
-"""What the writers were promised and what the watchers saw, and whether both agree with what is there.
+"""The promises to writers and the events of watchers, and their agreement with the stored state.
 
 Every write carries a token of its own in an annotation, so that each state of each object is known by revision and token.
 """
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass
 class Watched:
-    """What one watcher saw of a collection since it began."""
+    """The events of one watcher of a collection since it began."""
 
     begin: int
     last: int

@@ -1,4 +1,4 @@
-"""What goes on while a server lives: writers of every kind of write, and watchers that resume wherever they were cut off."""
+"""The clients of a server while it lives: writers of every kind of write, and watchers that resume wherever they were cut off."""
 
 import asyncio
 import contextlib

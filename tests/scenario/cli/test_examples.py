@@ -1,4 +1,4 @@
-"""What `paddock examples` prints is good: every dialect's examples are valid and can be rendered and converted."""
+"""The output of `paddock examples` is good: every dialect's examples are valid and can be rendered and converted."""
 
 from pathlib import Path
 

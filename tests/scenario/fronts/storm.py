@@ -18,7 +18,7 @@ _FORGOTTEN_PERMILLE = 150
 
 
 class Storm:
-    """What carries the requests of a program, as long as it blows."""
+    """A transport for the requests of a program, as long as it blows."""
 
     def __init__(self, inner: Transport, chance: random.Random) -> None:
         self.blows = True

@@ -23,7 +23,7 @@ STORMS = 5
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Whatever goes wrong says which trial it was."""
+    """Add the name of the trial to every error."""
     try:
         yield
     except Exception as error:

@@ -65,7 +65,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What a trial needs to know of a dialect."""
+    """The parts of a dialect that a trial needs."""
 
     # the program of the front, and that of the cluster: the same one, unless they are `apart`
     wire: Callable[[ControllerManager, ControllerManager], Any]
@@ -168,7 +168,7 @@ class _World:
             storm.blows = False
 
     async def play(self, move: Move) -> None:
-        """What the user does."""
+        """Do the user's move."""
         body: Data = orjson.loads(move.body or "{}")
         server = self.back if move.below else self.api
         match move.method:
@@ -230,7 +230,7 @@ def below(move: Move) -> Move:
 
 
 def calm(dialect: Dialect, moves: Sequence[Move]) -> Mapping[str, Any]:
-    """What good weather brings."""
+    """Return the result of good weather."""
     return _calm(dialect, tuple(moves))
 
 
@@ -248,7 +248,7 @@ def _calm(dialect: Dialect, moves: tuple[Move, ...]) -> Mapping[str, Any]:
 
 
 def stormy(dialect: Dialect, moves: Sequence[Move], seed: int) -> Mapping[str, Any]:
-    """What is there after a storm."""
+    """Return the result of a storm."""
     chance = random.Random(seed)
 
     async def script() -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What users do with Kubermatic's forms in front of a cluster, for trials."""
+"""The moves of users with Kubermatic's forms in front of a cluster, for trials."""
 
 from paddock.controllers.kubermatic import controller
 from paddock.controllers.kubermatic.settings import KubermaticSettings

@@ -1,4 +1,4 @@
-"""What users do with Stakater's machines, for trials."""
+"""The moves of users with Stakater's machines, for trials."""
 
 from paddock.controllers.stakater import controller
 from paddock.controllers.stakater.settings import StakaterSettings

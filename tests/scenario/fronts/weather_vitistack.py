@@ -1,4 +1,4 @@
-"""What users do with Machines, for trials."""
+"""The moves of users with Machines, for trials."""
 
 from paddock.controllers.vitistack import controller
 from paddock.controllers.vitistack.settings import VitistackSettings

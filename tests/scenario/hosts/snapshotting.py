@@ -1,4 +1,4 @@
-"""What scripts of snapshots and exports share: the objects users write, and what became of them."""
+"""Shared parts of the scripts of snapshots and exports: the objects that users write, and their results."""
 
 import asyncio
 from typing import Any
@@ -59,7 +59,7 @@ async def claim_of(host: FakeHost, name: str = "web") -> str:
 
 
 async def content_of(host: FakeHost, claim: str) -> str:
-    """What a claim began with."""
+    """Return the initial content of a claim."""
     uid = (await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["uid"]
     return host.engine.volumes.content[uid]
 

@@ -9,7 +9,7 @@ from tests.scenario.hosts.conftest import Play
 
 
 async def addresses(host: FakeHost, name: str) -> list[tuple[str, str, str]]:
-    """What a running machine's cards are said to be."""
+    """Return the reported cards of a running machine."""
     await host.running(name)
     return [(each["name"], each["mac"], each["ipAddress"]) for each in (await host.vmi(name))["status"]["interfaces"]]
 

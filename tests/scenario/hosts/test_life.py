@@ -8,7 +8,7 @@ import pytest
 
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from paddock.engine.machine.errors import RequestRefused
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
@@ -18,7 +18,7 @@ DISK = [{"name": "root", "dataVolume": {"name": "disk"}}]
 
 
 async def uid(host: FakeHost, name: str = "web") -> str:
-    """Which run of the machine it is."""
+    """Return the UID of the machine's run."""
     return str((await host.vmi(name)).get("metadata", {}).get("uid", ""))
 
 

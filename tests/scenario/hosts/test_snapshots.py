@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from paddock.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.controllers.snapshots.locks import MachineLock
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.storage.errors import StoreFull
+from paddock.runtime.cache import CachedObject
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import (
@@ -162,20 +162,21 @@ def test_a_claim_that_is_deleted_while_its_snapshot_begins(
 ) -> None:
     """The content has the claim as it was; the snapshot says what is missing and waits."""
     claim = ("PersistentVolumeClaim", "v1", "disk")
-    lock = MachineSnapshotReconciler._lock
+    lock = MachineLock.lock
 
     async def script(host: FakeHost) -> None:
-        async def late(self: MachineSnapshotReconciler, machine: VirtualMachine, name: str) -> None:
-            monkeypatch.setattr(MachineSnapshotReconciler, "_lock", lock)
-            await lock(self, machine, name)
+        async def late(self: MachineLock, machine: CachedObject, name: str) -> bool:
+            monkeypatch.setattr(MachineLock, "lock", lock)
+            is_locked = await lock(self, machine, name)
             await host.delete(*claim)
             await asyncio.sleep(5)
+            return is_locked
 
         size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "spec": size})
         await host.make(machine(strategy="Halted", volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": "disk"}}]))
         await asyncio.sleep(10)
-        monkeypatch.setattr(MachineSnapshotReconciler, "_lock", late)
+        monkeypatch.setattr(MachineLock, "lock", late)
         await host.make(snapshot())
         await asyncio.sleep(30)
         status = await taken(host)

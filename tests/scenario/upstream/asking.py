@@ -1,4 +1,4 @@
-"""What the replicas ask of a host again and again."""
+"""The repeated requests of the replicas to a host."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ async def names(host: FakeHost, place: str, labels: str = "") -> list[str]:
 
 
 async def instance_uid(host: FakeHost, name: str = "web") -> str:
-    """Which run of a machine it is; empty when it does not run."""
+    """Return the UID of a machine's run; empty when it does not run."""
     return str((await host.vmi(name)).get("metadata", {}).get("uid", ""))
 
 

@@ -1,4 +1,4 @@
-"""What a VirtualMachine does from its creation to its end, as `tests/vm_test.go` of KubeVirt wants it."""
+"""A VirtualMachine from its creation to its end, as `tests/vm_test.go` of KubeVirt wants it."""
 
 import asyncio
 import itertools

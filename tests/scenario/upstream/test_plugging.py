@@ -36,7 +36,7 @@ def added(name: str, source: Data, bus: str = "scsi", **more: Any) -> Data:
 
 
 async def said(host: FakeHost, name: str) -> str:
-    """What the status says of a volume; empty without it."""
+    """Return the phase of a volume in the status; empty without it."""
     found = (await host.vmi()).get("status", {}).get("volumeStatus", ())
     return next((str(each["phase"]) for each in found if each["name"] == name), "")
 

@@ -38,7 +38,7 @@ def pool(strategy: str = "Always", spec: Data | None = None, **more: Any) -> Dat
 
 
 async def told(host: FakeHost) -> Data:
-    """What a pool says of itself."""
+    """Return the pool's object."""
     return await host.get("VirtualMachinePool", GROUP, "pool")
 
 

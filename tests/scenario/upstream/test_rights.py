@@ -1,4 +1,4 @@
-"""Who may do what with which kind, as `tests/access_test.go` of KubeVirt wants it."""
+"""Rights by verb and kind, as `tests/access_test.go` of KubeVirt wants them."""
 
 from pathlib import Path
 

@@ -28,7 +28,7 @@ class Fault:
 
 
 async def asked(host: FakeHost, text: str) -> Explanation:
-    """What `paddock why` finds out."""
+    """Return the explanation of `paddock why`."""
     looking = ServerReader(host.api.client(), Clock())
     found = await looking.find(candidates(text, "default"))
     assert found, f"there is no {text}"

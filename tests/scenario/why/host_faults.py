@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from paddock.base import reasons
 from tests.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 
@@ -62,6 +63,7 @@ async def _card(host: FakeHost) -> None:
 
 async def _vlan(host: FakeHost) -> None:
     host.engine.networks.refused["default"] = "the host's bridge br1 does not keep VLANs apart"
+    host.engine.networks.reasons["default"] = reasons.NETWORK_VLAN
     await host.make(
         machine(networks=[{"name": "default", "pod": {}}], domain={"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}})
     )

@@ -39,6 +39,15 @@ def _untrusted() -> ImageError:
     return http.trouble(URL, error)
 
 
+def _for_another_architecture() -> ImageError:
+    index = {"manifests": [{"digest": "sha256:aa", "platform": {"os": "linux", "architecture": "amd64"}}]}
+    try:
+        registry._pick(index, "arm64")
+    except ImageError as error:
+        return registry.describe(IMAGE, error)
+    raise AssertionError("the image was found")
+
+
 def _denied() -> ImageError:
     body = b'{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}'
     return registry.describe(IMAGE, registry.refusal(answer(401, "Unauthorized", body)))
@@ -134,7 +143,7 @@ IMAGE_FAULTS: tuple[Fault, ...] = (
     Fault("no such tag", pulled(registry.describe(IMAGE, http.bad_status(answer(404, "Not Found")))), "image-missing", _GUEST),
     Fault(
         "not for this architecture",
-        pulled(_pull("NotFound", "the container image is not there for the architecture arm64", why="there is amd64")),
+        pulled(_for_another_architecture()),
         "image-architecture",
         _GUEST,
     ),

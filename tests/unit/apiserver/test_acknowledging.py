@@ -1,4 +1,4 @@
-"""What is answered is durable: also answers that write nothing themselves rest on committed writes only."""
+"""An answered write is durable: also answers that write nothing themselves rest on committed writes only."""
 
 import asyncio
 from collections.abc import Callable

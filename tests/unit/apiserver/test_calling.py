@@ -129,7 +129,7 @@ def test_what_is_idle_is_hung_up_without_waiting_for_the_webhook(tmp_path: Path)
             address = address_of(hook.client_config, Objects())
             await caller.post(address, b"{}", 5)
             (connection,) = caller._idle[address]
-            socket = connection._writer.get_extra_info("socket")
+            socket = connection._transport.get_extra_info("socket")
             assert socket.fileno() >= 0
             await caller.close()
             # sooner than the webhook can say anything
@@ -175,5 +175,23 @@ def test_an_answer_that_does_not_come(tmp_path: Path) -> None:
         with pytest.raises(CallFailed, match="no answer within"):
             await caller.post(address, b"{}", 0.2)
         server.close()
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}"])
+def test_an_answer_that_breaks_off(tmp_path: Path, answer: bytes) -> None:
+    async def script() -> None:
+        async def brief(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"{}")
+            writer.write(answer)
+            writer.close()
+
+        caller = Caller()
+        hook = Webhook(tmp_path, lambda _: {})
+        async with await asyncio.start_server(brief, HOST, 0, ssl=hook.tls) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(CallFailed, match="EOF"):
+                await caller.post(address_of({"url": f"https://{HOST}:{port}", "caBundle": hook.bundle}, Objects()), b"{}", 5)
 
     asyncio.run(script())

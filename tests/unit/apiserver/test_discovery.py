@@ -1,4 +1,4 @@
-"""What the server says about itself: health, discovery, OpenAPI; and in which form it answers."""
+"""The server's own description: health, discovery, OpenAPI; and the form of its answers."""
 
 import re
 from pathlib import Path

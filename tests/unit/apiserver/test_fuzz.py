@@ -221,7 +221,7 @@ class Fuzzer:
 
 
 def _sane(value: Any) -> Any:
-    """What JSON can say: lone surrogates and integers beyond 64 bits cannot be encoded."""
+    """Return a value that JSON can express: lone surrogates and integers beyond 64 bits cannot be encoded."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
@@ -239,7 +239,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 async def _fuzz(first: int, count: int) -> list[str]:
-    """What was answered with an internal error, as its seed and request."""
+    """Return the answers with an internal error, as seed and request."""
     good, broken, resources = examples(), [], list[ServedResource]()
     async with Harness() as api:
         for seed in range(first, first + count):

@@ -1,4 +1,4 @@
-"""What envtest asks of the programs it starts: options, certificates of its own, readiness, an end without traces."""
+"""The requirements of envtest for the programs it starts: options, certificates of its own, readiness, an end without traces."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ class Brought:
         return place.with_suffix(".crt"), place.with_suffix(".key")
 
     def settings(self, *more: str) -> ServerSettings:
-        """What envtest says."""
+        """Return the options that envtest gives."""
         given = [
             "--allow-privileged=true",
             "--authorization-mode=RBAC",

@@ -15,7 +15,7 @@ from paddock.engine.images.build.tiny import TinyImage
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TinyImage:
-    """What the builders give."""
+    """Return the results of the builders."""
     paths = [tmp_path / name for name in ("tiny.qcow2", "vmlinuz", "vmlinux", "initrd")]
     for path in paths:
         path.write_text(path.name)

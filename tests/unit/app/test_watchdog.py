@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import threading
+import time
 
 import pytest
 
+from paddock.app.server import watchdog as watchdogs
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.metrics import MetricsRegistry
 from tests.scripted import scripted
@@ -122,3 +124,38 @@ def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
         assert ended
 
     asyncio.run(script())
+
+
+@pytest.mark.parametrize(("computes", "counted"), [(False, 0), (True, 1)], ids=["waiting", "computing"])
+def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
+    monkeypatch: pytest.MonkeyPatch, seen: Seen, computes: bool, counted: int
+) -> None:
+    """Another thread of the process is ready all the time and does not run. A loop that computes meanwhile has no such excuse."""
+    metrics = MetricsRegistry()
+    looked = threading.Event()
+    looks: list[float] = []
+
+    def other_waits(but: int) -> dict[int, float]:
+        looks.append(time.monotonic())
+        if len(looks) > 8:
+            looked.set()
+        return {1: looks[-1]}
+
+    monkeypatch.setattr(watchdogs, "_other_waits", other_waits)
+
+    async def script() -> None:
+        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+        try:
+            await asyncio.sleep(0)
+            if computes:
+                while not seen.event.is_set():
+                    sum(range(10_000))
+            else:
+                stand_still(looked)
+            while computes and "paddock_event_loop_stalls_total 1" not in metrics.text():
+                await asyncio.sleep(0.01)
+        finally:
+            watchdog.stop()
+
+    asyncio.run(script())
+    assert f"paddock_event_loop_stalls_total {counted}" in metrics.text()

@@ -1,4 +1,4 @@
-"""When two values are the same JSON."""
+"""The equality of JSON values."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ from paddock.cli.main import run
 
 
 class Answer(NamedTuple):
-    """What a command wrote, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str

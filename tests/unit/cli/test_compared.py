@@ -1,4 +1,4 @@
-"""Which objects of two inputs are compared with each other."""
+"""The pairs of objects that two inputs compare."""
 
 from pathlib import Path
 

@@ -49,7 +49,7 @@ class Denying(LocalTransport):
 def looked(
     *refused: str, objects: tuple[tuple[str, Any], ...] = (), ask: str = "vm/web"
 ) -> tuple[list[ObjectPlace], ObjectSnapshot, list[TransportRequest]]:
-    """What was found at a server that refuses some addresses."""
+    """Return the objects found at a server that refuses some addresses."""
 
     async def script() -> tuple[list[ObjectPlace], ObjectSnapshot, list[TransportRequest]]:
         async with Harness() as api:

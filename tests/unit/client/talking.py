@@ -86,7 +86,7 @@ def serving(authority: Authority, names: list[str]) -> ssl.SSLContext:
 
 
 async def echo(request: HttpRequest) -> Answer:
-    """Who asked for what."""
+    """Answer with the parts of the request."""
     said = {
         "method": request.method,
         "target": request.target,

@@ -101,7 +101,7 @@ def test_answers_of_all_sorts(answer: bytes, body: bytes | type[Exception]) -> N
 
 @pytest.mark.parametrize("ask", [GET, POST], ids=["GET", "POST"])
 def test_a_kept_connection_that_was_closed_meanwhile(ask: TransportRequest) -> None:
-    """What reads is asked again on a new connection; what writes is not, because nobody knows how far it came."""
+    """A request that reads is repeated on a new connection; one that writes is not, because nobody knows how far it came."""
 
     async def script() -> None:
         served = 0

@@ -1,4 +1,4 @@
-"""What every declaration owes its readers and its users: texts, sound defaults, names and paths that exist."""
+"""Requirements for every declaration: texts, sound defaults, names and paths that exist."""
 
 import json
 from collections import Counter
@@ -75,7 +75,7 @@ def test_columns_and_scale_look_at_fields_that_there_are(kind: Kind) -> None:
 
 
 def _exists(schema: Schema, path: str) -> bool:
-    """Whether a JSONPath can find something; what stands in brackets selects among the entries of a list or a map."""
+    """Return whether a JSONPath can find something; brackets select among the entries of a list or a map."""
     for step in path.lstrip(".").replace("[", ".[").split("."):
         if step.startswith("[") or step.endswith("]"):
             inner = schema.get("items") or schema.get("additionalProperties")

@@ -21,7 +21,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind
 
 
 def _findings(mutation: Mutation) -> Sequence[Finding]:
-    """What admission says, which begins with what the check says; a document that is no object has no kind to be admitted by."""
+    """Return admission's findings, which begin with the check's; a document that is no object has no kind for admission."""
     if isinstance(mutation.thing, dict):
         return admit(mutation.thing, AdmissionSettings()).findings
     return check(mutation.kind.cls, mutation.thing).findings

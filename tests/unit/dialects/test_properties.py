@@ -1,4 +1,4 @@
-"""What holds of every document of every kind: checking settles it, typing keeps it, and nothing makes rules stumble."""
+"""Properties of every document of every kind: checking settles it, typing keeps it, and nothing makes rules stumble."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is said of user data and network data, also of the hostile kind."""
+"""The findings about user data and network data, also of the hostile kind."""
 
 import pytest
 

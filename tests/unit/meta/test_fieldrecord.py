@@ -1,13 +1,14 @@
-"""What a translation used, and what it did not: views, records, and worlds of both."""
+"""The used and the unused values of a translation: views, records, and worlds of both."""
 
 from typing import Annotated, Any
 
 import msgspec
 import pytest
 
-from paddock.meta.fieldrecord import HIDDEN, UNREAD, FieldRecord, RecordedWorld
+from paddock.meta.fieldrecord import UNREAD, FieldRecord, RecordedWorld
 from paddock.meta.fieldview import is_view, viewed, whole
 from paddock.meta.objects import ObjectMeta, Resource
+from paddock.meta.redaction import HIDDEN
 from paddock.meta.world import ObjectSet
 from paddock.schema.field import Empty, Field, Object
 

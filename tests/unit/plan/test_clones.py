@@ -1,4 +1,4 @@
-"""What a clone differs in from its source."""
+"""The differences of a clone from its source."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""When schedules are due."""
+"""The due times of schedules."""
 
 from datetime import UTC, datetime
 

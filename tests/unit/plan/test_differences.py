@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from paddock.dialects import admission, catalog
-from paddock.plan.changes.differences import HIDDEN, FieldDifference, differences, format_named
+from paddock.meta.redaction import HIDDEN
+from paddock.plan.changes.differences import FieldDifference, differences, format_named
 from paddock.schema import shape
 from paddock.schema.kind import AdmissionSettings
 

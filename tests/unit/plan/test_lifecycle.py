@@ -1,4 +1,4 @@
-"""What happens next to a machine: tables, back-off, and machines that live through anything that may happen to them."""
+"""The next steps of a machine: tables, back-off, and machines that live through anything that may happen to them."""
 
 from typing import Any
 

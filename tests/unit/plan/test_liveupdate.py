@@ -1,4 +1,4 @@
-"""What of a changed template reaches a running instance: cards, volumes, and what has no other test."""
+"""The parts of a changed template that reach a running instance: cards, volumes, and those without another test."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether a machine may run on the one host."""
+"""The placement of a machine on the one host."""
 
 from typing import Any
 

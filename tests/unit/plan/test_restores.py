@@ -1,4 +1,4 @@
-"""What a restore makes: claims, and the machine on them."""
+"""The objects of a restore: claims, and the machine on them."""
 
 from typing import Any
 

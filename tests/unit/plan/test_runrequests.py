@@ -39,7 +39,7 @@ def instance(phase: str, grace: int | None = 30) -> VirtualMachineInstance | Non
 
 
 def came_to(machine: VirtualMachine, change: runrequests.RunPatches) -> str:
-    """What a change makes of the machine, in short."""
+    """Return a change's effect on the machine, in short."""
     data = to_data(machine)
     if change.machine:
         spec = patch.apply_json_patch(data, list(change.machine))["spec"]

@@ -1,4 +1,4 @@
-"""What a snapshot of a machine consists of, and what is said of it."""
+"""The parts of a machine's snapshot, and its status."""
 
 import msgspec
 import pytest

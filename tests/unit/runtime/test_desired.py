@@ -1,4 +1,4 @@
-"""What an owner should have: applied, left alone when it is so, taken away when it is not wanted."""
+"""The desired objects of an owner: applied, left alone when they are so, deleted when they are no longer desired."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -73,7 +73,7 @@ class Line:
             await self.inner.close()
 
     def lists(self) -> int:
-        """How often everything was asked for."""
+        """Return how often everything was listed."""
         return sum("sendInitialEvents" in ask.target or ask.target.startswith("/api/v1/configmaps?limit") for ask in self.asked)
 
     def _there(self) -> LocalTransport:
@@ -425,7 +425,7 @@ def test_the_cache_becomes_the_servers_state_whatever_happens(steps: list[tuple[
         surprises: list[CacheChange] = []
 
         def handler(change: CacheChange) -> None:
-            """What somebody who only listens knows: nothing may come twice or be missed."""
+            """Record the state of a listener: no change may come twice or be missed."""
             key = change.seen.key
             if change.new is None:
                 del replayed[key]

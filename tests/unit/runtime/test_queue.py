@@ -147,7 +147,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["add", "later", "fail", "work", "wai
 
 @given(steps=STEPS, workers=st.integers(1, 3))
 def test_what_is_offered_is_looked_at_afterwards_by_one_worker_at_a_time(steps: list[tuple[str, str, int]], workers: int) -> None:
-    """Whatever happens: after the last offer of a key a look at it begins, and no two looks at one key overlap."""
+    """In any order: after the last offer of a key a reconcile of it begins, and no two reconciles of one key overlap."""
 
     async def script() -> None:
         keys, _ = queue(longest=10, jitter=0.1)

@@ -1,17 +1,19 @@
-"""Writing a status: when something differs, whole, and never over somebody else's newer one."""
+"""Writing a status: the difference alone, for the object that was seen, and expected in the cache."""
 
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from paddock.client.errors import Conflict
-from paddock.client.options import merge_patch
+from paddock.client.options import Patch, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, declared
-from paddock.dialects.kubevirt import virtualmachine
+from paddock.dialects.kubevirt import datasource, virtualmachine
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.informers import Informers
-from paddock.runtime.statuses import write_status
+from paddock.runtime.statuses import StatusWriter
 from tests.unit.runtime.conftest import Play, World
 
 MACHINES: Target[Data] = declared(next(kind for kind in virtualmachine.KINDS if kind.kind == "VirtualMachine"), dict)
@@ -31,6 +33,7 @@ class Site:
         self.client = world.client
         self.informers = Informers(world.client, world.machinery)
         self.informer = self.informers.of(MACHINES)
+        self.statuses = StatusWriter(world.client, MACHINES, self.informer.expectations)
 
     async def start(self) -> None:
         self.informers.start()
@@ -43,8 +46,8 @@ class Site:
         assert found is not None
         return found
 
-    async def write(self, status: Data) -> bool:
-        written = await write_status(self.client, MACHINES, self.seen, status)
+    async def write(self, status: Data | VirtualMachineStatus) -> bool:
+        written = await self.statuses.write(self.seen, status)
         await asyncio.sleep(1)
         assert written is None or written.raw == self.seen.raw
         return written is not None
@@ -75,9 +78,86 @@ def test_what_moved_meanwhile_is_looked_at_again_and_what_went_is_let_go(play: P
         old = site.seen
         await site.client.patch(MACHINES, KEY, merge_patch({"metadata": {"labels": {"a": "b"}, "finalizers": None}}))
         with pytest.raises(Conflict):
-            await write_status(site.client, MACHINES, old, {"ready": True})
+            await site.statuses.write(old, {"ready": True})
         await site.client.delete(MACHINES, KEY)
-        assert not await write_status(site.client, MACHINES, old, {"ready": True})
+        assert not await site.statuses.write(old, {"ready": True})
         await site.informers.stop()
+
+    play(script)
+
+
+def test_a_declared_status_differs_by_what_its_class_knows(play: Play) -> None:
+    async def script(world: World) -> None:
+        site = Site(world)
+        await site.start()
+        assert await site.write({"printableStatus": "Stopped"})
+        # Its default is left out, and is no difference.
+        assert not await site.write(VirtualMachineStatus(printableStatus="Stopped"))
+        assert await site.write(VirtualMachineStatus(printableStatus="Running", ready=True))
+        assert await site.write(VirtualMachineStatus(printableStatus="Running"))
+        assert await site.status() == {"printableStatus": "Running"}
+        await site.informers.stop()
+
+    play(script)
+
+
+def test_some_members_are_changed_and_the_others_stay(play: Play) -> None:
+    async def script(world: World) -> None:
+        site = Site(world)
+        await site.start()
+        assert await site.write({"printableStatus": "Stopped", "created": True})
+        assert await site.statuses.change(site.seen, {"restoreInProgress": "back"}) is not None
+        await asyncio.sleep(1)
+        assert await site.status() == {"printableStatus": "Stopped", "created": True, "restoreInProgress": "back"}
+        assert await site.statuses.change(site.seen, {"restoreInProgress": "back"}) is None
+        assert await site.statuses.change(site.seen, {"restoreInProgress": None}) is not None
+        await asyncio.sleep(1)
+        assert await site.status() == {"printableStatus": "Stopped", "created": True}
+        await site.informers.stop()
+
+    play(script)
+
+
+def test_what_was_written_is_expected_until_the_cache_shows_it(play: Play) -> None:
+    async def script(world: World) -> None:
+        site = Site(world)
+        await site.start()
+        written = await site.statuses.write(site.seen, {"printableStatus": "Stopped"})
+        assert written is not None
+        assert site.informer.expectations.is_stale(KEY)
+        assert site.informer.expectations.latest(KEY) is written
+        await asyncio.sleep(1)
+        assert not site.informer.expectations.is_stale(KEY)
+        await site.informers.stop()
+
+    play(script)
+
+
+def test_the_status_of_a_kind_without_a_subresource_is_written_with_the_object(play: Play) -> None:
+    async def script(world: World) -> None:
+        sources: Target[Data] = declared(datasource.KINDS[0], dict)
+        identity = {"apiVersion": sources.api_version, "kind": sources.kind}
+        made = await world.client.create(
+            sources,
+            {
+                **identity,
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {"source": {"pvc": {"name": "web", "namespace": "default"}}},
+            },
+        )
+        asked: list[WriteOptions] = []
+        patch_raw = world.client.patch_raw
+
+        async def patched(target: Target[Any], key: Key, patch: Patch, options: WriteOptions) -> bytes:
+            asked.append(options)
+            return await patch_raw(target, key, patch, options)
+
+        world.client.patch_raw = patched  # type: ignore[method-assign, assignment]
+        seen = CachedObject.of(orjson.dumps(made))
+        written = await StatusWriter(world.client, sources).write(seen, {"conditions": []}, labels={"a": "b"})
+        assert written is not None
+        assert written.meta.labels == {"a": "b"}
+        assert [each.subresource for each in asked] == [""]
+        assert await StatusWriter(world.client, sources).write(written, {"conditions": []}) is None
 
     play(script)

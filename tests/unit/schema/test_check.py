@@ -1,4 +1,4 @@
-"""What the check says of a document, where it says it, and what it makes of the value."""
+"""The findings of the check about a document, their places, and the resulting value."""
 
 from typing import Annotated, Any
 

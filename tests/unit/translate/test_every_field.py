@@ -131,7 +131,7 @@ def with_value(base: Json, place: Place, value: Any) -> Json | None:
 
 
 def matters(dialect: str, place: Place, bases: list[Json]) -> bool:
-    """Whether there is a machine that changes with a field."""
+    """Return whether there is a machine that changes with a field."""
     for base in bases:
         others = tuple(each for each in examples(dialect) if each is not base)
         seen = set()
@@ -146,7 +146,7 @@ def matters(dialect: str, place: Place, bases: list[Json]) -> bool:
 
 
 def is_field(place: Place) -> bool:
-    """Whether a place holds a value of the spec that is not made of others."""
+    """Return whether a place holds a value of the spec that is not made of others."""
     return place.path[:1] == ("spec",) and not isinstance(place.shape, shape.ObjectShape | shape.ListShape | shape.MapShape)
 
 

@@ -1,4 +1,4 @@
-"""What may change, judge or bound a write besides its own kind (docs/design/0005-api-server.md): webhooks, policies, quotas, limits.
+"""Parts that change, judge or bound a write besides its own kind (docs/design/0005-api-server.md): webhooks, policies, quotas, limits.
 
-`gate` is what the road of a request asks; it costs a look-up when nobody has configured anything.
+The pipeline of a request calls `gate`, which costs a look-up when nobody has configured anything.
 """

@@ -35,7 +35,7 @@ def check_quotas(ledger: QuotaUsage, resource: ServedResource, new: Data, old: D
 
 
 def _delta(quota: Quota, collection: str, new: Data, old: Data | None) -> Amounts:
-    """What a write adds to what a quota counts; what it takes away is nothing to refuse."""
+    """Return the amounts that a write adds to those of a quota. Amounts that it takes away are left out."""
     if not quota.covers(collection, new):
         return {}
     amounts = measuring.measured(collection, new)
@@ -49,7 +49,7 @@ def _shown(names: Iterable[str], amounts: Amounts) -> str:
 
 
 class LimitRanges:
-    """Which namespaces have a LimitRange, by following the store."""
+    """An index of the namespaces with a LimitRange; it follows the store."""
 
     def __init__(self, store: Store) -> None:
         self._ranges: dict[str, dict[str, list[Data]]] = {}

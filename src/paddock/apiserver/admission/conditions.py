@@ -19,7 +19,7 @@ class UndecidedConditions(Exception):
 
 
 async def values(attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> Data:
-    """What the names in an expression mean for a write."""
+    """Return the values that the names in an expression have for a write."""
     new, old = await questions.objects(attempt, resource)
     own = attempt.resource
     asked = questions.request(attempt, resource)
@@ -42,12 +42,12 @@ def _nobody(question: AccessQuestion) -> bool:
 
 
 async def hold(conditions: Conditions, attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> bool:
-    """Whether all conditions hold; raises `UndecidedConditions`."""
+    """Return whether all conditions hold; raise `UndecidedConditions` when that is unknown."""
     return decide(conditions, Activation(await values(attempt, resource, world), Scope(False), limit=CONDITIONS_LIMIT))
 
 
 def decide(conditions: Conditions, activation: Activation) -> bool:
-    """Whether all conditions hold. One that is false outweighs one that has no value."""
+    """Return whether all conditions hold. One that is false outweighs one that has no value."""
     wrong: list[str] = []
     for _, text in conditions:
         try:

@@ -1,4 +1,4 @@
-"""Who wants to see a write, by the rules that stand in the store; worked out once for each sort of write."""
+"""An index of the rules that cover a write, computed once for each sort of write."""
 
 from abc import ABC, abstractmethod
 from typing import Generic, Protocol, TypeVar
@@ -23,7 +23,7 @@ How = TypeVar("How")
 
 
 class CoverageIndex(ABC, Generic[Of, How]):
-    """What is read from some collections, by following the store, with how each of it is about a write."""
+    """Rules read from some collections by following the store, with the way in which each covers a write."""
 
     def __init__(self, world: AdmissionContext, *collections: str) -> None:
         self._world = world
@@ -51,11 +51,11 @@ class CoverageIndex(ABC, Generic[Of, How]):
 
     @abstractmethod
     def _read(self) -> tuple[Of, ...]:
-        """What the store holds now."""
+        """Return the rules that the store holds now."""
 
     @abstractmethod
     def _about(self, candidates: Candidates) -> How:
-        """What has to be known of the rules that cover a write."""
+        """Return the facts to keep about the rules that cover a write."""
 
     def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection in self._collections for change in changes):

@@ -25,7 +25,7 @@ class FailedValidation(msgspec.Struct, frozen=True):
 
 
 class PolicyResult(msgspec.Struct, frozen=True):
-    """What became of a policy: what does not hold, what the audit log shall hold, and notes that could not be made."""
+    """The result of a policy: failed validations, notes for the audit log, and notes that could not be made."""
 
     wrong: list[FailedValidation]
     notes: list[tuple[str, str]] = []

@@ -24,7 +24,7 @@ _BELOW = "variables."
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What expressions of one place may name."""
+    """The names that expressions of one place may use."""
 
     params: bool
     authorizer: bool = True
@@ -125,7 +125,7 @@ def _is_message(name: str) -> bool:
 
 
 def check(text: str, scope: Scope, kinds: tuple[str, ...] = ()) -> str:
-    """What is wrong with an expression; empty when nothing is. `kinds` are the types it may have; none means any."""
+    """Return the mistake in an expression, or an empty text. `kinds` are the types it may have; none means any."""
     return _checked(text, scope, {}, kinds)[1]
 
 
@@ -162,7 +162,7 @@ class ExpressionFailed(Exception):
 
 
 class Activation:
-    """What the names mean for one request. Costs are paid from one budget."""
+    """The values of the names for one request. Costs are paid from one budget."""
 
     def __init__(
         self, values: dict[str, Any], scope: Scope, variables: tuple[tuple[str, str], ...] = (), limit: int = POLICY_LIMIT

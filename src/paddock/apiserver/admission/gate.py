@@ -1,4 +1,4 @@
-"""What the road of a request asks before a write is decided. Costs a look-up where nobody has configured anything."""
+"""The gate that a request passes before a write is decided. Costs a look-up where nobody has configured anything."""
 
 from collections.abc import Iterable
 
@@ -41,7 +41,7 @@ class AdmissionGate:
         await self._caller.close()
 
     def concerns(self, resource: ServedResource, operation: str, subresource: str) -> bool:
-        """Whether a webhook or a policy wants to see such a write."""
+        """Return whether a webhook or a policy covers such a write."""
         all_ = (self._mutations, self._changing, self._policies, self._judging)
         if not any(each.any for each in all_) or resource.group == _GROUP:
             return False

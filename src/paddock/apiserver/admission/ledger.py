@@ -1,7 +1,7 @@
-"""How much every namespace with a quota holds: counted once, then kept by following the store.
+"""The usage of every namespace with a quota: counted once, then kept by following the store.
 
-What is decided and not yet committed is looked up in the store whenever it matters, so that the writes of one commit group see one
-another and none of them can go beyond a quota.
+Decided writes that are not yet committed are looked up in the store whenever they matter, so that the writes of one commit group see one
+another and none of them can exceed a quota.
 """
 
 from collections import defaultdict
@@ -32,11 +32,11 @@ class Quota(msgspec.Struct, frozen=True):
 
     @property
     def is_scoped(self) -> bool:
-        """Whether it counts only some objects."""
+        """True if the quota counts only some objects."""
         return bool(self.scopes)
 
     def covers(self, collection: str, data: Data) -> bool:
-        """Whether it counts an object. All scopes but one are about pods."""
+        """Return whether the quota counts an object. All scopes but one are about pods."""
         return all(collection == measuring.CLAIMS and _in_scope(scope, data) for scope in self.scopes)
 
 
@@ -91,12 +91,12 @@ class QuotaUsage:
         return sorted(self.namespaces.get(namespace, {}).values(), key=lambda each: each.name)
 
     def used(self, quota: Quota, namespace: str) -> Amounts:
-        """What is used of a quota, as far as committed."""
+        """Return the committed usage of a quota."""
         totals = self._scoped(quota, namespace) if quota.is_scoped else self._used.get(namespace, {})
         return {name: totals.get(name, 0) for name in quota.hard}
 
     def pending(self, quota: Quota, namespace: str, collection: str) -> Amounts:
-        """How much what is decided and not yet committed will change that."""
+        """Return the change of that usage by writes that are decided and not yet committed."""
         change: dict[str, int] = defaultdict(int)
         for key in self._store.deciding(collection):
             if key.namespace == namespace:

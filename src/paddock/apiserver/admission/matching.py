@@ -1,4 +1,4 @@
-"""Which writes a webhook or a policy wants to see. Pure, but for the labels of the namespace, which are looked up."""
+"""The rules that match a write to webhooks and policies. Pure, but for the labels of the namespace, which are looked up."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class MatchRule(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
 
     def covers(self, asked: AdmissionAttributes, resource: ServedResource) -> bool:
-        """Whether it is about a request, taken as one for this version of the resource. Names are looked at apart."""
+        """Return whether the rule covers a request in this version of the resource. `names_it` checks the name."""
         if self.scope not in ("*", "Namespaced" if resource.namespaced else "Cluster"):
             return False
         if not {"*", asked.operation} & self.operations or not {"*", resource.group} & self.groups:
@@ -43,7 +43,7 @@ class MatchRule(msgspec.Struct, frozen=True):
         return any(plural in ("*", resource.plural) and sub in ("*", asked.subresource) for plural, sub in self.resources)
 
     def names_it(self, name: str) -> bool:
-        """Whether it is about an object of this name."""
+        """Return whether the rule covers an object of this name."""
         return not self.names or name in self.names
 
 
@@ -73,11 +73,11 @@ class Matcher(msgspec.Struct, frozen=True):
         return (*mine, *equal)
 
     def selects(self, attempt: Attempt, world: AdmissionContext) -> bool:
-        """Whether the labels of the namespace and of the object fit."""
+        """Return whether the labels of the namespace and of the object match."""
         return self._selects_namespace(attempt, world) and self._selects_object(attempt)
 
     def leaves_out(self, attempt: Attempt, world: AdmissionContext) -> bool:
-        """Whether an exception covers a write."""
+        """Return whether an exception covers a write."""
         if not self.excluded:
             return False
         asked = AdmissionAttributes(attempt.resource, attempt.operation, attempt.options.subresource)
@@ -116,7 +116,7 @@ def selector_of(data: Data | None) -> LabelSelector:
 
 
 def is_namespace(resource: ServedResource) -> bool:
-    """Whether it is the kind Namespace."""
+    """Return whether a resource is the kind Namespace."""
     return resource.plural == "namespaces" and not resource.group
 
 

@@ -1,4 +1,4 @@
-"""What an object counts for in a quota. Pure."""
+"""The amounts that an object uses of a quota. Pure."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ IGNORED = frozenset(("events",))
 
 
 def is_weighed(collection: str) -> bool:
-    """Whether it matters what an object of a collection holds; all others just count."""
+    """Return whether the amounts of an object depend on its content. All other collections are only counted."""
     return collection in (SERVICES, CLAIMS, DEVICES)
 
 
 def counted(collection: str) -> Amounts:
-    """What any object of a collection counts for, in billionths."""
+    """Return the amounts of any object of a collection, in billionths."""
     names = (f"count/{collection}", collection) if collection in _PLAIN else (f"count/{collection}",)
     return dict.fromkeys(names, quantity.UNIT)
 
 
 def measured(collection: str, data: Data) -> Amounts:
-    """What an object counts for, in billionths."""
+    """Return the amounts of an object, in billionths."""
     amounts = counted(collection)
     if collection == SERVICES:
         amounts.update(_service(data.get("spec") or {}))
@@ -89,7 +89,7 @@ def requested(data: Data) -> list[int]:
 
 
 def is_storage(name: str) -> bool:
-    """Whether an amount is bytes, and so written in powers of two."""
+    """Return whether an amount is bytes, and so written in powers of two."""
     return name == REQUESTED or name.endswith(_CLASS + REQUESTED)
 
 

@@ -27,7 +27,7 @@ _LONGEST_NOTE = 10 * 1024
 
 
 class Denial(msgspec.Struct, frozen=True):
-    """Why a policy refuses a write."""
+    """A policy's refusal of a write."""
 
     policy: str
     binding: str
@@ -35,7 +35,7 @@ class Denial(msgspec.Struct, frozen=True):
     reason: str = ""
 
     def failure(self, attempt: Attempt) -> Failure:
-        """What the client gets."""
+        """Return the answer for the client."""
         by = f"ValidatingAdmissionPolicy '{self.policy}'" + (f" with binding '{self.binding}'" if self.binding else "")
         text, reason = f"{by} denied request: {self.message}", self.reason or "Invalid"
         said = failure.forbidden(attempt.resource.about(attempt.name), text, [StatusCause("", text)])

@@ -14,7 +14,7 @@ _KINDS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Delet
 
 
 def request(attempt: Attempt, resource: ServedResource) -> Data:
-    """What is asked, without the objects; `resource` is the version in which they are shown."""
+    """Return the request without the objects; `resource` is the version in which the webhook or policy sees them."""
     options, own = attempt.options, attempt.resource
     asked: Data = {
         "kind": _kind(resource),

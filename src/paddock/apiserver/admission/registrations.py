@@ -1,4 +1,4 @@
-"""What webhook configurations, policies and bindings must be besides the types of their fields."""
+"""Rules for webhook configurations, policies and bindings besides the types of their fields."""
 
 import re
 from collections.abc import Iterator
@@ -125,7 +125,7 @@ def _service(path: Path, service: Data) -> Iterator[Finding]:
 
 
 def check_rule(path: Path, rule: Data) -> Iterator[Finding]:
-    """What is wrong with a rule of requests."""
+    """Yield the mistakes in a rule of requests."""
     for member, what in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(member) or []
         if not values:
@@ -164,7 +164,7 @@ def _resources(path: Path, resources: list[str]) -> Iterator[Finding]:
 
 
 def check_selector(path: Path, selector: Data | None) -> Iterator[Finding]:
-    """What is wrong with a label selector besides the syntax of its labels."""
+    """Yield the mistakes in a label selector besides the syntax of its labels."""
     for index, each in enumerate((selector or {}).get("matchExpressions") or ()):
         operator, values = each.get("operator"), each.get("values") or []
         place = (*path, "matchExpressions", index, "values")
@@ -179,7 +179,7 @@ def check_selector(path: Path, selector: Data | None) -> Iterator[Finding]:
 
 
 def conditions(path: Path, said: list[Data], *, params: bool) -> Iterator[Finding]:
-    """What is wrong with match conditions."""
+    """Yield the mistakes in match conditions."""
     seen = set()
     if len(said) > _MOST_CONDITIONS:
         yield finding.too_many(path, len(said), _MOST_CONDITIONS, RULE)
@@ -201,7 +201,7 @@ def conditions(path: Path, said: list[Data], *, params: bool) -> Iterator[Findin
 def check_expression(
     path: Path, text: str, *kinds: str, params: bool, authorizer: bool = True, known: tuple[str, ...] | None = None
 ) -> Iterator[Finding]:
-    """What is wrong with an expression; `kinds` are the types it may have, `known` the names below `variables`."""
+    """Yield the mistake in an expression; `kinds` are the types it may have, `known` the names below `variables`."""
     from paddock.apiserver.admission import expressions  # noqa: PLC0415 - most servers never see an expression
 
     wrong = expressions.check(text, expressions.Scope(params, authorizer, known), kinds)

@@ -191,7 +191,7 @@ class WebhookDispatcher:
         return await questions.take(attempt, resource, made)
 
     async def _wants(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt) -> bool:
-        """Whether selectors and conditions let a webhook be asked."""
+        """Return whether selectors and conditions cover a write."""
         if not hook.matcher.selects(attempt, self._world):
             return False
         return not hook.conditions or await self._holds(hook, resource, attempt)

@@ -1,4 +1,4 @@
-"""What admission looks at."""
+"""The context of admission."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol

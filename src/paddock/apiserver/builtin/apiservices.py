@@ -1,44 +1,14 @@
-"""What serves each group and version. This server serves all of them itself; it passes no requests on to others."""
+"""The servers of each group and version. This server serves all of them itself; it passes no requests on to others."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
-from paddock.meta.conditions import Condition
-from paddock.meta.objects import Resource
 from paddock.schema import finding
-from paddock.schema.field import Field, Freeform, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind
 
 GROUP = "apiregistration.k8s.io"
 COLLECTION = f"apiservices.{GROUP}"
 _RULE = "core/api-service"
-
-
-class ApiServiceSpec(Object):
-    """What is served, and by whom."""
-
-    group: Annotated[str | None, Field("The group.")] = None
-    version: Annotated[str | None, Field("The version.")] = None
-    service: Annotated[Freeform | None, Field("The Service that serves it; none: the server itself.")] = None
-    groupPriorityMinimum: Annotated[int, Field("Rank of the group, the highest first.", required=True, bits=32)] = 0
-    versionPriority: Annotated[int, Field("Rank of the version in its group.", required=True, bits=32)] = 0
-    insecureSkipTLSVerify: Annotated[bool | None, Field("Whether the certificate of the Service is believed.")] = None
-    caBundle: Annotated[str | None, Field("Authority of the certificate of the Service.")] = None
-
-
-class ApiServiceStatus(Object):
-    """What was observed."""
-
-    conditions: Annotated[list[Condition] | None, Field("Whether it is available.", keys=("type",))] = None
-
-
-class APIService(Resource):
-    """A group and version, and what serves it."""
-
-    spec: Annotated[ApiServiceSpec | None, Field("What is served, and by whom.")] = None
-    status: Annotated[ApiServiceStatus | None, Field("What was observed.")] = None
 
 
 class ApiServiceStrategy(Strategy):
@@ -49,7 +19,7 @@ class ApiServiceStrategy(Strategy):
         return "may not contain '/' or '%'" if "/" in name or "%" in name else ""
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """What the server serves is available."""
+        """Mark the group and version as available."""
         new["status"] = {"conditions": [_available(context.now)]}
         return new
 
@@ -60,6 +30,10 @@ class ApiServiceStrategy(Strategy):
         given = new["metadata"].get("name", "")
         if given != name:
             yield finding.invalid(("metadata", "name"), given, f'must be `spec.version+"."+spec.group`: {name!r}', _RULE)
+        for member, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+            rank = spec.get(member) or 0
+            if not 0 < rank <= most:
+                yield finding.invalid(("spec", member), rank, f"must be positive and less than {most}", _RULE)
         if spec.get("service"):
             yield finding.forbidden(("spec", "service"), "this server does not pass requests on to other API servers", _RULE)
 
@@ -74,17 +48,4 @@ def _available(since: str) -> Data:
     }
 
 
-KINDS = (
-    Kind(
-        group=GROUP,
-        kind="APIService",
-        plural="apiservices",
-        cls=APIService,
-        dialect="core",
-        namespaced=False,
-        columns=(Column("Available", '.status.conditions[?(@.type=="Available")].status'), AGE),
-        status=True,
-        builtin=True,
-        categories=("api-extensions",),
-    ),
-)
+STRATEGIES: dict[tuple[str, str], Strategy] = {(GROUP, "APIService"): ApiServiceStrategy()}

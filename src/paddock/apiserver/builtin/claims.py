@@ -1,4 +1,4 @@
-"""What storage kinds do besides their schema: claims, volumes, classes (docs/spec/kube-api.md section 7)."""
+"""Behaviour of the storage kinds besides their schema: claims, volumes, classes (docs/spec/kube-api.md section 7)."""
 
 from collections.abc import Iterator
 

@@ -1,18 +1,15 @@
 """Rows of the kinds that bound and judge what others write, and of those that are only kept (docs/spec/kube-api.md section 2.2)."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from paddock.apiserver.builtin.ingresses import IS_DEFAULT
-from paddock.apiserver.builtin.tables import NONE, Cells, age_of, column, name_of
+from paddock.apiserver.builtin.tables import NONE, Cells, age_of, name_of
 from paddock.meta import selectors
 from paddock.meta.wire import from_data
-from paddock.schema.kind import AGE, Column
 
 Data = dict[str, Any]
 _UNSET = "<unset>"
-_REGISTRATION, _STORAGE = "admissionregistration.k8s.io", "storage.k8s.io"
-_INTEGER, _BOOLEAN = "integer", "boolean"
+_REGISTRATION, _STORAGE, _FLOWS = "admissionregistration.k8s.io", "storage.k8s.io", "flowcontrol.apiserver.k8s.io"
 
 
 def _quota(data: Data, now: float) -> list[Any]:
@@ -106,23 +103,39 @@ def _policy_binding(data: Data, now: float) -> list[Any]:
     return [name_of(data), spec.get("policyName", ""), shown, age_of(data, now)]
 
 
-def _columns(names: Iterable[str], **kinds: str) -> tuple[Column, ...]:
-    """Columns of text; the type of others by their name."""
-    return tuple(column(name, kind=kinds.get(name.replace("-", ""), "string")) for name in names)
+def _flow_schema(data: Data, now: float) -> list[Any]:
+    spec = data.get("spec") or {}
+    dangling = [each.get("status", "?") for each in (data.get("status") or {}).get("conditions") or () if each.get("type") == "Dangling"]
+    return [
+        name_of(data),
+        (spec.get("priorityLevelConfiguration") or {}).get("name", ""),
+        spec.get("matchingPrecedence", 0),
+        (spec.get("distinguisherMethod") or {}).get("type") or NONE,
+        age_of(data, now),
+        dangling[0] if dangling else "?",
+    ]
 
 
-CLUSTER_TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    ("apiregistration.k8s.io", "APIService"): ((*_columns(("Service", "Available")), AGE), _api_service),
-    ("", "ResourceQuota"): ((*_columns(("Request", "Limit")), AGE), _quota),
-    (_REGISTRATION, "MutatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
-    (_REGISTRATION, "ValidatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
-    (_REGISTRATION, "ValidatingAdmissionPolicy"): ((*_columns(("Validations", "ParamKind"), Validations=_INTEGER), AGE), _policy),
-    (_REGISTRATION, "MutatingAdmissionPolicy"): ((*_columns(("Mutations", "ParamKind"), Mutations=_INTEGER), AGE), _policy),
-    (_REGISTRATION, "MutatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
-    (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
-}
-# Rows of the kinds whose columns are in the table of kinds.
+def _priority_level(data: Data, now: float) -> list[Any]:
+    spec = data.get("spec") or {}
+    limited = spec.get("limited")
+    queuing = ((limited or {}).get("limitResponse") or {}).get("queuing") or {}
+    shares = NONE if limited is None else limited.get("nominalConcurrencyShares", 0)
+    counts = [queuing.get(key, NONE) for key in ("queues", "handSize", "queueLengthLimit")]
+    return [name_of(data), spec.get("type", ""), shares, *counts, age_of(data, now)]
+
+
 CELLS: dict[tuple[str, str], Cells] = {
+    ("apiregistration.k8s.io", "APIService"): _api_service,
+    ("", "ResourceQuota"): _quota,
+    (_REGISTRATION, "MutatingWebhookConfiguration"): _webhooks,
+    (_REGISTRATION, "ValidatingWebhookConfiguration"): _webhooks,
+    (_REGISTRATION, "ValidatingAdmissionPolicy"): _policy,
+    (_REGISTRATION, "MutatingAdmissionPolicy"): _policy,
+    (_REGISTRATION, "MutatingAdmissionPolicyBinding"): _policy_binding,
+    (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): _policy_binding,
+    (_FLOWS, "FlowSchema"): _flow_schema,
+    (_FLOWS, "PriorityLevelConfiguration"): _priority_level,
     ("policy", "PodDisruptionBudget"): _budget,
     ("scheduling.k8s.io", "PriorityClass"): _priority,
     ("node.k8s.io", "RuntimeClass"): _plain("handler"),

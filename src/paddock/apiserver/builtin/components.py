@@ -1,38 +1,20 @@
 """`v1 ComponentStatus`: how the parts of the server are. Read only, and made when somebody asks; deprecated upstream, too."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Any
 
-from paddock.apiserver.builtin.tables import Cells, Data, column, name_of
+from paddock.apiserver.builtin.tables import Cells, Data, name_of
 from paddock.apiserver.context import RequestContext, ServerParts
 from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import encode
 from paddock.apiserver.representation import answer, form_of
 from paddock.meta import failure
-from paddock.meta.objects import Resource
-from paddock.schema.field import Field, Object
-from paddock.schema.kind import Column, Kind
 from paddock.store.contract import StoredValue, StoreKey
 
 VERBS = ("get", "list")
 DEPRECATION = "v1 ComponentStatus is deprecated in v1.19+"
 _PLURAL = "componentstatuses"
 Check = Callable[[], str]
-
-
-class ComponentCondition(Object):
-    """The health of a component."""
-
-    type: Annotated[str, Field("Healthy.", required=True)] = ""
-    status: Annotated[str, Field("True or False.", required=True)] = ""
-    message: Annotated[str | None, Field("More, for people.")] = None
-    error: Annotated[str | None, Field("What is wrong.")] = None
-
-
-class ComponentStatus(Resource):
-    """A part of the server and how it is."""
-
-    conditions: Annotated[list[ComponentCondition] | None, Field("How it is.", keys=("type",))] = None
 
 
 def handlers(parts: ServerParts, store: Check) -> dict[tuple[str, str, str, str], Callable[[RequestContext], Awaitable[HttpResponse]]]:
@@ -68,19 +50,4 @@ def _cells(data: Data, now: float) -> list[Any]:
     return [name_of(data), state, condition.get("message") or "", condition.get("error") or ""]
 
 
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    ("", "ComponentStatus"): (tuple(column(name) for name in ("Status", "Message", "Error")), _cells)
-}
-KINDS = (
-    Kind(
-        group="",
-        kind="ComponentStatus",
-        plural=_PLURAL,
-        cls=ComponentStatus,
-        dialect="core",
-        short_names=("cs",),
-        namespaced=False,
-        status=False,
-        builtin=True,
-    ),
-)
+CELLS: dict[tuple[str, str], Cells] = {("", "ComponentStatus"): _cells}

@@ -95,7 +95,7 @@ class ControllerStrategy(Strategy):
         yield from ()
 
     def changes(self, new: Data, old: Data | None) -> Iterator[Finding]:
-        """What must stay."""
+        """Yield a finding for each change of an immutable field."""
         yield from _changed(new, old, "spec", "selector")
 
 

@@ -4,23 +4,21 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from paddock.apiserver.builtin.tables import NONE, Cells, age_of, column, name_of
+from paddock.apiserver.builtin.tables import NONE, Cells, age_of, name_of
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.rbac import MASTERS, Rbac
 from paddock.meta import ages, failure
-from paddock.meta.objects import Resource
 from paddock.schema import finding
-from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Version
 
 GROUP = "certificates.k8s.io"
+PLACE = (GROUP, "CertificateSigningRequest")
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 _LEGACY = "kubernetes.io/legacy-unknown"
@@ -56,46 +54,8 @@ USAGES = (
 )
 
 
-class RequestSpec(Object):
-    """What is asked for, and by whom."""
-
-    request: Annotated[str, Field("PKCS#10 request in PEM, as base64.", required=True)] = ""
-    signerName: Annotated[str, Field("Who shall sign it.", required=True)] = ""
-    expirationSeconds: Annotated[int | None, Field("How long it shall be valid; signers may make it shorter.", bits=32)] = None
-    usages: Annotated[list[str] | None, Field("What the certificate shall be good for.")] = None
-    username: Annotated[str | None, Field("Who asked; set by the server.")] = None
-    uid: Annotated[str | None, Field("UID of who asked; set by the server.")] = None
-    groups: Annotated[list[str] | None, Field("Groups of who asked; set by the server.")] = None
-    extra: Annotated[dict[str, list[str]] | None, Field("More about who asked; set by the server.")] = None
-
-
-class RequestCondition(Object):
-    """A decision about the request."""
-
-    type: Annotated[str, Field("Approved, Denied, Failed or a word of the signer.", required=True)] = ""
-    status: Annotated[str, Field("True, False or Unknown.", required=True)] = ""
-    reason: Annotated[str | None, Field("Why, in one word.")] = None
-    message: Annotated[str | None, Field("Why, for people.")] = None
-    lastUpdateTime: Annotated[str | None, Field("When it was last said.", nullable=True)] = None
-    lastTransitionTime: Annotated[str | None, Field("When the status last changed.", nullable=True)] = None
-
-
-class RequestStatus(Object):
-    """What became of it."""
-
-    conditions: Annotated[list[RequestCondition] | None, Field("Decisions.", keys=("type",))] = None
-    certificate: Annotated[str | None, Field("The certificate in PEM, as base64.")] = None
-
-
-class CertificateSigningRequest(Resource):
-    """Somebody asks for a certificate."""
-
-    spec: Annotated[RequestSpec, Field("What is asked for.", required=True)] = RequestSpec()
-    status: Annotated[RequestStatus | None, Field("What became of it.")] = None
-
-
 class RequestStrategy(Strategy):
-    """Who asks is noted and never changes; approving and signing are rights of their own, by signer."""
+    """Records the requester, which never changes. Approving and signing need rights of their own, by signer."""
 
     def __init__(self, judge: Rbac) -> None:
         self._judge = judge
@@ -109,7 +69,7 @@ class RequestStrategy(Strategy):
         return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """Who asks; nothing is decided yet."""
+        """Record the requester, with no decision."""
         spec = {key: value for key, value in (new.get("spec") or {}).items() if key not in ("username", "uid", "groups", "extra")}
         spec["username"] = context.user
         if context.uid:
@@ -123,7 +83,7 @@ class RequestStrategy(Strategy):
         return new
 
     def taken(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """What was asked for stays as it was; each path changes its own part of the status."""
+        """Keep the request as it was. Each path changes its own part of the status."""
         new["spec"] = old["spec"]
         if context.subresource not in self.states():
             return new
@@ -182,7 +142,7 @@ def read_request(text: Any) -> x509.CertificateSigningRequest | None:
 
 
 def has(data: Data, kind: str) -> bool:
-    """Whether a request has a condition."""
+    """Return whether a request has a condition."""
     return any(each.get("type") == kind for each in (data.get("status") or {}).get("conditions") or ())
 
 
@@ -226,6 +186,8 @@ def _check_conditions(conditions: Any) -> Iterator[Finding]:
         path = ("status", "conditions", index)
         kind, status = each.get("type", ""), each.get("status", "")
         allowed = ("True",) if kind in (APPROVED, DENIED, FAILED) else ("False", "True", "Unknown")
+        if not kind:
+            yield finding.required((*path, "type"), _RULE)
         if status not in allowed:
             yield finding.unsupported((*path, "status"), status, allowed, _RULE)
         if kind in seen:
@@ -271,23 +233,4 @@ def _row(data: Data, now: float) -> list[Any]:
     return [name_of(data), age_of(data, now), spec.get("signerName", ""), spec.get("username", ""), duration, ",".join(words)]
 
 
-KINDS = (
-    Kind(
-        group=GROUP,
-        kind="CertificateSigningRequest",
-        plural="certificatesigningrequests",
-        cls=CertificateSigningRequest,
-        dialect="core",
-        versions=(Version("v1"),),
-        short_names=("csr",),
-        namespaced=False,
-        columns=(AGE,),
-        builtin=True,
-    ),
-)
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    (GROUP, "CertificateSigningRequest"): (
-        (AGE, column("SignerName"), column("Requestor"), column("RequestedDuration"), column("Condition")),
-        _row,
-    )
-}
+CELLS: dict[tuple[str, str], Cells] = {PLACE: _row}

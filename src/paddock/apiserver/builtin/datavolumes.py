@@ -1,6 +1,7 @@
-"""What a DataVolume does besides its schema: its claim's name is free, and it copies only what its maker may (docs/spec/kubevirt.md 5.1).
+"""Behaviour of a DataVolume besides its schema: its claim's name must be free, and it copies only what its creator may
+(docs/spec/kubevirt.md 5.1).
 
-Its maker is written down by the server, since a DataSource may come, or change, after the DataVolume that refers to it.
+The server records the creator, since a DataSource may come, or change, after the DataVolume that refers to it.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,13 +35,13 @@ class DataVolumeStrategy(CustomStrategy):
         self._judge = judge
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """Who made it, whatever the body says; and nobody copies what he may not."""
+        """Record the creator in place of the one in the body, and refuse copies that the creator may not make."""
         _annotate(new, requesters.note(context.user, context.groups))
         self._permit(new, context)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """Who made it stays."""
+        """Keep the creator."""
         _annotate(new, (old["metadata"].get("annotations") or {}).get(requesters.MAKER))
         return new
 
@@ -80,12 +81,12 @@ class DataImportCronStrategy(CustomStrategy):
     """A DataImportCron knows who made it: it copies claims in his name."""
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """Who made it, whatever the body says."""
+        """Record the creator in place of the one in the body."""
         new.setdefault("spec", {})["createdBy"] = requesters.note(context.user, context.groups)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """Who made it stays."""
+        """Keep the creator."""
         said = (old.get("spec") or {}).get("createdBy")
         spec = {key: value for key, value in (new.get("spec") or {}).items() if key != "createdBy"}
         return {**new, "spec": {**spec, "createdBy": said} if said is not None else spec}

@@ -4,237 +4,17 @@ Nothing here allocates a device: a machine gets its host devices by KubeVirt's f
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from paddock.apiserver.builtin.tables import Cells, age_of, column, name_of
+from paddock.apiserver.builtin.tables import Cells, age_of, name_of
+from paddock.apiserver.kindtable import checking, table
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, Strategy, WriteContext
-from paddock.meta.conditions import Condition
-from paddock.meta.objects import Resource
-from paddock.meta.storage import Quantities
 from paddock.schema import finding
-from paddock.schema.field import Field, Freeform, Object, Time
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Column, Kind
 
 GROUP = "resource.k8s.io"
 _RULE = "core/device"
-_MODES = ("All", "ExactCount")
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-Driver = Annotated[str, Field("Name of the driver.", required=True, min_length=1, max_length=63)]
-Label = Annotated[str, Field("Its name.", required=True, min_length=1, max_length=63, format="dns1123-label")]
-
-
-class CELSelector(Object):
-    """A condition on devices."""
-
-    expression: Annotated[str, Field("The condition, in CEL.", required=True, min_length=1, max_length=10240)] = ""
-
-
-class Selector(Object):
-    """A CEL expression that selects devices."""
-
-    cel: Annotated[CELSelector | None, Field("A condition in CEL.")] = None
-
-
-Selectors = Annotated[list[Selector] | None, Field("Conditions, all of which a device meets.", max_items=32)]
-
-
-class Opaque(Object):
-    """Parameters that one driver reads."""
-
-    driver: Driver = ""
-    parameters: Annotated[Freeform | None, Field("The parameters.")] = None
-
-
-class Configuration(Object):
-    """Parameters for drivers."""
-
-    opaque: Annotated[Opaque | None, Field("Parameters that one driver reads.")] = None
-
-
-class ClaimConfiguration(Configuration):
-    """Parameters for the devices of some requests."""
-
-    requests: Annotated[list[str] | None, Field("The requests; default: all.", max_items=32)] = None
-
-
-class AllocationConfiguration(ClaimConfiguration):
-    """Parameters of an allocation."""
-
-    source: Annotated[str, Field("Where they come from.", required=True, enum=("FromClass", "FromClaim"))] = ""
-
-
-class ClassSpec(Object):
-    """Devices of a class, and their configuration."""
-
-    selectors: Selectors = None
-    config: Annotated[list[Configuration] | None, Field("Parameters.", max_items=32)] = None
-    extendedResourceName: Annotated[str | None, Field("A resource of pods that the class stands for.")] = None
-
-
-class DeviceClass(Resource):
-    """A kind of device."""
-
-    spec: Annotated[ClassSpec, Field("Which devices.", required=True)] = ClassSpec()
-
-
-class Capacity(Object):
-    """An amount of a device's capacity."""
-
-    requests: Annotated[Quantities | None, Field("Amounts.")] = None
-
-
-class ExactRequest(Object):
-    """Devices of one class."""
-
-    deviceClassName: Annotated[str, Field("The class.", required=True, min_length=1)] = ""
-    selectors: Selectors = None
-    allocationMode: Annotated[str | None, Field("How many devices are meant.", enum=_MODES)] = None
-    count: Annotated[int | None, Field("How many.")] = None
-    adminAccess: Annotated[bool | None, Field("Whether devices in use are given, too.")] = None
-    tolerations: Annotated[list[Freeform] | None, Field("Taints that do not matter.", max_items=16)] = None
-    capacity: Annotated[Capacity | None, Field("How much of a device.")] = None
-
-
-class SubRequest(Object):
-    """One alternative."""
-
-    name: Label = ""
-    deviceClassName: Annotated[str, Field("The class.", required=True, min_length=1)] = ""
-    selectors: Selectors = None
-    allocationMode: Annotated[str | None, Field("How many devices are meant.", enum=_MODES)] = None
-    count: Annotated[int | None, Field("How many.")] = None
-    tolerations: Annotated[list[Freeform] | None, Field("Taints that do not matter.", max_items=16)] = None
-    capacity: Annotated[Capacity | None, Field("How much of a device.")] = None
-
-
-class Request(Object):
-    """Devices that are needed."""
-
-    name: Label = ""
-    exactly: Annotated[ExactRequest | None, Field("Devices of one class.")] = None
-    firstAvailable: Annotated[list[SubRequest] | None, Field("Alternatives, the best first.", max_items=8)] = None
-
-
-class Constraint(Object):
-    """A constraint that several devices satisfy together."""
-
-    requests: Annotated[list[str] | None, Field("The requests; default: all.", max_items=32)] = None
-    matchAttribute: Annotated[str | None, Field("An attribute that is equal.")] = None
-    distinctAttribute: Annotated[str | None, Field("An attribute that differs.")] = None
-
-
-class DeviceClaim(Object):
-    """Devices that belong together."""
-
-    requests: Annotated[list[Request] | None, Field("Devices that are needed.", max_items=32)] = None
-    constraints: Annotated[list[Constraint] | None, Field("What they have in common.", max_items=32)] = None
-    config: Annotated[list[ClaimConfiguration] | None, Field("Parameters.", max_items=32)] = None
-
-
-class ClaimSpec(Object):
-    """Requests for devices."""
-
-    devices: Annotated[DeviceClaim, Field("Devices.")] = DeviceClaim()
-
-
-class DeviceAllocation(Object):
-    """Devices that were given."""
-
-    results: Annotated[list[Freeform] | None, Field("The devices.", max_items=32)] = None
-    config: Annotated[list[AllocationConfiguration] | None, Field("Parameters.", max_items=64)] = None
-
-
-class Allocation(Object):
-    """Devices allocated to a claim."""
-
-    devices: Annotated[DeviceAllocation, Field("Devices.")] = DeviceAllocation()
-    nodeSelector: Annotated[Freeform | None, Field("Nodes that reach them.")] = None
-    allocationTimestamp: Annotated[Time | None, Field("When.")] = None
-
-
-class Consumer(Object):
-    """Somebody who may use the claim."""
-
-    apiGroup: Annotated[str | None, Field("Its group.")] = None
-    resource: Annotated[str, Field("Its resource.", required=True, min_length=1)] = ""
-    name: Annotated[str, Field("Its name.", required=True, min_length=1)] = ""
-    uid: Annotated[str, Field("Its UID.", required=True, min_length=1)] = ""
-
-
-class DeviceStatus(Object):
-    """The state of a device, as its driver reports it."""
-
-    driver: Driver = ""
-    pool: Annotated[str, Field("Its pool.", required=True, min_length=1)] = ""
-    device: Annotated[str, Field("Its name.", required=True, min_length=1)] = ""
-    shareID: Annotated[str | None, Field("Which part of it.")] = None
-    conditions: Annotated[list[Condition] | None, Field("Conditions.", max_items=8, keys=("type",))] = None
-    data: Annotated[Freeform | None, Field("What the driver reports.")] = None
-    networkData: Annotated[Freeform | None, Field("Addresses of a network device.")] = None
-
-
-class ClaimStatus(Object):
-    """The allocation of a claim, and its consumers."""
-
-    allocation: Annotated[Allocation | None, Field("What was given.")] = None
-    reservedFor: Annotated[list[Consumer] | None, Field("Who may use it.", max_items=256, keys=("uid",))] = None
-    devices: Annotated[list[DeviceStatus] | None, Field("What drivers report.", keys=("driver", "device", "pool"))] = None
-
-
-class ResourceClaim(Resource):
-    """Devices that somebody needs."""
-
-    spec: Annotated[ClaimSpec, Field("What is claimed.", required=True)] = ClaimSpec()
-    status: Annotated[ClaimStatus | None, Field("What was given.")] = None
-
-
-class TemplateSpec(Object):
-    """The metadata and spec of the claims of a template."""
-
-    metadata: Annotated[Freeform | None, Field("Labels and annotations of the claims.")] = None
-    spec: Annotated[ClaimSpec, Field("What they claim.", required=True)] = ClaimSpec()
-
-
-class ResourceClaimTemplate(Resource):
-    """A template for the claims of pods. No pod runs here, so no claim comes of it."""
-
-    spec: Annotated[TemplateSpec, Field("What they are made of.", required=True)] = TemplateSpec()
-
-
-class Pool(Object):
-    """Devices of a driver that belong together."""
-
-    name: Annotated[str, Field("Its name.", required=True, min_length=1, max_length=253)] = ""
-    generation: Annotated[int, Field("Which edition of the pool this is.", zero=True, ge=0)] = 0
-    resourceSliceCount: Annotated[int, Field("How many slices the edition has.", required=True, ge=1)] = 0
-
-
-class Device(Object):
-    """A device. Attributes and capacity are kept as they come."""
-
-    OPEN = True
-
-    name: Label = ""
-
-
-class SliceSpec(Object):
-    """Devices of one driver."""
-
-    driver: Driver = ""
-    pool: Annotated[Pool, Field("The pool that they belong to.", required=True)] = Pool()
-    nodeName: Annotated[str | None, Field("The node that has them.")] = None
-    nodeSelector: Annotated[Freeform | None, Field("Nodes that reach them.")] = None
-    allNodes: Annotated[bool | None, Field("Whether every node reaches them.")] = None
-    perDeviceNodeSelection: Annotated[bool | None, Field("Whether each device says who reaches it.")] = None
-    devices: Annotated[list[Device] | None, Field("The devices.", max_items=128)] = None
-    sharedCounters: Annotated[list[Freeform] | None, Field("Amounts that devices share.", max_items=8)] = None
-
-
-class ResourceSlice(Resource):
-    """Devices that a driver offers."""
-
-    spec: Annotated[SliceSpec, Field("The devices.", required=True)] = SliceSpec()
 
 
 def _complete(spec: Data) -> None:
@@ -293,7 +73,8 @@ class ClaimStrategy(Strategy):
         _complete(new.get("spec") or {})
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Requests, and no changes."""
+        """Requests, and no changes. Drivers and schedulers write the status."""
+        yield from checking.check_member(table.message("resource/v1.ResourceClaim"), new, "status")
         if old is None:
             yield from _wrong_requests(new.get("spec") or {}, ("spec",))
         elif new.get("spec") != old.get("spec"):
@@ -312,8 +93,8 @@ class ClaimTemplateStrategy(ClaimStrategy):
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         if old is None:
             yield from _wrong_requests((new.get("spec") or {}).get("spec") or {}, ("spec", "spec"))
-        else:
-            yield from super().validate(new, old, context)
+        elif new.get("spec") != old.get("spec"):
+            yield finding.invalid(("spec",), new.get("spec"), "field is immutable", _RULE)
 
 
 class ClassStrategy(CustomStrategy):
@@ -359,20 +140,10 @@ def _slice_cells(data: Data, now: float) -> list[Any]:
     return [name_of(data), spec.get("nodeName") or "", spec.get("driver", ""), pool, age_of(data, now)]
 
 
-def _kind(cls: type[Resource], plural: str, *, namespaced: bool = False, status: bool = False) -> Kind:
-    return Kind(group=GROUP, kind=cls.__name__, plural=plural, cls=cls, dialect="core", namespaced=namespaced, status=status, builtin=True)
-
-
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    (GROUP, "ResourceClaim"): ((column("State"), AGE), _claim_cells),
-    (GROUP, "ResourceSlice"): ((*(column(name) for name in ("Node", "Driver", "Pool")), AGE), _slice_cells),
+CELLS: dict[tuple[str, str], Cells] = {
+    (GROUP, "ResourceClaim"): _claim_cells,
+    (GROUP, "ResourceSlice"): _slice_cells,
 }
-KINDS = (
-    _kind(DeviceClass, "deviceclasses"),
-    _kind(ResourceClaim, "resourceclaims", namespaced=True, status=True),
-    _kind(ResourceClaimTemplate, "resourceclaimtemplates", namespaced=True),
-    _kind(ResourceSlice, "resourceslices"),
-)
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     (GROUP, "DeviceClass"): ClassStrategy(),
     (GROUP, "ResourceClaim"): ClaimStrategy(),

@@ -1,16 +1,11 @@
 """Events: one collection, two shapes (docs/spec/kube-api.md section 7). The shape of the core group is the stored one."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 from paddock.apiserver.builtin.times import settle
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
-from paddock.dialects.core.event import EventSource, ObjectReference
-from paddock.meta.objects import Resource
 from paddock.schema import finding
-from paddock.schema.field import Field, Freeform, Time
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Kind
 
 GROUP = "events.k8s.io"
 COLLECTION = "events"
@@ -36,25 +31,6 @@ STORED_FIELDS = {
     "source": "source.component|reportingComponent",
 }
 SELECTABLE = (*(f"involvedObject.{name}" for name in _ABOUT), *_PLAIN, *STORED_FIELDS)
-
-
-class EventV1(Resource):
-    """Something that happened to an object, in the newer shape."""
-
-    eventTime: Annotated[Time | None, Field("When it happened.", nullable=True)] = None
-    series: Annotated[Freeform | None, Field("How often it happened, and when last.")] = None
-    reportingController: Annotated[str | None, Field("Who tells.")] = None
-    reportingInstance: Annotated[str | None, Field("Which instance of it tells.")] = None
-    action: Annotated[str | None, Field("What was being done.")] = None
-    reason: Annotated[str | None, Field("What happened, in one word.")] = None
-    regarding: Annotated[ObjectReference | None, Field("What it happened to.")] = None
-    related: Annotated[ObjectReference | None, Field("Another object that has to do with it.")] = None
-    note: Annotated[str | None, Field("What happened, for people.")] = None
-    type: Annotated[str | None, Field("Normal or Warning.")] = None
-    deprecatedSource: Annotated[EventSource | None, Field("Who tells, in the older form.")] = None
-    deprecatedFirstTimestamp: Annotated[Time | None, Field("When it first happened, in the older form.", nullable=True)] = None
-    deprecatedLastTimestamp: Annotated[Time | None, Field("When it last happened, in the older form.", nullable=True)] = None
-    deprecatedCount: Annotated[int | None, Field("How often it happened, in the older form.")] = None
 
 
 def to_stored(data: Data) -> Data:
@@ -136,16 +112,6 @@ class EventStrategy(Strategy):
                     yield finding.invalid((_NAMES[name],), new[_NAMES[name]], "needs to be unset", _RULE)
 
 
-KINDS = (
-    Kind(
-        group=GROUP,
-        kind="Event",
-        plural="events",
-        singular="event",
-        cls=EventV1,
-        dialect="core",
-        columns=(AGE,),
-        status=False,
-        builtin=True,
-    ),
-)
+# What the resources of both shapes have in common.
+SERVED: Data = {"selectable": SELECTABLE, "stored_fields": STORED_FIELDS, "create_on_update": True}
+STRATEGIES: dict[tuple[str, str], Strategy] = {(GROUP, "Event"): EventStrategy(new_shape=True)}

@@ -2,20 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from typing import Any
 
 from paddock.apiserver.builtin import flowdefaults
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
-from paddock.meta.objects import Resource
 from paddock.schema import finding
-from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Version
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 _RULE = "core/flow-control"
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
-_QUEUES = "requests of one flow wait in one queue here; how many queues there are has no effect"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _NO_LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
@@ -23,160 +19,13 @@ _NO_LABEL = (
 )
 
 
-class LevelReference(Object):
-    """A priority level."""
-
-    name: Annotated[str, Field("Name of the PriorityLevelConfiguration.", required=True)] = ""
-
-
-class Distinguisher(Object):
-    """What tells flows apart."""
-
-    type: Annotated[str, Field("ByUser or ByNamespace.", required=True)] = ""
-
-
-class NamedSubject(Object):
-    """A user or a group."""
-
-    name: Annotated[str, Field("The name; `*` means all.", required=True)] = ""
-
-
-class ServiceAccountSubject(Object):
-    """A ServiceAccount."""
-
-    namespace: Annotated[str, Field("Its namespace.", required=True)] = ""
-    name: Annotated[str, Field("Its name; `*` means all.", required=True)] = ""
-
-
-class FlowSubject(Object):
-    """Who asks."""
-
-    kind: Annotated[str, Field("User, Group or ServiceAccount.", required=True)] = ""
-    user: Annotated[NamedSubject | None, Field("The user.")] = None
-    group: Annotated[NamedSubject | None, Field("The group.")] = None
-    serviceAccount: Annotated[ServiceAccountSubject | None, Field("The ServiceAccount.")] = None
-
-
-class ResourcePolicyRule(Object):
-    """Requests for resources."""
-
-    verbs: Annotated[list[str], Field("Verbs; `*` means all.", required=True)] = []
-    apiGroups: Annotated[list[str], Field("Groups of the resources; `*` means all.", required=True)] = []
-    resources: Annotated[list[str], Field("Resources, or resource/subresource; `*` means all.", required=True)] = []
-    clusterScope: Annotated[bool | None, Field("Whether requests without a namespace count.")] = None
-    namespaces: Annotated[list[str] | None, Field("Namespaces; `*` means all.")] = None
-
-
-class NonResourcePolicyRule(Object):
-    """Requests for paths."""
-
-    verbs: Annotated[list[str], Field("Verbs; `*` means all.", required=True)] = []
-    nonResourceURLs: Annotated[list[str], Field("Paths; a `*` at the end covers what follows.", required=True)] = []
-
-
-class PolicyRules(Object):
-    """Somebody's requests."""
-
-    subjects: Annotated[list[FlowSubject], Field("Who asks.", required=True)] = []
-    resourceRules: Annotated[list[ResourcePolicyRule] | None, Field("Requests for resources.")] = None
-    nonResourceRules: Annotated[list[NonResourcePolicyRule] | None, Field("Requests for paths.")] = None
-
-
-class FlowSchemaSpec(Object):
-    """Which requests, and where they go."""
-
-    priorityLevelConfiguration: Annotated[LevelReference, Field("The level that they go to.", required=True)] = LevelReference()
-    matchingPrecedence: Annotated[int | None, Field("Schemas with lower numbers are tried first; 1000 when it is not said.", bits=32)] = (
-        None
-    )
-    distinguisherMethod: Annotated[Distinguisher | None, Field("What makes flows of them; none: they are one flow.")] = None
-    rules: Annotated[list[PolicyRules] | None, Field("The requests.")] = None
-
-
-class FlowCondition(Object):
-    """Something that was observed."""
-
-    type: Annotated[str | None, Field("What it is about.")] = None
-    status: Annotated[str | None, Field("True, False or Unknown.")] = None
-    lastTransitionTime: Annotated[str | None, Field("When the status last changed.", nullable=True)] = None
-    reason: Annotated[str | None, Field("Why, in one word.")] = None
-    message: Annotated[str | None, Field("Why, for people.")] = None
-
-
-class FlowStatus(Object):
-    """What was observed."""
-
-    conditions: Annotated[list[FlowCondition] | None, Field("Conditions.", keys=("type",))] = None
-
-
-class FlowSchema(Resource):
-    """Requests that belong together."""
-
-    spec: Annotated[FlowSchemaSpec | None, Field("Which requests, and where they go.")] = None
-    status: Annotated[FlowStatus | None, Field("What was observed.")] = None
-
-
-class Queuing(Object):
-    """How requests wait."""
-
-    queues: Annotated[int | None, Field("Number of queues.", bits=32, not_honoured=_QUEUES)] = None
-    handSize: Annotated[int | None, Field("Queues that a flow may use: so many times queueLengthLimit may wait.", bits=32)] = None
-    queueLengthLimit: Annotated[int | None, Field("How many requests of one flow wait; 50 when it is not said.", bits=32)] = None
-
-
-class LimitResponse(Object):
-    """What becomes of requests for which there is no room."""
-
-    type: Annotated[str | None, Field("Queue or Reject.")] = None
-    queuing: Annotated[Queuing | None, Field("How they wait.")] = None
-
-
-class LimitedLevel(Object):
-    """A level with limits."""
-
-    nominalConcurrencyShares: Annotated[int | None, Field("Shares of the server's seats; 30 when it is not said.", bits=32)] = None
-    limitResponse: Annotated[LimitResponse | None, Field("What becomes of requests for which there is no room.")] = None
-    lendablePercent: Annotated[int | None, Field("How much of its seats others may use.", bits=32)] = None
-    borrowingLimitPercent: Annotated[int | None, Field("How much it may take from others; none: all there is.", bits=32, nullable=True)] = (
-        None
-    )
-
-
-class ExemptLevel(Object):
-    """A level without limits."""
-
-    nominalConcurrencyShares: Annotated[
-        int | None, Field("Shares of the server's seats.", bits=32, not_honoured="requests of this level take no seats")
-    ] = None
-    lendablePercent: Annotated[int | None, Field("How much others may use.", bits=32, not_honoured="it has nothing to lend")] = None
-
-
-class PriorityLevelSpec(Object):
-    """How much of the server a level gets."""
-
-    type: Annotated[str | None, Field("Exempt or Limited.")] = None
-    limited: Annotated[LimitedLevel | None, Field("The limits.")] = None
-    exempt: Annotated[ExemptLevel | None, Field("Of a level without limits.")] = None
-
-
-class PriorityLevelConfiguration(Resource):
-    """How much of the server some requests get."""
-
-    spec: Annotated[PriorityLevelSpec | None, Field("How much.")] = None
-    status: Annotated[FlowStatus | None, Field("What was observed.")] = None
-
-
 class SchemaStrategy(Strategy):
     """FlowSchemas."""
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """Defaults; the status is the server's."""
-        new.pop("status", None)
-        return _schema_defaults(new)
-
-    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """Defaults."""
-        return _schema_defaults(new)
+        """The status is the server's."""
+        new["status"] = {}
+        return new
 
     def counts_generation(self) -> bool:
         """Changes of the spec are counted."""
@@ -201,13 +50,9 @@ class LevelStrategy(Strategy):
     """PriorityLevelConfigurations."""
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """Defaults; the status is the server's."""
-        new.pop("status", None)
-        return _level_defaults(new)
-
-    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """Defaults."""
-        return _level_defaults(new)
+        """The status is the server's."""
+        new["status"] = {}
+        return new
 
     def counts_generation(self) -> bool:
         """Changes of the spec are counted."""
@@ -231,26 +76,6 @@ class LevelStrategy(Strategy):
             yield finding.invalid(("spec",), spec, "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value", _RULE)
         if name == "catch-all" and spec != flowdefaults.LEVELS[name]:
             yield finding.invalid(("spec",), spec, "spec of 'catch-all' must equal the fixed value", _RULE)
-
-
-def _schema_defaults(new: Data) -> Data:
-    spec = new.setdefault("spec", {})
-    if not spec.get("matchingPrecedence"):
-        spec["matchingPrecedence"] = 1000
-    return new
-
-
-def _level_defaults(new: Data) -> Data:
-    spec = new.setdefault("spec", {})
-    for part in ("exempt", "limited"):
-        if isinstance(spec.get(part), dict):
-            spec[part].setdefault("nominalConcurrencyShares", 30 if part == "limited" else 0)
-            spec[part].setdefault("lendablePercent", 0)
-    queuing = ((spec.get("limited") or {}).get("limitResponse") or {}).get("queuing")
-    for key, value in (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)):
-        if isinstance(queuing, dict) and not queuing.get(key):
-            queuing[key] = value
-    return new
 
 
 def _check_precedence(name: str, value: int) -> Iterator[Finding]:
@@ -378,24 +203,6 @@ def _check_queuing(queuing: Data, path: tuple[str, ...]) -> Iterator[Finding]:
         yield finding.invalid((*path, "handSize"), hand, f"should not be greater than queues ({queues})", _RULE)
 
 
-def _kind(cls: type[Resource], plural: str, *columns: Column) -> Kind:
-    return Kind(
-        group=GROUP,
-        kind=cls.__name__,
-        plural=plural,
-        cls=cls,
-        dialect="core",
-        versions=(Version("v1"),),
-        namespaced=False,
-        columns=(*columns, AGE),
-        builtin=True,
-    )
-
-
-KINDS = (
-    _kind(FlowSchema, "flowschemas"),
-    _kind(PriorityLevelConfiguration, "prioritylevelconfigurations"),
-)
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     (GROUP, "FlowSchema"): SchemaStrategy(),
     (GROUP, "PriorityLevelConfiguration"): LevelStrategy(),

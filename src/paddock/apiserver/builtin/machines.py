@@ -50,7 +50,7 @@ class _ReservedStrategy(CustomStrategy):
         self._settings = settings
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """What is reserved for controllers."""
+        """Yield a finding for each change that is reserved for controllers."""
         if is_trusted(context):
             return
         yield from (each for each in self._reserved(new, old) if old is None or not _untouched(each, new, old))
@@ -178,7 +178,7 @@ class InstanceStrategy(_ReservedStrategy):
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """What users write into the status is not taken, and not told either: upstream's way."""
+        """Ignore users' changes of the status without a finding, as upstream does."""
         if is_trusted(context):
             if new.get("spec") != old.get("spec"):
                 self._complete(new, context)
@@ -246,18 +246,18 @@ def _name_of(template: Data) -> str:
 
 
 def grace_of(hardware: Data) -> int:
-    """How long a guest has to shut down."""
+    """Return the seconds that a guest has to shut down."""
     given = hardware.get("terminationGracePeriodSeconds")
     return given if isinstance(given, int) else _DEFAULT_GRACE_SECONDS
 
 
 def looking(view: ObjectView) -> instancetypes.Find:
-    """How instancetypes and what they are inferred from are found in the store."""
+    """Return a function that finds instancetypes, and the objects they are inferred from, in the store."""
     return lambda resource, namespace, name: view.get(resource, namespace, name)
 
 
 def size_findings(place: MachinePlace, view: ObjectView, status: Data | None = None) -> Iterator[Finding]:
-    """What is wrong between a machine and the instancetype and preference it names (V15, V16)."""
+    """Yield the conflicts between a machine and the instancetype and preference it names (V15, V16)."""
     found: dict[str, Any] = {}
     spec, namespace = place.spec, place.namespace or ""
     for member, cls in ((instancetypes.INSTANCETYPE, InstancetypeSpec), (instancetypes.PREFERENCE, PreferenceSpec)):

@@ -1,4 +1,4 @@
-"""What a Namespace does besides its schema (docs/spec/kube-api.md section 5.3)."""
+"""Behaviour of a Namespace besides its schema (docs/spec/kube-api.md section 5.3)."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ class NamespaceStrategy(Strategy):
         )
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Whoever adds a finalizer names it fully."""
+        """Yield a finding for each finalizer that is not fully qualified."""
         for index, each in enumerate((new.get("spec") or {}).get("finalizers") or ()):
             if each != FINALIZER and "/" not in each:
                 yield finding.invalid(

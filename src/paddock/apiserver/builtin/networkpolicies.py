@@ -2,73 +2,16 @@
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from paddock.apiserver.builtin.tables import Cells, Data, age_of, column, name_of
+from paddock.apiserver.builtin.tables import Cells, Data, age_of, name_of
 from paddock.apiserver.resources.strategy import Strategy, WriteContext
-from paddock.meta.objects import Resource
-from paddock.meta.selectors import LabelSelector, read, text
+from paddock.meta.selectors import read, text
 from paddock.schema import finding
-from paddock.schema.field import Field, IntOrString, Object
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Column, Kind
 
 GROUP = "networking.k8s.io"
 _RULE = "core/networkpolicy"
-_TYPES = ("Ingress", "Egress")
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
-
-
-class IPBlock(Object, rename={"except_": "except"}):
-    """Addresses outside."""
-
-    cidr: Annotated[str, Field("The addresses, such as 192.168.1.0/24.", required=True)] = ""
-    except_: Annotated[list[str] | None, Field("Parts that are not meant.")] = None
-
-
-class PolicyPort(Object):
-    """A port, or a range of ports."""
-
-    protocol: Annotated[str | None, Field("Protocol; default: TCP.", enum=_PROTOCOLS)] = None
-    port: Annotated[IntOrString | None, Field("The port, or the name of a machine's port; default: all.")] = None
-    endPort: Annotated[int | None, Field("Last port of the range that begins with `port`.", ge=1, le=65535)] = None
-
-
-class PolicyPeer(Object):
-    """Who may talk: addresses, or machines by labels."""
-
-    podSelector: Annotated[LabelSelector | None, Field("Labels of machines.")] = None
-    namespaceSelector: Annotated[LabelSelector | None, Field("Labels of their namespaces; default: the policy's own.")] = None
-    ipBlock: Annotated[IPBlock | None, Field("Addresses.")] = None
-
-
-class NetworkPolicyIngressRule(Object, rename={"from_": "from"}):
-    """What may come in."""
-
-    ports: Annotated[list[PolicyPort] | None, Field("At which ports; none means all.")] = None
-    from_: Annotated[list[PolicyPeer] | None, Field("From whom; none means everybody.")] = None
-
-
-class NetworkPolicyEgressRule(Object):
-    """What may go out."""
-
-    ports: Annotated[list[PolicyPort] | None, Field("To which ports; none means all.")] = None
-    to: Annotated[list[PolicyPeer] | None, Field("To whom; none means everybody.")] = None
-
-
-class NetworkPolicySpec(Object):
-    """Whom the policy is about, and what it allows."""
-
-    podSelector: Annotated[LabelSelector | None, Field("Labels of the machines it is about; none means all of the namespace.")] = None
-    ingress: Annotated[list[NetworkPolicyIngressRule] | None, Field("What may come in.")] = None
-    egress: Annotated[list[NetworkPolicyEgressRule] | None, Field("What may go out.")] = None
-    policyTypes: Annotated[list[Annotated[str, Field(enum=_TYPES)]] | None, Field("The directions it speaks of.")] = None
-
-
-class NetworkPolicy(Resource):
-    """What machines may receive and send. Machines that no policy selects may do everything."""
-
-    spec: Annotated[NetworkPolicySpec | None, Field("Whom it is about, and what it allows.")] = None
 
 
 class NetworkPolicyStrategy(Strategy):
@@ -79,14 +22,9 @@ class NetworkPolicyStrategy(Strategy):
 
     def complete(self, new: Data) -> None:
         """The directions follow from what is there."""
-        spec: Data = new.setdefault("spec", {})
+        spec: Data = new["spec"]
         if not spec.get("policyTypes"):
-            spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") is not None else [])]
-        spec.setdefault("podSelector", {})
-        for direction in ("ingress", "egress"):
-            for rule in spec.get(direction) or ():
-                for port in rule.get("ports") or ():
-                    port.setdefault("protocol", "TCP")
+            spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") else [])]
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Peers and ports."""
@@ -123,9 +61,11 @@ def _peer(peer: Data, place: Path) -> Iterator[Finding]:
         return
     if selects:
         yield finding.forbidden(place, "may not specify both ipBlock and another peer", _RULE)
-    whole = _network(block.get("cidr"))
+    if not block.get("cidr"):
+        return
+    whole = _network(block["cidr"])
     if whole is None:
-        yield finding.invalid((*place, "ipBlock", "cidr"), block.get("cidr"), "must be a valid CIDR value, (e.g. 10.9.8.0/24)", _RULE)
+        yield finding.invalid((*place, "ipBlock", "cidr"), block["cidr"], "must be a valid CIDR value, (e.g. 10.9.8.0/24)", _RULE)
         return
     for index, part in enumerate(block.get("except") or ()):
         inner = _network(part)
@@ -148,18 +88,5 @@ def _cells(data: Data, now: float) -> list[Any]:
     return [name_of(data), selector or "<none>", age_of(data, now)]
 
 
-COLUMNS: tuple[Column, ...] = (column("Pod-Selector"), AGE)
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {(GROUP, "NetworkPolicy"): (COLUMNS, _cells)}
-KINDS = (
-    Kind(
-        group=GROUP,
-        kind="NetworkPolicy",
-        plural="networkpolicies",
-        cls=NetworkPolicy,
-        dialect="core",
-        short_names=("netpol",),
-        builtin=True,
-        status=False,
-    ),
-)
+CELLS: dict[tuple[str, str], Cells] = {(GROUP, "NetworkPolicy"): _cells}
 STRATEGIES: dict[tuple[str, str], Strategy] = {(GROUP, "NetworkPolicy"): NetworkPolicyStrategy()}

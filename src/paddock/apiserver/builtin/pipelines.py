@@ -1,13 +1,14 @@
 """The pipeline of the server's own kinds: what their schemas say to apply and to strategic merge patches, and what is left out.
 
 The declarations serve every command; how lists and maps are merged concerns only a server (docs/spec/kube-api.md 4.2 and 4.6),
-so it is said here, by kind and place. `[]` in a path are the entries of a list.
+so the table of kinds says it. `[]` in a path are the entries of a list.
 """
 
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
+from paddock.apiserver.kindtable import structure, table
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.base import quantity
@@ -16,75 +17,9 @@ from paddock.schema.generate import crd, structural
 from paddock.schema.kind import AdmissionSettings, Kind
 
 Data = dict[str, Any]
-_ATOMIC_MAP: Data = {"x-kubernetes-map-type": "atomic"}
-_ATOMIC_LIST: Data = {"x-kubernetes-list-type": "atomic"}
-
-
-def _keyed(*keys: str) -> Data:
-    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
-
-
-def _merged(key: str = "") -> Data:
-    """Merged by a patch, whatever apply makes of it."""
-    return {"x-kubernetes-patch-strategy": "merge", **({"x-kubernetes-patch-merge-key": key} if key else {})}
-
-
-_EVENT = {"involvedObject": _ATOMIC_MAP, "regarding": _ATOMIC_MAP, "related": _ATOMIC_MAP}
-_REGISTRATION = "admissionregistration.k8s.io"
-_WEBHOOKS = {
-    "webhooks": _keyed("name"),
-    "webhooks[].matchConditions": _keyed("name"),
-    "webhooks[].namespaceSelector": _ATOMIC_MAP,
-    "webhooks[].objectSelector": _ATOMIC_MAP,
-}
-_MERGING: dict[tuple[str, str], dict[str, Data]] = {
-    ("", "Event"): _EVENT,
-    ("events.k8s.io", "Event"): _EVENT,
-    ("", "ServiceAccount"): {"secrets": _keyed("name"), "secrets[]": _ATOMIC_MAP, "imagePullSecrets": {**_ATOMIC_LIST, **_merged("name")}},
-    ("", "PersistentVolumeClaim"): {
-        "spec.accessModes": _ATOMIC_LIST,
-        "spec.selector": _ATOMIC_MAP,
-        "spec.dataSource": _ATOMIC_MAP,
-        "status.accessModes": _ATOMIC_LIST,
-    },
-    ("", "Service"): {
-        "spec.selector": _ATOMIC_MAP,
-        "spec.ports": _keyed("port", "protocol"),
-        "spec.ports[].protocol": {"default": "TCP"},
-    },
-    (_REGISTRATION, "MutatingWebhookConfiguration"): _WEBHOOKS,
-    (_REGISTRATION, "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    (_REGISTRATION, "ValidatingAdmissionPolicy"): {
-        "spec.matchConditions": _keyed("name"),
-        "spec.variables": _keyed("name"),
-        "spec.paramKind": _ATOMIC_MAP,
-        "spec.matchConstraints": _ATOMIC_MAP,
-    },
-    (_REGISTRATION, "MutatingAdmissionPolicy"): {
-        "spec.matchConditions": _keyed("name"),
-        "spec.variables": _ATOMIC_LIST,
-        "spec.mutations": _ATOMIC_LIST,
-        "spec.paramKind": _ATOMIC_MAP,
-        "spec.matchConstraints": _ATOMIC_MAP,
-    },
-    (_REGISTRATION, "MutatingAdmissionPolicyBinding"): {"spec.paramRef": _ATOMIC_MAP, "spec.matchResources": _ATOMIC_MAP},
-    (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): {
-        "spec.paramRef": _ATOMIC_MAP,
-        "spec.matchResources": _ATOMIC_MAP,
-        "spec.validationActions": {"x-kubernetes-list-type": "set"},
-    },
-    ("rbac.authorization.k8s.io", "RoleBinding"): {"roleRef": _ATOMIC_MAP},
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {"roleRef": _ATOMIC_MAP},
-}
-
-# Structs that are there in every object of the kind, besides spec and status, which always are.
-_PRESENT: dict[tuple[str, str], tuple[str, ...]] = {
-    ("", "Event"): ("source",),
-    ("events.k8s.io", "Event"): ("deprecatedSource",),
-    ("", "PersistentVolumeClaim"): ("spec.resources",),
-    ("", "Service"): ("status.loadBalancer",),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("spec.names", "status.acceptedNames"),
-}
+# What the table of kinds says of merging.
+_MERGE_WORDS = ("map-type", "list-type", "list-map-keys", "patch-strategy", "patch-merge-key", "group-version-kind")
+_MERGING = (*(f"x-kubernetes-{word}" for word in _MERGE_WORDS), "x-paddock-present", "default")
 # Members that Go clients always send: a zero there is what they send for nothing.
 _ZERO_IS_ABSENT: dict[tuple[str, str], tuple[str, ...]] = {("", "Service"): ("spec.ports[].targetPort",)}
 
@@ -92,18 +27,20 @@ _ZERO_IS_ABSENT: dict[tuple[str, str], tuple[str, ...]] = {("", "Service"): ("sp
 @cache
 def _schema_of(kind: Kind) -> MergeSchema:
     made = crd.schema(kind)
-    for path, said in _MERGING.get((kind.group, kind.kind), {}).items():
-        place = _find(made, path)
-        if place is not None:
-            place.update(said)
-    for path in ("spec", "status", *_PRESENT.get((kind.group, kind.kind), ())):
-        place = _find(made, path)
-        if place is not None:
-            place["x-paddock-present"] = True
-    _add_merge_keys(made)
-    # Says to a patch that the metadata is that of an object.
-    made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
+    version = kind.storage_version
+    message = table.kinds()[kind.group, kind.kind].messages[version]
+    _add_merging(made, structure.schema(message, kind.group, version, kind.kind))
     return MergeSchema(made)
+
+
+def _add_merging(made: Data, facts: Data) -> None:
+    made.update({word: facts[word] for word in _MERGING if word in facts})
+    for name, member in made.get("properties", {}).items():
+        if name in facts.get("properties", {}):
+            _add_merging(member, facts["properties"][name])
+    for word in ("items", "additionalProperties"):
+        if isinstance(made.get(word), dict) and word in facts:
+            _add_merging(made[word], facts[word])
 
 
 class BuiltinPipeline(DeclaredPipeline):
@@ -143,15 +80,6 @@ def pipeline_of(kind: Kind, settings: AdmissionSettings) -> BuiltinPipeline:
     return BuiltinPipeline(kind, settings)
 
 
-def _find(schema: Data, path: str) -> Data | None:
-    place: Data | None = schema
-    for part in path.replace("[]", ".[]").split("."):
-        if place is None:
-            return None
-        place = place.get("items") if part == "[]" else (place.get("properties") or {}).get(part)
-    return place
-
-
 def _drop_zero(value: Any, path: list[str]) -> None:
     head, *rest = path
     if head == "[]":
@@ -161,15 +89,6 @@ def _drop_zero(value: Any, path: list[str]) -> None:
         _drop_zero(value.get(head), rest)
     elif isinstance(value, dict) and value.get(head) in (0, "") and head in value:
         del value[head]
-
-
-def _add_merge_keys(schema: Data) -> None:
-    keys = schema.get("x-kubernetes-list-map-keys")
-    if keys:
-        schema.update(_merged(keys[0]))
-    for inner in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
-        if isinstance(inner, dict):
-            _add_merge_keys(inner)
 
 
 def _quantities(schema: Data) -> Callable[[Data], None] | None:

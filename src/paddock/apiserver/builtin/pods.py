@@ -95,7 +95,7 @@ class StoredPodStrategy(Strategy):
         return bool((old.get("spec") or {}).get("nodeName")) and phase not in ("Succeeded", "Failed")
 
     def grace_seconds(self, old: Data, asked: int | None) -> int:
-        """What the client asks for, else what the pod says."""
+        """Return the seconds that the client gives, else those of the pod."""
         spec = old.get("spec") or {}
         if not spec.get("nodeName") or (old.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return 0
@@ -189,7 +189,7 @@ def _default_priority(context: WriteContext) -> Data | None:
 
 
 def _fixed(spec: Data) -> Data:
-    """What of a spec stays."""
+    """Return the immutable fields of a spec."""
     changeable = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
     kept = {key: value for key, value in spec.items() if key not in changeable}
     for word in ("containers", "initContainers"):
@@ -219,7 +219,7 @@ def subresources(rows: tuple[tuple[str, str, str], ...]) -> tuple[Subresource, .
 
 
 def handlers(parts: ServerParts) -> dict[tuple[str, str, str, str], Subhandler]:
-    """What serves the subresources of pods besides the status."""
+    """Return the handlers of the subresources of pods besides the status."""
     found: dict[tuple[str, str, str, str], Subhandler] = {("", "pods", "log", "get"): lambda call: _no_kubelet(parts, call)}
     for name in (*_STREAMS, "proxy"):
         for verb in ("create", "get", "update", "patch", "delete") if name == "proxy" else ("create", "get"):

@@ -32,7 +32,7 @@ class PoolStrategy(CustomStrategy):
         return poolform.moved(patch)
 
     def appliable(self, config: Data, said: list[str]) -> Data:
-        """What is applied flat is owned where it is stored."""
+        """Return the nested form of a flat configuration: ownership refers to the stored form."""
         return poolform.folded(config)
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
@@ -57,7 +57,7 @@ class FlatPoolStrategy(PoolStrategy):
         return patch
 
     def appliable(self, config: Data, said: list[str]) -> Data:
-        """What is applied is owned where it is shown."""
+        """Return the flat form of a configuration: ownership refers to the form that clients see."""
         return poolform.unfolded(config)
 
 

@@ -1,16 +1,12 @@
 """ResourceQuota and LimitRange: how much a namespace may hold, and how large its claims may be. `admission` enforces both."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.base import names, quantity
-from paddock.meta.objects import Resource
-from paddock.meta.storage import Quantities
 from paddock.schema import finding
-from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Kind
 
 _QUOTA, _LIMITS = "core/quota", "core/limit-range"
 SCOPES = (
@@ -40,76 +36,8 @@ _BOUNDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-class ScopeRequirement(Object):
-    """One condition on what is counted."""
-
-    scopeName: Annotated[str, Field("The scope.", required=True)] = ""
-    operator: Annotated[str, Field("How the values are compared.", required=True)] = ""
-    values: Annotated[list[str] | None, Field("The values, for In and NotIn.")] = None
-
-
-class ScopeSelector(Object):
-    """Conditions on what is counted."""
-
-    matchExpressions: Annotated[list[ScopeRequirement] | None, Field("All must hold.")] = None
-
-
-class QuotaSpec(Object):
-    """How much the namespace may hold."""
-
-    hard: Annotated[Quantities | None, Field("The most of each resource.")] = None
-    scopes: Annotated[list[str] | None, Field("Only what all of these hold for is counted.")] = None
-    scopeSelector: Annotated[ScopeSelector | None, Field("Only what this holds for is counted.")] = None
-
-
-class QuotaStatus(Object):
-    """What is enforced and what is there."""
-
-    hard: Annotated[Quantities | None, Field("What is enforced.")] = None
-    used: Annotated[Quantities | None, Field("What is there.")] = None
-
-
-class ResourceQuota(Resource):
-    """The most that a namespace may hold."""
-
-    spec: Annotated[QuotaSpec | None, Field("How much.")] = None
-    status: Annotated[QuotaStatus | None, Field("What is enforced and what is there.")] = None
-
-
-class LimitRangeItem(Object):
-    """Bounds for one type of thing."""
-
-    type: Annotated[str, Field("Pod, Container or PersistentVolumeClaim.", required=True)] = ""
-    max: Annotated[Quantities | None, Field("The most of each resource.")] = None
-    min: Annotated[Quantities | None, Field("The least of each resource.")] = None
-    default: Annotated[Quantities | None, Field("The limit where none is given.", not_honoured="there are no containers here")] = None
-    defaultRequest: Annotated[Quantities | None, Field("The request where none is given.", not_honoured="there are no containers here")] = (
-        None
-    )
-    maxLimitRequestRatio: Annotated[
-        Quantities | None, Field("How much larger the limit may be.", not_honoured="there are no containers here")
-    ] = None
-
-
-class LimitRangeSpec(Object):
-    """The bounds."""
-
-    limits: Annotated[list[LimitRangeItem], Field("The bounds, one for each type.", required=True)] = []
-
-
-class LimitRange(Resource):
-    """How much one object of a namespace may ask for."""
-
-    spec: Annotated[LimitRangeSpec | None, Field("The bounds.")] = None
-
-
 class QuotaStrategy(Strategy):
     """The status is the server's; housekeeping writes it."""
-
-    def complete(self, new: Data) -> None:
-        """Amounts in one spelling."""
-        _settle(new.setdefault("spec", {}), "hard")
-        _settle(new.get("status") or {}, "hard", "used")
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """No status yet."""
@@ -149,7 +77,7 @@ def _amounts(path: Path, amounts: Data | None) -> Iterator[Finding]:
 
 
 def _wrong_resource(name: str) -> str:
-    """What is wrong with the name of a resource; empty when nothing is."""
+    """Return the mistake in the name of a resource, or an empty text."""
     if not names.is_qualified(name):
         return names.WHY_QUALIFIED
     if "/" not in name and name not in _NAMES and not name.startswith(("hugepages-", "requests.hugepages-")):
@@ -158,7 +86,7 @@ def _wrong_resource(name: str) -> str:
 
 
 def _fits(scope: str, resource: str) -> bool:
-    """Whether a scope says anything about a resource."""
+    """Return whether a scope applies to a resource."""
     if scope == "BestEffort":
         return resource == "pods"
     if scope == "VolumeAttributesClass":
@@ -204,20 +132,12 @@ def _selected(spec: Data) -> Iterator[Finding]:
         yield finding.invalid(("spec", "scopes"), spec.get("scopes"), "conflicting scopes", _QUOTA)
 
 
-def _settle(holder: Data, *members: str) -> None:
-    """Write amounts as Kubernetes does, in place."""
-    for member in members:
-        if holder.get(member):
-            holder[member] = {name: quantity.respelled(amount) for name, amount in holder[member].items()}
-
-
 class LimitStrategy(Strategy):
     """Bounds that fit together."""
 
     def complete(self, new: Data) -> None:
-        """Amounts in one spelling; defaults of containers follow from their bounds."""
+        """Defaults of containers follow from their bounds."""
         for item in (new.get("spec") or {}).get("limits") or ():
-            _settle(item, *_BOUNDS)
             if item.get("type") == "Container":
                 _fill(item)
 
@@ -283,32 +203,8 @@ def _ordered(path: Path, item: Data) -> Iterator[Finding]:
 
 
 def _exceeds(low: int | str, high: int | str) -> bool:
-    """Whether one amount is more than another; what is no amount has been told already."""
+    """Return whether one amount is more than another; text that is no amount has a finding already."""
     return quantity.is_quantity(low) and quantity.is_quantity(high) and quantity.parse(low) > quantity.parse(high)
 
 
-KINDS = (
-    Kind(
-        group="",
-        kind="ResourceQuota",
-        plural="resourcequotas",
-        singular="resourcequota",
-        short_names=("quota",),
-        cls=ResourceQuota,
-        dialect="core",
-        columns=(AGE,),
-        builtin=True,
-    ),
-    Kind(
-        group="",
-        kind="LimitRange",
-        plural="limitranges",
-        singular="limitrange",
-        short_names=("limits",),
-        cls=LimitRange,
-        dialect="core",
-        columns=(AGE,),
-        status=False,
-        builtin=True,
-    ),
-)
+STRATEGIES: dict[tuple[str, str], Strategy] = {("", "ResourceQuota"): QuotaStrategy(), ("", "LimitRange"): LimitStrategy()}

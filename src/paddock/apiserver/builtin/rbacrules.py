@@ -1,4 +1,4 @@
-"""What roles and bindings do besides their schema: free names, a role that cannot be changed, and nobody giving away what they lack."""
+"""Behaviour of roles and bindings besides their schema: free names, an immutable roleRef, and no escalation of privileges."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,9 @@ from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
-_GROUP = "rbac.authorization.k8s.io"
+GROUP = "rbac.authorization.k8s.io"
+ROLES, BINDINGS = ("Role", "ClusterRole"), ("RoleBinding", "ClusterRoleBinding")
+PLACES = tuple((GROUP, kind) for kind in (*ROLES, *BINDINGS))
 _SERVER = "system:apiserver"
 _EVERYTHING = (RbacRule(("*",), ("*",), ("*",)), RbacRule(verbs=("*",), nonResourceURLs=("*",)))
 
@@ -34,17 +36,17 @@ class RbacStrategy(Strategy):
             return
         meta = new["metadata"]
         namespace = meta.get("namespace", "")
-        asked = Attributes(context.user, context.groups, verb, _GROUP, self._plural, "", namespace, meta.get("name", ""))
+        asked = Attributes(context.user, context.groups, verb, GROUP, self._plural, "", namespace, meta.get("name", ""))
         if verb == "bind":
             role = new.get("roleRef") or {}
             resource = "clusterroles" if role.get("kind") == "ClusterRole" else "roles"
-            asked = Attributes(context.user, context.groups, verb, _GROUP, resource, "", namespace, role.get("name", ""))
+            asked = Attributes(context.user, context.groups, verb, GROUP, resource, "", namespace, role.get("name", ""))
         if self._rbac.allows(asked):
             return
         mine = self._rbac.rules(context.user, context.groups, namespace)
         missing = [rule for rule in wanted if not covers(mine, rule)]
         if missing:
-            about = failure.FailureTarget(name=meta.get("name", ""), group=_GROUP, kind=self._plural)
+            about = failure.FailureTarget(name=meta.get("name", ""), group=GROUP, kind=self._plural)
             lacks = "; ".join(_shown(rule) for rule in missing)
             raise failure.forbidden(about, f'user "{context.user}" is attempting to grant RBAC permissions not currently held: {lacks}')
 
@@ -83,7 +85,7 @@ class RoleBindingStrategy(RbacStrategy):
     def complete(self, new: Data) -> None:
         """Subjects get the group of their kind."""
         for subject in new.get("subjects") or ():
-            subject.setdefault("apiGroup", "" if subject.get("kind") == "ServiceAccount" else _GROUP)
+            subject.setdefault("apiGroup", "" if subject.get("kind") == "ServiceAccount" else GROUP)
             if subject["apiGroup"] == "":
                 del subject["apiGroup"]
 
@@ -113,6 +115,7 @@ class RoleBindingStrategy(RbacStrategy):
             self._check_rights(found if found is not None else (RbacRule(("*",), ("*",), ("*",)),), new, context, "bind")
 
 
-def strategy_of(plural: str, rbac: Rbac) -> RbacStrategy:
-    """The strategy of one of the four kinds."""
-    return RoleBindingStrategy(rbac, plural) if plural.endswith("bindings") else RoleStrategy(rbac, plural)
+def strategies(rbac: Rbac) -> dict[tuple[str, str], Strategy]:
+    """Return the strategies of the four kinds."""
+    made: dict[tuple[str, str], Strategy] = {(GROUP, kind): RoleStrategy(rbac, f"{kind.lower()}s") for kind in ROLES}
+    return made | {(GROUP, kind): RoleBindingStrategy(rbac, f"{kind.lower()}s") for kind in BINDINGS}

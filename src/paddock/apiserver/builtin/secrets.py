@@ -1,4 +1,4 @@
-"""What a Secret does besides its schema (docs/spec/kube-api.md section 7)."""
+"""Behaviour of a Secret besides its schema (docs/spec/kube-api.md section 7)."""
 
 import base64
 import json

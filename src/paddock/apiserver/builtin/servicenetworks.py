@@ -6,62 +6,18 @@ of a Service in the Service; an IPAddress is made by clients.
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from paddock.apiserver.builtin.tables import NONE, Cells, Data, age_of, column, name_of
+from paddock.apiserver.builtin.tables import NONE, Cells, Data, age_of, name_of
 from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.base import names
-from paddock.meta.conditions import Condition
-from paddock.meta.objects import Resource
 from paddock.schema import finding
-from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind
 
 GROUP = "networking.k8s.io"
 OWN = "kubernetes"
 _RULE = "core/service-network"
 _SERVER = "system:apiserver"
-
-
-class ParentReference(Object):
-    """The object that has an address."""
-
-    group: Annotated[str | None, Field("Its group.")] = None
-    resource: Annotated[str, Field("Its resource.", required=True, min_length=1)] = ""
-    namespace: Annotated[str | None, Field("Its namespace.")] = None
-    name: Annotated[str, Field("Its name.", required=True, min_length=1)] = ""
-
-
-class AddressSpec(Object):
-    """The object that uses an address."""
-
-    parentRef: Annotated[ParentReference | None, Field("The object that has the address.", required=True)] = None
-
-
-class IPAddress(Resource):
-    """An address that is taken; its name is the address."""
-
-    spec: Annotated[AddressSpec | None, Field("Who has it.")] = None
-
-
-class NetworkSpec(Object):
-    """Address ranges."""
-
-    cidrs: Annotated[list[str] | None, Field("One network, or one of each family.", max_items=2)] = None
-
-
-class NetworkStatus(Object):
-    """Conditions of an address range."""
-
-    conditions: Annotated[list[Condition] | None, Field("Conditions.", keys=("type",))] = None
-
-
-class ServiceCIDR(Resource):
-    """A network that Services get addresses from."""
-
-    spec: Annotated[NetworkSpec | None, Field("Which addresses.")] = None
-    status: Annotated[NetworkStatus | None, Field("What was observed.")] = None
 
 
 class AddressStrategy(Strategy):
@@ -89,6 +45,11 @@ class AddressStrategy(Strategy):
 
 class NetworkStrategy(Strategy):
     """Networks stay, apart from a second one of the other family."""
+
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
+        """Nothing has been observed."""
+        new["status"] = {}
+        return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Networks of different families, and no changes."""
@@ -145,22 +106,5 @@ def _address_cells(data: Data, now: float) -> list[Any]:
     return [name_of(data), shown, age_of(data, now)]
 
 
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    (GROUP, "ServiceCIDR"): ((column("CIDRs"), AGE), _network_cells),
-    (GROUP, "IPAddress"): ((column("ParentRef"), AGE), _address_cells),
-}
-KINDS = (
-    Kind(
-        group=GROUP,
-        kind="IPAddress",
-        plural="ipaddresses",
-        cls=IPAddress,
-        dialect="core",
-        short_names=("ip",),
-        namespaced=False,
-        status=False,
-        builtin=True,
-    ),
-    Kind(group=GROUP, kind="ServiceCIDR", plural="servicecidrs", cls=ServiceCIDR, dialect="core", namespaced=False, builtin=True),
-)
+CELLS: dict[tuple[str, str], Cells] = {(GROUP, "ServiceCIDR"): _network_cells, (GROUP, "IPAddress"): _address_cells}
 STRATEGIES: dict[tuple[str, str], Strategy] = {(GROUP, "IPAddress"): AddressStrategy(), (GROUP, "ServiceCIDR"): NetworkStrategy()}

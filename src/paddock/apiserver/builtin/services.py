@@ -1,7 +1,7 @@
-"""What a Service does besides its schema: defaults, an address inside, ports on the nodes (docs/spec/kube-api.md section 7).
+"""Behaviour of a Service besides its schema: defaults, an address inside, ports on the nodes (docs/spec/kube-api.md section 7).
 
-Addresses and ports are chosen by the name of the Service, so that the choice can be repeated, and moved on where somebody has them
-already. What is taken is what the stored Services say; nothing else is remembered, so nothing can be forgotten.
+The name of the Service selects its addresses and ports, so that the choice can be repeated; where they are taken, the next free ones are
+used. The stored Services alone decide what is taken; nothing else is remembered, so nothing can be forgotten.
 """
 
 import ipaddress
@@ -58,7 +58,7 @@ class ServiceStrategy(Strategy):
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """What was given stays; what a change of the type makes needless goes."""
+        """Keep allocated values, and drop those that the new type does not need."""
         _keep_given(new["spec"], old.get("spec") or {})
         _allocate(new, context, self._network)
         return new
@@ -126,7 +126,7 @@ def _keep_given(spec: Data, before: Data) -> None:
 
 
 class _Claims(NamedTuple):
-    """What one Service has for itself."""
+    """The address and ports of one Service."""
 
     address: str | None
     # protocol and number

@@ -24,7 +24,7 @@ class DriverStrategy(Strategy):
     """Volumes persist unless the driver says otherwise."""
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """What volumes were made by stays."""
+        """Yield a finding for each change of a field that existing volumes depend on."""
         yield from _unchanged(new, old, "spec", "attachRequired")
         yield from _unchanged(new, old, "spec", "volumeLifecycleModes")
 
@@ -62,7 +62,7 @@ class AttachmentStrategy(Strategy):
 
 
 class CapacityStrategy(Strategy):
-    """What is told stays about the same place."""
+    """Keeps the topology and the storage class."""
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         yield from _unchanged(new, old, "nodeTopology")

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from paddock.meta import ages
-from paddock.schema.kind import AGE, Column
 
 Data = dict[str, Any]
 Cells = Callable[[Data, float], list[Any]]
@@ -14,13 +13,8 @@ _ROLE = "node-role.kubernetes.io/"
 _MOST_SHOWN = 3
 
 
-def column(name: str, text: str = "", *, wide: bool = False, kind: str = "string") -> Column:
-    """A column that a row fills."""
-    return Column(name, "", kind, text or f"{name} of the object.", wide)
-
-
 def age_of(data: Data, now: float) -> str:
-    """How old an object is."""
+    """Return the age of an object."""
     return _ago(data["metadata"].get("creationTimestamp"), now)
 
 
@@ -134,7 +128,7 @@ def _storage_class(data: Data, now: float) -> list[Any]:
 
 
 def _outside(spec: Data, status: Data) -> str:
-    """Where a Service is reached from outside."""
+    """Return the addresses of a Service outside the cluster."""
     given = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
@@ -232,45 +226,20 @@ def _binding(data: Data, now: float) -> list[Any]:
     ]
 
 
-_NUMBER = "integer"
-_CLAIM_COLUMNS = (
-    *(column(name) for name in ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")),
-    AGE,
-    column("VolumeMode", wide=True),
-)
-_EVENT_COLUMNS = (
-    *(column(name) for name in ("Last Seen", "Type", "Reason", "Object")),
-    *(column(name, wide=True) for name in ("Subobject", "Source")),
-    column("Message"),
-    column("First Seen", wide=True),
-    column("Count", wide=True, kind=_NUMBER),
-    column("Name", wide=True),
-)
-_CLASS_COLUMNS = (
-    *(column(name) for name in ("Provisioner", "ReclaimPolicy", "VolumeBindingMode")),
-    column("AllowVolumeExpansion", kind="boolean"),
-    AGE,
-)
-_BINDING_COLUMNS = (column("Role"), AGE, *(column(name, wide=True) for name in ("Users", "Groups", "ServiceAccounts")))
 _RBAC = "rbac.authorization.k8s.io"
-
-# (group, kind) -> the columns behind the name, and what fills a whole row.
-TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    ("", "Secret"): ((column("Type"), column("Data", "Number of values.", kind=_NUMBER), AGE), _secret),
-    ("", "ConfigMap"): ((column("Data", "Number of values.", kind=_NUMBER), AGE), _config_map),
-    ("", "Event"): (_EVENT_COLUMNS, _event),
-    ("events.k8s.io", "Event"): (_EVENT_COLUMNS, _event),
-    ("coordination.k8s.io", "Lease"): ((column("Holder"), AGE), _lease),
-    ("", "PersistentVolumeClaim"): (_CLAIM_COLUMNS, _claim),
-    ("storage.k8s.io", "StorageClass"): (_CLASS_COLUMNS, _storage_class),
-    ("", "Service"): (
-        (*(column(name) for name in ("Type", "Cluster-IP", "External-IP", "Port(s)")), AGE, column("Selector", wide=True)),
-        _service,
-    ),
-    ("", "Endpoints"): ((column("Endpoints"), AGE), _endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): ((*(column(name) for name in ("AddressType", "Ports", "Endpoints")), AGE), _slice),
-    (_RBAC, "RoleBinding"): (_BINDING_COLUMNS, _binding),
-    (_RBAC, "ClusterRoleBinding"): (_BINDING_COLUMNS, _binding),
+CELLS: dict[tuple[str, str], Cells] = {
+    ("", "Secret"): _secret,
+    ("", "ConfigMap"): _config_map,
+    ("", "Event"): _event,
+    ("events.k8s.io", "Event"): _event,
+    ("coordination.k8s.io", "Lease"): _lease,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("", "PersistentVolume"): _volume,
+    ("storage.k8s.io", "StorageClass"): _storage_class,
+    ("", "Service"): _service,
+    ("", "Endpoints"): _endpoints,
+    ("discovery.k8s.io", "EndpointSlice"): _slice,
+    ("", "Node"): _node,
+    (_RBAC, "RoleBinding"): _binding,
+    (_RBAC, "ClusterRoleBinding"): _binding,
 }
-# Rows of the kinds whose columns are in the table of kinds.
-CELLS: dict[tuple[str, str], Cells] = {("", "PersistentVolume"): _volume, ("", "Node"): _node}

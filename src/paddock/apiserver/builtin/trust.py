@@ -1,4 +1,4 @@
-"""Who is one of KubeVirt's own controllers: what KubeVirt reserves for itself is theirs (docs/spec/kubevirt.md 2.10)."""
+"""Recognition of KubeVirt's own controllers: what KubeVirt reserves for itself is theirs (docs/spec/kubevirt.md 2.10)."""
 
 from paddock.apiserver.resources.strategy import WriteContext
 
@@ -10,5 +10,5 @@ _TRUSTED = frozenset((CONTROLLER, f"{_NAMESPACE}kubevirt-handler", f"{_NAMESPACE
 
 
 def is_trusted(context: WriteContext) -> bool:
-    """Whether a write is a controller's own."""
+    """Return whether a write is a controller's own."""
     return context.user in _TRUSTED

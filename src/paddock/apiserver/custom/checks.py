@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition must be besides the types of its fields (docs/spec/kube-api.md sections 6.1 and 6.2)."""
+"""Rules for a CustomResourceDefinition besides the types of its fields (docs/spec/kube-api.md sections 6.1 and 6.2)."""
 
 import re
 from collections.abc import Iterator
@@ -263,7 +263,7 @@ def _immutable(spec: Data, old: Data) -> Iterator[Finding]:
 
 
 def warnings(spec: Data) -> Iterator[str]:
-    """What is accepted and has no effect."""
+    """Yield a warning for each accepted value without effect."""
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         yield from rules.warnings(schema or {}, "")

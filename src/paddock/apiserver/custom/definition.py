@@ -13,7 +13,7 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class Names(Object):
-    """What the resource and its kind are called."""
+    """The names of the resource and its kind."""
 
     plural: Annotated[str, Field("Name in the path of the API.", zero=True)] = ""
     singular: Annotated[str | None, Field("Name of one; default: the kind in lower case.")] = None
@@ -24,13 +24,13 @@ class Names(Object):
 
 
 class ValidationSchema(Object):
-    """What objects of a version look like."""
+    """The schema of the objects of a version."""
 
     openAPIV3Schema: Annotated[Freeform | None, Field("A structural schema.")] = None
 
 
 class ScaleSubresource(Object):
-    """Where the scale subresource finds its numbers."""
+    """The paths of the numbers of the scale subresource."""
 
     specReplicasPath: Annotated[str, Field("Path of the number that is wanted.", zero=True)] = ""
     statusReplicasPath: Annotated[str, Field("Path of the number that is there.", zero=True)] = ""
@@ -83,7 +83,7 @@ class WebhookConversion(Object):
 
 
 class ConversionSpec(Object):
-    """How objects get from one version to another."""
+    """The conversion of objects between versions."""
 
     strategy: Annotated[str, Field("None or Webhook.", zero=True)] = ""
     webhook: Annotated[WebhookConversion | None, Field("Who converts.")] = None
@@ -112,7 +112,7 @@ class DefinitionCondition(Object):
 
 
 class DefinitionStatus(Object):
-    """What has become of it."""
+    """The observed state of a definition."""
 
     conditions: Annotated[list[DefinitionCondition] | None, Field("Whether it is served, and why not.", keys=("type",))] = None
     acceptedNames: Annotated[Names | None, Field("The names under which it is served.")] = None

@@ -1,6 +1,6 @@
-"""What happens to definitions after their write: the objects of a deleted one go first, and names that come free are given out.
+"""Work on definitions after their write: deletion of the objects of a deleted one, then release of its names.
 
-Level-triggered: every round looks at all definitions that have something to be done, so nothing depends on having seen an event.
+Level-triggered: every round visits all definitions with open work, so nothing depends on having seen an event.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which names a definition gets, and the conditions that say so. Pure."""
+"""The accepted names of a definition, and the conditions that report them. Pure."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -59,7 +59,7 @@ def condition(status: Data, kind: str) -> Data | None:
 
 
 def holds(status: Data, kind: str) -> bool:
-    """Whether a condition is true."""
+    """Return whether a condition is true."""
     found = condition(status, kind)
     return found is not None and found.get("status") == "True"
 

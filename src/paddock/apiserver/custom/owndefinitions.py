@@ -63,7 +63,7 @@ class OwnKinds:
         return {key: value for key, value in data.items() if key not in ("spec", "status")}
 
     def ignored(self, sent: Data) -> str:
-        """What a client should know whose spec was not taken."""
+        """Return a warning for a client whose spec was ignored."""
         name = sent["metadata"]["name"]
         versions = (sent.get("spec") or {}).get("versions") or ()
         strange = sorted({str(each.get("name")) for each in versions if each.get("served")} - set(self._own[name].versions()))
@@ -101,7 +101,7 @@ def _unchanged(value: bytes, _: int) -> bytes:
 
 
 def is_marker(stored: Data) -> bool:
-    """Whether a stored definition stands for a kind of the server's own."""
+    """Return whether a stored definition stands for a kind of the server's own."""
     return "spec" not in stored
 
 

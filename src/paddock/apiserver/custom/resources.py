@@ -42,13 +42,13 @@ _CUSTOM, _ENDING = CustomStrategy(), EndingStrategy()
 
 
 def is_served(crd: Data) -> bool:
-    """Whether the names of a definition are its own and it has come up."""
+    """Return whether a definition's names are accepted and it is established."""
     status = crd.get("status") or {}
     return naming.holds(status, "NamesAccepted") and naming.holds(status, "Established")
 
 
 def is_ending(crd: Data) -> bool:
-    """Whether a definition is being deleted."""
+    """Return whether a definition is being deleted."""
     return bool(crd["metadata"].get("deletionTimestamp"))
 
 
@@ -58,12 +58,12 @@ def group_of(crd: Data) -> str:
 
 
 def collection_of(crd: Data) -> str:
-    """Where the objects of a definition are stored: its own name says it."""
+    """Return the collection of a definition's objects, which has its name."""
     return str(crd["metadata"]["name"])
 
 
 class ConversionContext(NamedTuple):
-    """What asking a webhook takes."""
+    """The parts that a webhook call needs."""
 
     caller: Caller
     view: ServiceView
@@ -135,7 +135,7 @@ class DefinedResources:
         )
 
     def _reader(self, pipeline: StructuralPipeline, *, uniform: bool) -> Callable[[Data], Data] | None:
-        """How a stored object is read: defaults are those of the version it is stored in, members those of the version asked for."""
+        """Return a reader of stored objects: defaults come from the stored version, members from the requested one."""
         if uniform:
             # A definition that has never changed has no objects of another schema.
             return pipeline.settle if self.crd["metadata"].get("generation") != 1 else None
@@ -212,7 +212,7 @@ class DefinitionServer:
         store.follow(self._changed)
 
     def made(self, name: str) -> DefinedResources | None:
-        """What became of a definition."""
+        """Return the resources of a definition, or None."""
         return self._made.get(name)
 
     def names(self) -> tuple[str, ...]:
@@ -252,5 +252,5 @@ class DefinitionServer:
 
 
 def _same(former: Data, crd: Data) -> bool:
-    """Whether nothing that is served has changed: a status that says the same."""
+    """Return whether nothing that is served has changed: a status that says the same."""
     return former["spec"] == crd["spec"] and is_served(former) == is_served(crd) and is_ending(former) == is_ending(crd)

@@ -58,7 +58,7 @@ def converted(asked: Data, answer: Any) -> list[Data]:
 
 
 def _objects(asked: Data, answer: Any) -> list[Any]:
-    """What a successful answer holds."""
+    """Return the objects of a successful answer."""
     if not isinstance(answer, dict):
         raise BadConversion("the answer is no JSON object")
     response = answer.get("response")

@@ -1,4 +1,4 @@
-"""What the API does with a CustomResourceDefinition besides storing it."""
+"""Behaviour of a CustomResourceDefinition in the API besides storage."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -55,7 +55,7 @@ class DefinitionStrategy(CustomStrategy):
             yield from checks.check(new, old)
 
     def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
-        """What has no effect."""
+        """Yield a warning for each value without effect."""
         if new["metadata"].get("name") in self._own:
             return
         yield from checks.warnings(new.get("spec") or {})

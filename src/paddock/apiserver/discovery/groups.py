@@ -1,6 +1,6 @@
-"""What is served, as clients ask for it: aggregated and group by group (docs/spec/kube-api.md sections 1.2 and 1.3).
+"""Discovery documents, aggregated and group by group (docs/spec/kube-api.md sections 1.2 and 1.3).
 
-Documents are made when first asked for after a change of the registry, and are told apart by their digest.
+The server makes a document on the first request after a change of the registry, and identifies it by its digest.
 """
 
 import base64
@@ -147,7 +147,7 @@ def _described(resource: ServedResource) -> Data:
 
 
 def _offered(resource: ServedResource) -> list[str]:
-    """What clients are told they can do; nothing where there are no objects, since whoever finds `list` there lists them."""
+    """Return the verbs that clients see. Empty where there are no objects, since clients list everything that has `list`."""
     return list(resource.offered or resource.verbs) if resource.kind else []
 
 

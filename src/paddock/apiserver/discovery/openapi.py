@@ -53,7 +53,7 @@ class OpenApi:
         }
 
     def _kinds(self, group: str, version: str) -> list[ServedResource]:
-        """What has a schema: all but the paths that belong to no kind."""
+        """Return the resources with a schema: all but the paths that belong to no kind."""
         return [each for each in self._registry.of_version(group, version) if each.kind]
 
     def _made(self, path: str) -> tuple[bytes, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client may take."""
+    """The limits of one client."""
 
     head_bytes: int = 64 * 1024
     headers: int = 100
@@ -38,7 +38,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionStats:
-    """Who is connected."""
+    """The open connections."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -449,7 +449,7 @@ class ServerConnection(asyncio.Protocol):
 
 
 def _reason(error: httptools.HttpParserError) -> _Refused:
-    """What a parser's error is: our own refusal raised inside a callback, or a request that is no HTTP."""
+    """Return the refusal behind a parser's error: our own, raised inside a callback, or one of a request that is no HTTP."""
     cause = error.__context__
     if isinstance(cause, _Refused):
         return cause

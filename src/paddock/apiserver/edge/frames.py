@@ -6,7 +6,7 @@ _BEARER = "base64url.bearer.authorization.k8s.io."
 
 
 def asked(request: HttpRequest) -> bool:
-    """Whether a request wants a WebSocket."""
+    """Return whether a request wants a WebSocket."""
     connection = request.headers.get("connection", "").lower().split(",")
     return request.headers.get("upgrade", "").lower() == "websocket" and "upgrade" in (each.strip() for each in connection)
 

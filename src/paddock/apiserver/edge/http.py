@@ -1,4 +1,4 @@
-"""What the edge hands to the road and takes from it. Plain values; the sockets are in `server` and `connection`."""
+"""Values that the edge exchanges with the pipeline. Plain values; the sockets are in `server` and `connection`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
@@ -14,7 +14,7 @@ _LONGEST_KEPT = 512
 
 
 class ConnectionPeer(msgspec.Struct, frozen=True):
-    """Who is at the other end of the connection. A certificate is given only when its chain was verified."""
+    """The other end of the connection. A certificate is given only when its chain was verified."""
 
     address: str
     # subject of the client certificate: common name and organizations, and its DER form for the record
@@ -89,7 +89,7 @@ class HttpResponse:
 
 
 class StreamSink(Protocol):
-    """Where a streamed answer goes."""
+    """The destination of a streamed answer."""
 
     @property
     def backlog(self) -> int:
@@ -97,7 +97,7 @@ class StreamSink(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether the other end has gone, or the server is going."""
+        """True when the other end has gone, or the server is stopping."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, at once if the connection takes them. Does nothing on a closed sink."""
@@ -129,7 +129,7 @@ class Socket(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be sent."""
+        """True when nothing more can be sent."""
 
     async def gone(self) -> None:
         """Wait until the other end has gone, or the server is going. What is received meanwhile is dropped."""

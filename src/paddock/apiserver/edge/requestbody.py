@@ -32,7 +32,7 @@ class RequestBody:
         self.broken = ""
 
     async def read(self) -> bytes:
-        """What has come; empty at the end. Raises `BodyInterrupted`."""
+        """Return the next piece; empty at the end. Raises `BodyInterrupted`."""
         if self._expects and not self.ended:
             self._expects = False
             self._transport.write(_CONTINUE)

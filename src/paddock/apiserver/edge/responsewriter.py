@@ -110,7 +110,7 @@ class ResponseWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether writing has an end."""
+        """True when nothing more can be written."""
         return self._gone.is_set() or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:

@@ -62,7 +62,7 @@ class Server:
 
 
 def peer_of(transport: asyncio.BaseTransport) -> ConnectionPeer:
-    """Who is connected; the certificate only where the chain was verified."""
+    """Return the other end of a connection; the certificate only where the chain was verified."""
     address = transport.get_extra_info("peername")
     text = address[0] if isinstance(address, tuple) else str(address or "local")
     certificate = transport.get_extra_info("peercert")

@@ -45,7 +45,7 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be sent."""
+        """True when nothing more can be sent."""
         return self._closed or self._writing.closed
 
     async def gone(self) -> None:

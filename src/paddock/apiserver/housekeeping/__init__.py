@@ -1,1 +1,1 @@
-"""What the server does by itself, level-triggered and through the same verbs as any client."""
+"""The server's own work, level-triggered and through the same verbs as any client."""

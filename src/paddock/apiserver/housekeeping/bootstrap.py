@@ -1,5 +1,5 @@
-"""What is there before anybody makes anything: namespaces, roles, bindings. Missing objects are made at every start; roles that
-carry the autoupdate annotation get back what was taken from them, and keep what was added."""
+"""Objects that exist from the start: namespaces, roles, bindings. Every start creates missing objects; roles with the autoupdate
+annotation get back the rules that they lost, and keep added ones."""
 
 import asyncio
 from collections.abc import Iterable, Iterator

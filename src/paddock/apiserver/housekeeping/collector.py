@@ -24,7 +24,7 @@ _UNKNOWN_SECONDS = 30.0
 
 
 class OwnerTarget(Enum):
-    """What an owner reference leads to."""
+    """The state of the owner that a reference names."""
 
     SOLID = 1
     DANGLING = 2
@@ -156,7 +156,7 @@ class GarbageCollector:
         return OwnerTarget.SOLID
 
     def _waits_for_itself(self, found: Envelope) -> bool:
-        """Whether an object is, through its dependents, its own owner."""
+        """Return whether an object is, through its dependents, its own owner."""
         seen: set[str] = set()
         waiting = [found.uid]
         while waiting:

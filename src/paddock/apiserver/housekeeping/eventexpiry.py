@@ -58,7 +58,7 @@ class EventExpiry:
 
 
 def _age(record: StoredValue, date: float) -> float:
-    """How old an event is by its dates; none is younger than nothing."""
+    """Return the age of an event by its dates; an event is never younger than zero."""
     data = decode(record.value)
     said = [data.get(key) for key in _TIMES]
     said += [(data.get("series") or {}).get("lastObservedTime"), data["metadata"].get("creationTimestamp")]

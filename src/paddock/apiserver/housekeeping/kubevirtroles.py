@@ -7,9 +7,9 @@ may not look at their screens: the console and the display need rights of their 
 from collections.abc import Iterable, Iterator
 
 from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.resources import kubevirtsubresources
 
 _RBAC = "rbac.authorization.k8s.io"
-SUBRESOURCES = "subresources.kubevirt.io"
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
 # all of them at once
@@ -24,47 +24,28 @@ _KINDS = {
 }
 _CLUSTER_KINDS = ("virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences")
 _MIGRATIONS = ("virtualmachineinstancemigrations",)
-_LOOK_INTO = ("guestosinfo", "filesystemlist", "userlist", "sev/fetchcertchain", "sev/querylaunchmeasurement", "objectgraph")
-_CONNECT = ("console", "vnc", "vnc/screenshot", "portforward", "usbredir", "vsock")
-_CONTROL = (
-    *("pause", "unpause", "addvolume", "removevolume", "freeze", "unfreeze", "softreboot", "reset"),
-    *("sev/setupsession", "sev/injectlaunchsecret", "evacuate/cancel", "backup", "redefine-checkpoint"),
-)
-_RUN = ("start", "stop", "restart", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
 
 
 def _rule(verbs: Iterable[str], group: str, resources: Iterable[str]) -> Data:
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
-def _below(plural: str, names: Iterable[str]) -> list[str]:
-    return [f"{plural}/{name}" for name in names]
+def _subresources(role: str) -> list[Data]:
+    return [_rule((verb,), kubevirtsubresources.GROUP, paths) for verb, paths in kubevirtsubresources.paths_of(role)]
 
 
 def _kinds(verbs: Iterable[str]) -> list[Data]:
     return [_rule(verbs, group, resources) for group, resources in _KINDS.items()]
 
 
-_INSTANCES, _MACHINES = "virtualmachineinstances", "virtualmachines"
-_VIEW = [
-    _rule(("get",), SUBRESOURCES, [*_below(_INSTANCES, _LOOK_INTO), *_below(_MACHINES, ("expand-spec", "objectgraph"))]),
-    _rule(("update",), SUBRESOURCES, ("expand-vm-spec",)),
-    *_kinds(_READ),
-    _rule(_READ, "kubevirt.io", _MIGRATIONS),
-]
-_EDIT = [
-    *_VIEW,
-    _rule(("get",), SUBRESOURCES, [*_below(_INSTANCES, _CONNECT), *_below(_MACHINES, ("portforward",))]),
-    _rule(("update",), SUBRESOURCES, [*_below(_INSTANCES, _CONTROL), *_below(_MACHINES, _RUN)]),
-    *_kinds(_WRITE),
-]
+_VIEW = [*_subresources("view"), *_kinds(_READ), _rule(_READ, "kubevirt.io", _MIGRATIONS)]
+_EDIT = [*_VIEW, *_subresources("edit"), *_kinds(_WRITE)]
 _ADMIN = [*_EDIT, *_kinds(_SWEEP)]
-# A renewal is what an upgrade of the host asks for: whoever may migrate machines may do it.
-_MIGRATE = [
-    _rule(("update",), SUBRESOURCES, ("virtualmachines/migrate", "virtualmachineinstances/renew")),
-    _rule((*_READ, *_WRITE, *_SWEEP), "kubevirt.io", _MIGRATIONS),
+_MIGRATE = [*_subresources("migrate"), _rule((*_READ, *_WRITE, *_SWEEP), "kubevirt.io", _MIGRATIONS)]
+_DEFAULT = [
+    _rule(("get", "list"), "kubevirt.io", ("kubevirts",)),
+    *({**rule, "verbs": ["get", "list"]} for rule in _subresources("default")),
 ]
-_DEFAULT = [_rule(("get", "list"), "kubevirt.io", ("kubevirts",)), _rule(("get", "list"), SUBRESOURCES, ("version", "guestfs", "healthz"))]
 
 # name -> its rules, and the role that it becomes a part of
 ROLES: dict[str, tuple[list[Data], str]] = {
@@ -87,5 +68,5 @@ def roles(meta: Data) -> Iterator[Data]:
 
 
 def rules_of(level: str) -> list[Data]:
-    """What the roles here add to one of Kubernetes' own."""
+    """Return the rules that the roles here add to one of Kubernetes' own."""
     return [rule for rules, becomes in ROLES.values() if becomes == level for rule in rules]

@@ -1,6 +1,6 @@
-"""What stands for this server and its host among the objects: a Node, and the Service `kubernetes` with where it leads.
+"""The objects that represent this server and its host: a Node, and the Service `kubernetes` with its endpoints.
 
-They are brought up to date at every start. Labels, taints and whether the node is open belong to its users and stay.
+Every start brings them up to date. Labels, taints and `unschedulable` belong to users and stay.
 """
 
 import ipaddress
@@ -175,14 +175,14 @@ def service(port: int, inside: str) -> Data:
 
 
 def endpoints(address: str, port: int) -> Data:
-    """Where the Service leads."""
+    """Return the Endpoints of the Service."""
     labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
     subset = {"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": _SERVICE, "labels": labels}, "subsets": [subset]}
 
 
 def endpoint_slice(address: str, port: int) -> Data:
-    """Where the Service leads, in the newer form."""
+    """Return the EndpointSlice of the Service."""
     kind = f"IPv{ipaddress.ip_address(address).version}"
     return {
         "apiVersion": "discovery.k8s.io/v1",

@@ -7,6 +7,7 @@ goes first, and the default comes after it.
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,12 +22,9 @@ UNKNOWN_FIELD = "kindtable/unknown-field"
 TYPE = "kindtable/type"
 _BITS = {"int32": 31, "int64": 63}
 _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+_WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z", re.ASCII)
+_MICRO_WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
-_ROLLING = {
-    "apps/v1.DeploymentStrategy": "apps/v1.RollingUpdateDeployment",
-    "apps/v1.StatefulSetUpdateStrategy": "apps/v1.RollingUpdateStatefulSetStrategy",
-    "apps/v1.DaemonSetUpdateStrategy": "apps/v1.RollingUpdateDaemonSet",
-}
 _OPAQUE = frozenset(("Raw", "Json", "FieldsV1"))
 
 
@@ -44,25 +42,28 @@ class BodyReader:
     def read(self, found: MessageType, raw: Data, trail: Trail = None, skipped: frozenset[str] = frozenset()) -> Data:
         """The message in `raw`; `skipped` members are somebody else's and stay as they are."""
         made: Data = {}
+        fields = found.fields
         for name, value in raw.items():
+            field = fields.get(name)
             if name in skipped:
                 made[name] = value
-                continue
-            field = found.fields.get(name)
-            if field is None:
+            elif field is None:
                 self.unknown.append(Finding(path=steps((trail, name)), message="unknown field", rule=UNKNOWN_FIELD))
+            elif type(value) is field.exact:
+                if value or field.pointer:
+                    made[name] = value
             elif value is not None:
                 self._member(field, value, (trail, name), made)
         for name, default in found.defaults.items():
             if name not in made:
                 made[name] = clone(default)
                 if isinstance(default, dict):
-                    made[name] = self.read(table.message(found.fields[name].type), made[name], (trail, name))
-        for name, field in found.fields.items():
-            if field.always and name not in made and name not in skipped:
-                blank = field.is_message and field.plain and not field.pointer
-                made[name] = self.read(table.message(field.type), {}, (trail, name)) if blank else field.zero
-        _complete(found.name, made)
+                    made[name] = self.read(fields[name].message, made[name])
+        for name, message, zero in found.shown:
+            if name not in made and name not in skipped:
+                made[name] = zero if message is None else self.read(message, {})
+        if found.name in _COMPLETIONS:
+            _COMPLETIONS[found.name](made)
         return made
 
     def _member(self, field: MessageField, value: Any, trail: Trail, made: Data) -> None:
@@ -75,31 +76,35 @@ class BodyReader:
         if not field.plain:
             if read:
                 made[field.name] = read
-        elif field.pointer or field.is_message or field.type in _OPAQUE or read not in ("", 0, False, None):
+        elif field.is_kept or read not in ("", 0, False, None):
             made[field.name] = read
 
     def _value(self, field: MessageField, value: Any, trail: Trail) -> Any:
         if field.repeated:
             if not isinstance(value, list):
                 raise _misread(value, f"[]{_go_type(field.type)}")
+            if field.type == "string" and {*map(type, value)} <= {str}:
+                return value.copy()
             return [self._entry(field, each, (trail, index)) for index, each in enumerate(value)]
         if field.mapped:
             if not isinstance(value, dict):
                 raise _misread(value, f"map[string]{_go_type(field.type)}")
+            if field.type == "string" and {*map(type, value.values())} <= {str}:
+                return value.copy()
             return {key: self._entry(field, each, (trail, key)) for key, each in value.items()}
-        return self._one(field.type, value, trail, is_message=field.is_message)
+        return self._one(field, value, trail)
 
     def _entry(self, field: MessageField, value: Any, trail: Trail) -> Any:
         if value is None:
-            return self.read(table.message(field.type), {}, trail) if field.is_message else ""
-        return self._one(field.type, value, trail, is_message=field.is_message)
+            return self.read(field.message, {}, trail) if field.is_message else ""
+        return self._one(field, value, trail)
 
-    def _one(self, kind: str, value: Any, trail: Trail, *, is_message: bool) -> Any:
-        if is_message:
-            if not isinstance(value, dict):
-                raise _misread(value, _go_type(kind))
-            return self.read(table.message(kind), value, trail)
-        return _scalar(kind, value)
+    def _one(self, field: MessageField, value: Any, trail: Trail) -> Any:
+        if not field.is_message:
+            return _scalar(field.type, value)
+        if not isinstance(value, dict):
+            raise _misread(value, _go_type(field.type))
+        return self.read(field.message, value, trail)
 
 
 def _misread(value: Any, wanted: str) -> Misread:
@@ -128,6 +133,10 @@ def _scalar(kind: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | str) or not quantity.is_quantity(_shown(value)):
             raise Misread("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
         return str(quantity.respelled(_shown(value)))
+    if kind == "Strings":
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise _misread(value, "[]string")
+        return value
     if kind == "IntOrString":
         return value if isinstance(value, str) else _whole("int32", value)
     if not isinstance(value, str):
@@ -163,25 +172,17 @@ def _time(value: str, *, micro: bool) -> str:
     if not _TIME.match(value):
         raise Misread(f'parsing time "{value}": must be a time in RFC 3339')
     try:
-        moment = datetime.fromisoformat(value.upper()).astimezone(UTC)
+        moment = datetime.fromisoformat(value.upper())
+        if (_MICRO_WRITTEN if micro else _WRITTEN).match(value):
+            return value
+        moment = moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise Misread(f'parsing time "{value}": out of range') from None
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if micro else moment.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
 
 
-def _complete(name: str, made: Data) -> None:
-    """Defaults that follow from other fields of the same message."""
-    if name in ("core/v1.Container", "core/v1.EphemeralContainer"):
-        made.setdefault("imagePullPolicy", _pull_policy(str(made.get("image") or "")))
-    elif name == "core/v1.PodSpec":
-        _pair(made, "serviceAccountName", "serviceAccount")
-    elif name in _ROLLING and made.get("type") == "RollingUpdate" and "rollingUpdate" not in made:
-        made["rollingUpdate"] = BodyReader().read(table.message(_ROLLING[name]), {})
-    elif name == "core/v1.PersistentVolumeClaim":
-        # It stands in another object, so nobody else says what it is.
-        made.update(apiVersion="v1", kind="PersistentVolumeClaim", status={"phase": "Pending", **made["status"]})
-    elif name == "core/v1.Volume" and len(made) == 1:
-        made["emptyDir"] = {}
+def _complete_container(made: Data) -> None:
+    made.setdefault("imagePullPolicy", _pull_policy(str(made.get("image") or "")))
 
 
 def _pull_policy(image: str) -> str:
@@ -190,8 +191,41 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag == "latest" or (not tag and not digest) else "IfNotPresent"
 
 
-def _pair(made: Data, new: str, old: str) -> None:
-    """Two names of one field."""
-    value = made.get(new) or made.get(old)
-    if value:
-        made[new] = made[old] = value
+def _complete_pod(made: Data) -> None:
+    account = made.get("serviceAccountName") or made.get("serviceAccount")
+    if account:
+        # Two names of one field.
+        made["serviceAccountName"] = made["serviceAccount"] = account
+
+
+def _complete_claim(made: Data) -> None:
+    # It stands in another object, so nobody else says what it is.
+    made.update(apiVersion="v1", kind="PersistentVolumeClaim", status={"phase": "Pending", **made["status"]})
+
+
+def _complete_volume(made: Data) -> None:
+    if len(made) == 1:
+        made["emptyDir"] = {}
+
+
+def _roll(message: str) -> Callable[[Data], None]:
+    """Return a function that fills in the bounds of a replacement step by step."""
+
+    def complete(made: Data) -> None:
+        if made.get("type") == "RollingUpdate" and "rollingUpdate" not in made:
+            made["rollingUpdate"] = BodyReader().read(table.message(message), {})
+
+    return complete
+
+
+# Defaults that follow from other fields of the same message.
+_COMPLETIONS: dict[str, Callable[[Data], None]] = {
+    "core/v1.Container": _complete_container,
+    "core/v1.EphemeralContainer": _complete_container,
+    "core/v1.PodSpec": _complete_pod,
+    "core/v1.PersistentVolumeClaim": _complete_claim,
+    "core/v1.Volume": _complete_volume,
+    "apps/v1.DeploymentStrategy": _roll("apps/v1.RollingUpdateDeployment"),
+    "apps/v1.StatefulSetUpdateStrategy": _roll("apps/v1.RollingUpdateStatefulSetStrategy"),
+    "apps/v1.DaemonSetUpdateStrategy": _roll("apps/v1.RollingUpdateDaemonSet"),
+}

@@ -20,6 +20,7 @@ _SCALARS: dict[str, Data] = {
     "MicroTime": {"type": "string", "format": "date-time"},
     "Quantity": _EITHER,
     "IntOrString": _EITHER,
+    "Strings": {"type": "array", "items": {"type": "string"}},
 }
 _OPEN: Data = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

@@ -3,7 +3,8 @@
 `python -m tests.reference.kindtable` writes the file from a real kube-apiserver and the Go types; nobody edits it. A field is
 `NUMBER TYPE WORD...`: the protobuf number, the type, and what JSON, patches, apply and validation make of it. A type is a scalar
 (string, bool, int32, int64, float64, bytes, Time, MicroTime, Quantity, IntOrString, FieldsV1, Raw, Json), the name of a
-message, `[]TYPE` or `map:TYPE`. `defaults.json` says which value a field gets when a client leaves it out.
+message, `[]TYPE` or `map:TYPE`. `defaults.json` says which value a field gets when a client leaves it out, `limits.json` which
+values a field takes besides those of its type.
 """
 
 from functools import cache, cached_property
@@ -14,9 +15,12 @@ import msgspec
 import orjson
 
 Data = dict[str, Any]
+ExactClass = type[str] | type[bool]
 # The value of a scalar that Go writes even when nobody has set it.
 _ZEROS: Data = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "IntOrString": 0, "Quantity": "0"}
-_NULLS = frozenset(("Time", "MicroTime", "bytes", "Raw", "Json", "FieldsV1"))
+_EXACT: dict[str, ExactClass] = {"string": str, "bool": bool}
+_OPAQUE = frozenset(("Raw", "Json", "FieldsV1"))
+_NULLS = _OPAQUE | {"Time", "MicroTime", "bytes"}
 
 
 class MessageField(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -50,8 +54,28 @@ class MessageField(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not self.repeated and not self.mapped
 
     @cached_property
+    def exact(self) -> ExactClass | None:
+        """The class of which any value is right as it is."""
+        return _EXACT.get(self.type) if self.plain else None
+
+    @cached_property
+    def message(self) -> "MessageType":
+        """The message that the type is."""
+        return message(self.type)
+
+    @cached_property
+    def is_struct(self) -> bool:
+        """One message that is there even if nobody has set it."""
+        return self.is_message and self.plain and not self.pointer
+
+    @cached_property
+    def is_kept(self) -> bool:
+        """A zero is a value."""
+        return self.pointer or self.is_message or self.type in _OPAQUE
+
+    @cached_property
     def zero(self) -> Any:
-        """What JSON shows where the field has to be shown and has no value."""
+        """The value in JSON of a field that is always shown and has no value."""
         return None if not self.plain or self.pointer or self.type in _NULLS else _ZEROS.get(self.type)
 
     @cached_property
@@ -73,7 +97,26 @@ class MessageType(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def defaults(self) -> Data:
         """The values of fields that a client leaves out."""
-        return _defaults().get(self.name, {})
+        return self._facts("defaults.json")
+
+    @cached_property
+    def limits(self) -> dict[str, Data]:
+        """The bounds of fields, in the words of JSON schema."""
+        return self._facts("limits.json")
+
+    @cached_property
+    def shown(self) -> "tuple[tuple[str, MessageType | None, Any], ...]":
+        """The fields that JSON always holds: name, the message of which an empty one stands there, or the value."""
+        shown = (field for field in self.fields.values() if field.always)
+        return tuple((field.name, field.message if field.is_struct else None, field.zero) for field in shown)
+
+    def _facts(self, file: str) -> Data:
+        """Return what a file written by hand says of the fields, those of inlined messages included."""
+        made: Data = {}
+        for field in self.wire.values():
+            if field.inline:
+                made |= message(field.type)._facts(file)
+        return made | _written(file).get(self.name, {})
 
 
 class KindRow(msgspec.Struct, frozen=True, kw_only=True, rename={"short_names": "short"}):
@@ -100,8 +143,8 @@ def load() -> Data:
 
 
 @cache
-def _defaults() -> dict[str, Data]:
-    found: dict[str, Data] = orjson.loads(resources.files(__package__).joinpath("defaults.json").read_bytes())
+def _written(file: str) -> dict[str, Data]:
+    found: dict[str, Data] = orjson.loads(resources.files(__package__).joinpath(file).read_bytes())
     return found
 
 

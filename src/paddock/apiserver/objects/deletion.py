@@ -1,4 +1,4 @@
-"""What a DELETE makes of an object (docs/spec/kube-api.md section 5.1). Pure."""
+"""The effect of a DELETE on an object (docs/spec/kube-api.md section 5.1). Pure."""
 
 from typing import Protocol
 

@@ -36,7 +36,7 @@ def stamp(data: Data, revision: int) -> bytes:
 
 
 def head(api_version: str, kind: str) -> bytes:
-    """How the bytes of an object of this version and kind begin."""
+    """Return the first bytes of an object of this version and kind."""
     return b'{"apiVersion":' + orjson.dumps(api_version) + b',"kind":' + orjson.dumps(kind)
 
 
@@ -96,7 +96,7 @@ class Encoder:
         return value
 
     def _is_settled(self, value: bytes) -> bool:
-        """Whether an object was written under the present schema, so that nothing has to be filled in."""
+        """Return whether an object was written under the present schema, so that no defaults are missing."""
         settled_from = self.resource.settled_from
         return settled_from > 0 and int(_revisions.decode(value).metadata.resourceVersion or 0) >= settled_from
 
@@ -166,7 +166,7 @@ _revisions = msgspec.json.Decoder(_Revised)
 
 
 def metadata_end(value: bytes) -> int:
-    """Where the metadata ends in the bytes of an object; it stands third, behind apiVersion and kind."""
+    """Return the end of the metadata in the bytes of an object; it stands third, behind apiVersion and kind."""
     found = bytes(_cuts.decode(value).metadata)
     return value.index(found) + len(found)
 

@@ -1,6 +1,6 @@
-"""What is known of every committed object besides its bytes: labels, owners, identity. Follows the store.
+"""An index of every committed object: labels, owners, identity. Follows the store.
 
-The index answers label selectors without looking at objects, and tells housekeeping who depends on whom.
+The index answers label selectors without reading objects, and gives housekeeping the dependents of each object.
 """
 
 from collections.abc import Iterable
@@ -62,11 +62,11 @@ class ObjectIndex:
         return tuple(self._dependents)
 
     def by_uid(self, uid: str) -> StoreKey | None:
-        """Where the object of a UID is."""
+        """Return the key of the object with a UID."""
         return self._by_uid.get(uid)
 
     def count(self, collection: str) -> int:
-        """How many objects a collection has."""
+        """Return the number of objects in a collection."""
         found = self._collections.get(collection)
         return 0 if found is None else len(found.envelopes)
 

@@ -20,7 +20,7 @@ Match = Literal["", "NotOlderThan", "Exact"]
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list asks for."""
+    """The parameters of a list."""
 
     namespace: str = ""
     labels: LabelQuery = LabelQuery()
@@ -57,7 +57,7 @@ class ObjectReader:
         self.index = index
 
     def key(self, resource: ServedResource, namespace: str, name: str) -> StoreKey:
-        """Where an object is stored."""
+        """Return the key of an object."""
         return StoreKey(resource.collection, namespace if resource.namespaced else "", name)
 
     def get(self, resource: ServedResource, namespace: str, name: str, revision: str = "") -> StoredValue:

@@ -1,4 +1,4 @@
-"""What a write is asked with and answered with, and who else has a say: values and protocols, no behaviour."""
+"""The request and the answer of a write, and the parties that judge it: values and protocols, no behaviour."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,7 +10,7 @@ from paddock.apiserver.resources.resource import ServedResource
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client wants a write to be done, and who it is."""
+    """The options of a write, and its client."""
 
     user: str = ""
     groups: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client wants a deletion to be done."""
+    """The options of a deletion, and its client."""
 
     user: str = ""
     groups: tuple[str, ...] = ()
@@ -86,10 +86,10 @@ class Attempt:
 
 
 class AdmissionChain(Protocol):
-    """What may change, judge or bound a write before it is decided: webhooks, policies, quotas."""
+    """The chain that may change, judge or bound a write before it is decided: webhooks, policies, quotas."""
 
     def concerns(self, resource: ServedResource, operation: str, subresource: str) -> bool:
-        """Whether anybody wants to change or judge such a write. Most are not anybody's concern."""
+        """Return whether anything changes or judges such a write. For most writes nothing does."""
 
     async def change(self, attempt: Attempt) -> Data | None:
         """The new object as it shall be, None when it stays as it is; raises a `Failure` when it is refused."""
@@ -102,7 +102,7 @@ class AdmissionChain(Protocol):
 
 
 class ObjectClock(Protocol):
-    """Where time and identity come from."""
+    """A source of time and identity."""
 
     def now(self) -> str:
         """RFC 3339, UTC, whole seconds."""

@@ -19,7 +19,7 @@ class _Kept(NamedTuple):
 
 
 class TableLayout:
-    """How one resource is shown as a table, and the rows of its objects that were asked for."""
+    """The table form of one resource, with the rows of its objects that clients requested."""
 
     def __init__(self, resource: ServedResource) -> None:
         self.resource = resource

@@ -33,7 +33,7 @@ BOOKMARK_SECONDS = 45.0
 
 
 class WatchForm(Protocol):
-    """How the objects of a watch are written."""
+    """The form in which a watch writes objects."""
 
     @property
     def identity(self) -> Hashable:
@@ -47,7 +47,7 @@ class WatchForm(Protocol):
 
     @property
     def conversion(self) -> Conversion | None:
-        """Who has to be asked before a frame can be made; mostly nobody."""
+        """The conversion that a frame needs first; mostly None."""
 
 
 _NO_FRAMES: dict[Hashable, bytes] = {}
@@ -129,7 +129,7 @@ class OpenWatch:
         self.failure: bytes = b""
 
     def line(self, event: ServedEvent) -> bytes | None:
-        """What this watcher sees of an event, if anything."""
+        """Return the line that this watcher gets of an event, or None."""
         change, query = event.change, self.query
         if query.namespace and change.key.namespace != query.namespace:
             return None
@@ -144,7 +144,7 @@ class OpenWatch:
         return None
 
     def _selects(self, event: ServedEvent) -> tuple[bool, bool]:
-        """Whether the object was selected before the change, and is after it."""
+        """Return whether the object was selected before the change, and whether it is after it."""
         change = event.change
         before, after = change.previous is not None, not change.deleted
         if self.query.labels.requirements:
@@ -189,7 +189,7 @@ class WatchHub:
 
     @property
     def count(self) -> int:
-        """How many watches are open."""
+        """The number of open watches."""
         return sum(len(watchers) for watchers in self._watchers.values())
 
     def add(self, watcher: OpenWatch) -> None:
@@ -344,7 +344,7 @@ class WatchHub:
         task.add_done_callback(self._helpers.discard)
 
     def _asks(self, watcher: OpenWatch, conversion: Conversion, events: list[ServedEvent]) -> bool:
-        """Whether a watcher has to wait until its next events are converted; if so, that is begun."""
+        """Return whether a watcher waits for the conversion of its next events; if so, start it."""
         selects = bool(watcher.query.labels.requirements or watcher.query.fields.conditions)
         near = [event for event in events if watcher.query.namespace in ("", event.change.key.namespace)]
         wanted = [(event, former) for event in near for former in event.missing(conversion, former=selects)]

@@ -21,7 +21,7 @@ from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
-from paddock.schema.check import drop_unread
+from paddock.schema.check import drop_restated, drop_unread
 from paddock.schema.finding import Finding, Path, Severity
 from paddock.store.contract import Make, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 
@@ -381,9 +381,10 @@ class ObjectWriter:
         resource, new, old = draft.resource, draft.new, draft.old
         found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
-        judged = drop_unread(resource.pipeline.validate(new, old), draft.wrong)
+        ruled = tuple(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
+        judged = drop_restated(drop_unread(resource.pipeline.validate(new, old), draft.wrong), ruled)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
-        found.extend(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
+        found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
             # KubeVirt's webhooks name no object, so kubectl says "The request is invalid: ..."; what all kinds share is told as ever.
@@ -466,7 +467,7 @@ class ObjectWriter:
 
 
 def _newly(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
-    """What is wrong with a body and was not wrong in the same way before, in the same place of what stood there."""
+    """Return the findings of a body that the old object does not have at the same place."""
     return found if old is None else tuple(each for each in found if not _stood(old, body, each.path))
 
 

@@ -1,1 +1,1 @@
-"""What is served: a `Resource` for every group, version and plural, built in, our own or made by a user's CRD."""
+"""The served resources: a `Resource` for every group, version and plural, built in, our own or of a user's CRD."""

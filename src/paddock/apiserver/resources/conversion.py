@@ -23,7 +23,7 @@ class Conversion(Protocol):
 
     @property
     def retired(self) -> bool:
-        """Whether the definition has changed since; what was converted under the old one may not be written any more."""
+        """True when the definition has changed since; objects converted under the old one may no longer be written."""
 
     def known(self, value: bytes) -> bytes | None:
         """Stored bytes in this version, if that is known."""

@@ -73,7 +73,7 @@ class DeclaredPipeline:
         return _looks_of(rule for rule in self._kind.rules if rule.of_status)
 
     def _told(self, value: Any, all_looks: Looks) -> list[Finding]:
-        """What rules find in an object."""
+        """Return the findings of the rules."""
         found: list[Finding] = []
         for place_of, looks in all_looks:
             about = (value, self._settings) if place_of is None else (place_of(value, self._settings),)
@@ -82,7 +82,7 @@ class DeclaredPipeline:
         return found
 
     def _is_of_status(self, new: dict[str, Any], old: dict[str, Any]) -> bool:
-        """Whether nothing else was written. Where that is no path of its own, it is as good when all else is as it was."""
+        """Return whether only the status was written. Where that has no path of its own, all other members must be unchanged."""
         if self._kind.status:
             return "spec" in new and new["spec"] is old.get("spec")
         metadata, before = new["metadata"], old["metadata"]
@@ -115,7 +115,7 @@ def _looks_of(rules: Iterable[CrossFieldRule]) -> Looks:
 
 
 def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Whether the value at the place of a finding is the stored one."""
+    """Return whether the value at the place of a finding is the stored one."""
     return (
         len(found.path) > 1
         and fieldpath.value_at(new, found.path) == fieldpath.value_at(old, found.path)
@@ -130,7 +130,7 @@ def resources_of(kind: Kind, settings: AdmissionSettings, strategy: Strategy | N
 
 
 def collection_of(group: str, plural: str) -> str:
-    """Where the objects of a group and plural are stored."""
+    """Return the collection that stores the objects of a group and plural."""
     return f"{plural}.{group}" if group else plural
 
 

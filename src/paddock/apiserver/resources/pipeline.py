@@ -26,7 +26,7 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 class Pipeline(Protocol):
-    """What happens to every body of a resource, and to every object it serves."""
+    """The processing of every body of a resource, and of every object it serves."""
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a kind does besides its schema. Pure: old and new objects and a view of the store in, a new object or a `Failure` out."""
+"""Behaviour of a kind besides its schema. Pure: old and new objects and a view of the store in, a new object or a `Failure` out."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -24,7 +24,7 @@ class ObjectView(Protocol):
         """All objects of a resource, or those of one namespace."""
 
     def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
-        """What a pure function notes of each object, by namespace and name. It is asked once for each form of an object."""
+        """Yield the result of a pure function for each object, by namespace and name. It runs once for each form of an object."""
 
 
 class WriteContext(msgspec.Struct, frozen=True):
@@ -61,9 +61,9 @@ class Strategy:
         return new
 
     def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
-        """What a status write changes besides the status; `kept` is the old object with the new status.
+        """Return the object after a status write; `kept` is the old object with the new status.
 
-        Whoever reports the state of a built-in kind may label it, too."""
+        The writer of the status of a built-in kind may also set labels."""
         for key in _LABELLING:
             if key in new["metadata"]:
                 kept["metadata"][key] = new["metadata"][key]
@@ -76,7 +76,7 @@ class Strategy:
         return ("status",)
 
     def taken(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """What of an update is taken at all, as an object; what is not is nobody's."""
+        """Return the part of an update that is accepted, as an object; nobody owns the rest."""
         return new
 
     def patchable(self, patch: Data) -> Data:
@@ -92,15 +92,15 @@ class Strategy:
         yield from ()
 
     def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
-        """What the client should know besides."""
+        """Yield warnings for the client."""
         yield from ()
 
     def holds_deletion(self, old: Data) -> bool:
-        """Whether something besides finalizers keeps a deleted object (a Namespace that is not empty)."""
+        """Return whether something besides finalizers keeps a deleted object (a Namespace that is not empty)."""
         return False
 
     def grace_seconds(self, old: Data, asked: int | None) -> int:
-        """How long a deletion that has to wait leaves the object, given what was asked for."""
+        """Return the grace period of a deletion that has to wait, in seconds; `asked` is the client's."""
         return 0
 
     def deletion_time(self, now: str, grace: int) -> str:
@@ -108,15 +108,15 @@ class Strategy:
         return now
 
     def mark_deleted(self, new: Data) -> Data:
-        """What a deletion that has to wait changes besides the metadata."""
+        """Return the object with the changes, besides the metadata, of a deletion that has to wait."""
         return new
 
     def returns_deleted(self) -> bool:
-        """Whether a deletion answers with the object instead of a Status."""
+        """Return whether a deletion answers with the object instead of a Status."""
         return False
 
     def has_dependents(self) -> bool:
-        """Whether objects may be owned by one of these, so that a deletion may have to wait for them."""
+        """Return whether objects may be owned by one of these, so that a deletion may have to wait for them."""
         return True
 
     def before_create(self, new: Data) -> None:
@@ -126,7 +126,7 @@ class Strategy:
         """Raise a `Failure` when the object may not be deleted."""
 
     def wrong_name(self, name: str) -> str:
-        """What is wrong with a name; empty when nothing is."""
+        """Return the mistake in a name, or an empty text."""
         if names.is_subdomain(name):
             return ""
         return (
@@ -135,7 +135,7 @@ class Strategy:
         )
 
     def counts_generation(self) -> bool:
-        """Whether metadata.generation counts changes of the spec."""
+        """Return whether metadata.generation counts changes of the spec."""
         return False
 
 

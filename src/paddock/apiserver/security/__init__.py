@@ -1,1 +1,1 @@
-"""Who asks, whether they may, how much of it, and the record of it."""
+"""Authentication, authorization, flow control and the audit log."""

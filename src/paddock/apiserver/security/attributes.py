@@ -1,4 +1,4 @@
-"""What authorization is asked about."""
+"""The attributes of an authorization question."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class Attributes(msgspec.Struct, frozen=True):
 
     @property
     def is_resource(self) -> bool:
-        """Whether it is about a resource."""
+        """True when the question is about a resource."""
         return not self.path
 
     @property
@@ -37,7 +37,7 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 def attributes_of(question: AccessQuestion) -> Attributes:
-    """What authorization is asked about for a question of an expression."""
+    """Return the attributes for a question of an expression."""
     return Attributes(
         question.user,
         question.groups,

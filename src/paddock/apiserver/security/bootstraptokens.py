@@ -5,10 +5,11 @@ import binascii
 import hmac
 import re
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from paddock.apiserver.context import User
 from paddock.apiserver.resources.strategy import ObjectView
+from paddock.base.clock import Clock
 
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})\Z")
 _TYPE = "bootstrap.kubernetes.io/token"
@@ -16,16 +17,10 @@ _GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\Z")
 _BOOTSTRAPPERS = "system:bootstrappers"
 
 
-class BootstrapClock(Protocol):
-    """Time."""
-
-    def seconds(self) -> float: ...
-
-
 class BootstrapTokens:
     """Knows the users behind bootstrap tokens."""
 
-    def __init__(self, view: ObjectView, clock: BootstrapClock) -> None:
+    def __init__(self, view: ObjectView, clock: Clock) -> None:
         self._view = view
         self._clock = clock
 
@@ -47,7 +42,7 @@ class BootstrapTokens:
         return User(f"system:bootstrap:{parts[1]}", groups)
 
     def _is_over(self, expiration: str) -> bool:
-        """Whether a token's time is over; a time that cannot be read is over."""
+        """Return whether a token has expired; an unreadable time counts as expired."""
         if not expiration:
             return False
         try:

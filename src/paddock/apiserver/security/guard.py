@@ -36,7 +36,7 @@ class Guard:
             raise refusal(asked)
 
     def _allows_below(self, asked: Attributes, place: RequestRoute) -> bool:
-        """What stands below a subresource (`vnc/screenshot`) may be allowed by its whole name as well."""
+        """Return whether the whole name of a path below a subresource (`vnc/screenshot`) is allowed."""
         return "/" in place.subresource and self._rbac.allows(msgspec.structs.replace(asked, subresource=place.subresource))
 
     def _impersonated(self, request: HttpRequest, user: User) -> User:
@@ -83,7 +83,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def attributes(request: HttpRequest, place: RequestRoute, user: User) -> Attributes:
-    """What authorization is asked about a request."""
+    """Return the attributes to authorize for a request."""
     if not place.is_resource:
         return Attributes(user.name, user.groups, "get" if place.verb == "head" else place.verb, path=place.path)
     name = place.name or _selected_name(request, place)

@@ -1,4 +1,4 @@
-"""Who asks: client certificates, bearer tokens, nobody (docs/spec/kube-api.md section 8)."""
+"""Authentication: client certificates, bearer tokens, anonymous (docs/spec/kube-api.md section 8)."""
 
 import base64
 import binascii
@@ -24,7 +24,7 @@ _SOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 
 
 class PendingIdentity(Exception):
-    """Whether a token is good is known after a while: wait for `settle`, and ask once more."""
+    """The validity of a token is known only later: wait for `settle`, and authenticate once more."""
 
     def __init__(self, settle: Callable[[], Awaitable[None]]) -> None:
         super().__init__()

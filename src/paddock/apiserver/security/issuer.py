@@ -1,4 +1,4 @@
-"""What others need to check tokens of ServiceAccounts without asking: the issuer's configuration, and its keys."""
+"""The issuer's configuration and keys, with which others check tokens of ServiceAccounts by themselves."""
 
 from urllib.parse import urlsplit
 

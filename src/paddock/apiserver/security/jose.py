@@ -64,7 +64,7 @@ class PublicKey:
             raise BadKey(f"a key on the curve {public.curve.name} signs tokens", why="only P-256, P-384 and P-521 are known")
 
     def is_valid(self, algorithm: str, said: bytes, signature: bytes) -> bool:
-        """Whether the signature is this key's."""
+        """Return whether the signature is this key's."""
         if algorithm not in self.algorithms:
             return False
         digest = _HASHES[algorithm[2:]]
@@ -116,7 +116,7 @@ class SigningKey:
 
 
 def claims_unchecked(token: str) -> Claims | None:
-    """What a token says before anybody has looked at its signature: good for choosing who shall check it, and nothing else."""
+    """Return the claims of a token with an unchecked signature: good for choosing the authenticator, and nothing else."""
     parts = token.split(".")
     return _object(parts[1]) if len(parts) == 3 and len(token) <= LONGEST_TOKEN else None
 

@@ -11,15 +11,16 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 import orjson
 
 from paddock.apiserver.context import User
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.identity import PendingIdentity
+from paddock.apiserver.security.oidcsettings import OidcSettings
+from paddock.base.clock import Clock
 from paddock.base.errors import Terminal, Transient
 from paddock.meta import failure
 
@@ -33,43 +34,15 @@ _RESERVED = "system:"
 Fetch = Callable[[str], Awaitable[Any]]
 
 
-class OidcTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """Which provider, and what its claims mean."""
-
-    issuer: str
-    client: str
-    authority: Path | None = None
-    name_claim: str = "sub"
-    # empty: the issuer, where the name is no mail address; "-": none
-    name_prefix: str = ""
-    groups_claim: str = ""
-    groups_prefix: str = ""
-    required: dict[str, str] = {}
-    algorithms: tuple[str, ...] = ("RS256",)
-
-    @property
-    def prefix(self) -> str:
-        """What stands before a name."""
-        if self.name_prefix:
-            return "" if self.name_prefix == "-" else self.name_prefix
-        return "" if self.name_claim == "email" else f"{self.issuer}#"
-
-
 class ProviderUnreachable(Transient):
     """The provider does not say what it should."""
-
-
-class OidcClock(Protocol):
-    """Time."""
-
-    def seconds(self) -> float: ...
 
 
 class OidcAuthenticator:
     """Knows the users behind ID tokens."""
 
-    def __init__(self, terms: OidcTerms, fetch: Fetch, clock: OidcClock) -> None:
-        self._terms = terms
+    def __init__(self, settings: OidcSettings, fetch: Fetch, clock: Clock) -> None:
+        self._settings = settings
         self._fetch = fetch
         self._clock = clock
         self._keys: list[jose.PublicKey] = []
@@ -80,9 +53,9 @@ class OidcAuthenticator:
     def user(self, token: str) -> User | None:
         """The user; None when the token is another issuer's. Raises `PendingIdentity` when keys are needed first, and 401."""
         said = jose.claims_unchecked(token)
-        if said is None or said.get("iss") != self._terms.issuer:
+        if said is None or said.get("iss") != self._settings.issuer:
             return None
-        claims = jose.claims_of(token, self._keys, self._terms.algorithms) if self._keys else None
+        claims = jose.claims_of(token, self._keys, self._settings.algorithms) if self._keys else None
         now = self._clock.seconds()
         is_coming = self._fetching is not None and not self._fetching.done()
         is_wanted = claims is None or now - self._fetched > _LONGEST_TRUST
@@ -101,39 +74,39 @@ class OidcAuthenticator:
 
     async def _refresh(self) -> None:
         try:
-            said = await self._fetch(f"{self._terms.issuer.rstrip('/')}/.well-known/openid-configuration")
-            if said.get("issuer") != self._terms.issuer:
-                raise ProviderUnreachable(f"{self._terms.issuer} says that it is another issuer")
+            said = await self._fetch(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+            if said.get("issuer") != self._settings.issuer:
+                raise ProviderUnreachable(f"{self._settings.issuer} says that it is another issuer")
             published = await self._fetch(said["jwks_uri"])
             keys = [key for key in map(jose.from_published, published["keys"]) if key is not None]
         except (Transient, Terminal, KeyError, TypeError, AttributeError) as error:
-            _LOG.warning("OIDC issuer keys unavailable", extra={"error": str(error), "issuer": self._terms.issuer})
+            _LOG.warning("OIDC issuer keys unavailable", extra={"error": str(error), "issuer": self._settings.issuer})
             return
         self._keys = keys
         self._fetched = self._clock.seconds()
 
     def _user(self, claims: jose.Claims, now: float) -> User:
-        terms = self._terms
+        settings = self._settings
         audience = claims.get("aud")
         end, begin = claims.get("exp"), claims.get("nbf", 0)
         if not isinstance(end, int | float) or now >= end or not isinstance(begin, int | float) or begin > now + _LEEWAY:
             raise failure.unauthorized()
-        if terms.client not in (audience if isinstance(audience, list) else [audience]):
+        if settings.client not in (audience if isinstance(audience, list) else [audience]):
             raise failure.unauthorized()
-        if any(claims.get(name) != value for name, value in terms.required.items()):
+        if any(claims.get(name) != value for name, value in settings.required.items()):
             raise failure.unauthorized()
-        name = claims.get(terms.name_claim)
-        if not isinstance(name, str) or not name or (terms.name_claim == "email" and claims.get("email_verified", True) is not True):
+        name = claims.get(settings.name_claim)
+        if not isinstance(name, str) or not name or (settings.name_claim == "email" and claims.get("email_verified", True) is not True):
             raise failure.unauthorized()
-        found = User(terms.prefix + name, self._groups(claims))
+        found = User(settings.prefix + name, self._groups(claims))
         if found.name.startswith(_RESERVED):
             raise failure.unauthorized()
         return found
 
     def _groups(self, claims: jose.Claims) -> tuple[str, ...]:
-        said = claims.get(self._terms.groups_claim) if self._terms.groups_claim else None
+        said = claims.get(self._settings.groups_claim) if self._settings.groups_claim else None
         given = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-        groups = [f"{self._terms.groups_prefix}{group}" for group in given if isinstance(group, str)]
+        groups = [f"{self._settings.groups_prefix}{group}" for group in given if isinstance(group, str)]
         return tuple(group for group in groups if not group.startswith(_RESERVED))
 
 

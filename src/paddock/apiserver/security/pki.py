@@ -103,7 +103,7 @@ class Authority:
         )
 
     def is_old(self, certificate: x509.Certificate | bytes) -> bool:
-        """Whether a certificate is about to expire, and better made anew."""
+        """Return whether a certificate expires soon, so that a new one is due."""
         found = certificate if isinstance(certificate, x509.Certificate) else x509.load_pem_x509_certificate(certificate)
         return found.not_valid_after_utc <= self._now() + timedelta(days=_RENEW_DAYS)
 

@@ -32,7 +32,7 @@ class RbacRule(msgspec.Struct, frozen=True):
     nonResourceURLs: tuple[str, ...] = ()
 
     def allows(self, asked: Attributes) -> bool:
-        """Whether the rule covers a request."""
+        """Return whether the rule covers a request."""
         if asked.verb not in self.verbs and "*" not in self.verbs:
             return False
         if not asked.is_resource:
@@ -55,8 +55,9 @@ def _covers_resource(pattern: str, asked: Attributes) -> bool:
 
 
 def rules_of(role: dict[str, Any] | None) -> tuple[RbacRule, ...]:
-    """The rules of a role object."""
-    return tuple(msgspec.convert(rule, RbacRule) for rule in (role or {}).get("rules") or ())
+    """The rules of a role object. A list that nobody has given may be null."""
+    given = ({name: value for name, value in rule.items() if value is not None} for rule in (role or {}).get("rules") or ())
+    return tuple(msgspec.convert(rule, RbacRule) for rule in given)
 
 
 class Rbac:
@@ -69,7 +70,7 @@ class Rbac:
         store.follow(self._changed)
 
     def allows(self, asked: Attributes) -> bool:
-        """Whether anything allows a request."""
+        """Return whether anything allows a request."""
         if self._open or MASTERS in asked.groups:
             return True
         return any(rule.allows(asked) for rule in self.rules(asked.user, asked.groups, asked.namespace))
@@ -131,7 +132,7 @@ def _binds(binding: dict[str, Any], user: str, groups: Iterable[str], namespace:
 
 
 def covers(mine: Iterable[RbacRule], wanted: RbacRule) -> bool:
-    """Whether some rules together allow all that another one allows: what nobody has, nobody can give away."""
+    """Return whether some rules together allow everything that another one allows: nobody can grant rights that they lack."""
     have = tuple(mine)
     return all(any(_covers(rule, part) for rule in have) for part in _parts(wanted))
 

@@ -35,7 +35,7 @@ class Reviews:
         self._tokens = tokens
 
     def handlers(self) -> dict[tuple[str, str, str, str], Handler]:
-        """What is served, by group, plural, subresource and verb."""
+        """Return the handlers by group, plural, subresource and verb."""
         return {
             (AUTHENTICATION, "tokenreviews", "", "create"): self.token,
             (AUTHENTICATION, "selfsubjectreviews", "", "create"): self.myself,
@@ -49,11 +49,13 @@ class Reviews:
     # --- who --------------------------------------------------------------------------------------------------------------
 
     async def token(self, call: RequestContext) -> HttpResponse:
-        """Who is behind a token."""
+        """Answer with the user behind a token."""
         said = self._read(call)
         spec = said.get("spec") or {}
         own = self._tokens.terms.own_audiences
         token, audiences = spec.get("token", ""), tuple(spec.get("audiences") or own)
+        if not token:
+            raise failure.bad_request("token is required for TokenReview in authentication")
         found, meant = self._tokens.user_for(token, audiences)
         if found is None and set(own) & set(audiences):
             try:
@@ -67,13 +69,13 @@ class Reviews:
         return self._answer(call, {**said, "spec": {**spec}, "status": status})
 
     async def myself(self, call: RequestContext) -> HttpResponse:
-        """Who is asking."""
+        """Answer with the client's own user."""
         return self._answer(call, {**self._read(call), "status": {"userInfo": _user(call.user)}})
 
     # --- may they ---------------------------------------------------------------------------------------------------------
 
     async def access(self, call: RequestContext) -> HttpResponse:
-        """Whether something is allowed."""
+        """Answer whether a request is allowed."""
         said = self._read(call)
         spec = said.get("spec") or {}
         self._check(call, spec)

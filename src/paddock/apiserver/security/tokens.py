@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ from paddock.apiserver.resources.strategy import ObjectView
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.jose import Claims, PublicKey, SigningKey
 from paddock.apiserver.security.pki import new_key, write_private
+from paddock.base.clock import IdentityClock
 from paddock.meta import ages, failure
 
 ISSUER = "https://kubernetes.default.svc"
@@ -23,13 +24,6 @@ _MOST_CHECKED = 2048
 _GRACE_SECONDS = 60.0
 # Tokens in Secrets have an issuer and claims of their own.
 _KEPT_ISSUER, _KEPT = "kubernetes/serviceaccount", "kubernetes.io/serviceaccount"
-
-
-class TokenClock(Protocol):
-    """Time and identity."""
-
-    def seconds(self) -> float: ...
-    def uid(self) -> str: ...
 
 
 class Keyring:
@@ -77,7 +71,7 @@ def keyring_of(signing: Path, believed: Iterable[Path]) -> Keyring:
 
 
 class IssuerTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """Who issues tokens, and for whom. The first issuer is the one that signs; tokens of the others are still believed."""
+    """The issuers and audiences of tokens. The first issuer is the one that signs; tokens of the others are still accepted."""
 
     issuers: tuple[str, ...] = (ISSUER,)
     # empty: the issuers
@@ -87,14 +81,14 @@ class IssuerTerms(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_audiences(self) -> tuple[str, ...]:
-        """What a token must be meant for to be taken here."""
+        """The audiences of which a token must have one to be accepted here."""
         return self.audiences or self.issuers
 
 
 class AccountTokens:
     """Issues tokens for ServiceAccounts, and knows the users behind them."""
 
-    def __init__(self, keys: Keyring, view: ObjectView, clock: TokenClock, terms: IssuerTerms = IssuerTerms()) -> None:  # noqa: B008 - frozen
+    def __init__(self, keys: Keyring, view: ObjectView, clock: IdentityClock, terms: IssuerTerms = IssuerTerms()) -> None:  # noqa: B008 - frozen
         self.terms = terms
         self._keys = keys
         self._view = view
@@ -215,6 +209,6 @@ def _user(namespace: str, name: str, uid: str, extra: dict[str, tuple[str, ...]]
 
 
 def _is_leaving(found: dict[str, Any], now: float) -> bool:
-    """Whether an object is being deleted for so long that tokens need not hold any more: whoever ends a Pod may need its token for it."""
+    """Return whether an object's deletion is so old that its tokens no longer hold: the end of a Pod may need its token for a while."""
     since = found["metadata"].get("deletionTimestamp")
     return bool(since) and now - (ages.seconds_of(since) or now) > _GRACE_SECONDS

@@ -1,4 +1,4 @@
-"""What a request asks for besides the object: list, write and delete options from the query and the body."""
+"""The parameters of a request besides the object: list, write and delete options from the query and the body."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -102,7 +102,7 @@ async def watch(parts: ServerParts, call: RequestContext) -> Answer:
 
 
 class _Start:
-    """Where a watch begins: with everything there is, or after a revision."""
+    """The start of a watch: with all existing objects, or after a revision."""
 
     def __init__(self, *, initial: bool, announced: bool, revision: int) -> None:
         self.initial = initial

@@ -118,7 +118,7 @@ async def _replace_or_create(
 
 
 def _changer(call: RequestContext, media: str, options: Options) -> Callable[[Data], Proposal]:
-    """What makes the new form of the old one; bad patches are refused here or when they meet the object."""
+    """Return the function that makes the new form of an object. Bad patches fail here or when they meet the object."""
     if media == JSON_PATCH:
         operations = bodies.read_json(call.request.body).data
         if not isinstance(operations, list):
@@ -206,7 +206,7 @@ async def _apply(parts: ServerParts, call: RequestContext, options: Options) -> 
 
 
 def _kept_of(call: RequestContext, config: Data, subresource: str) -> Data:
-    """What an apply can set here. What a write of this path leaves alone is nothing that anybody could own by it."""
+    """Return the part of an apply that this path can set. Nobody owns, by this path, the parts that it leaves alone."""
     if subresource == "status":
         identity = {key: value for key, value in config["metadata"].items() if key in ("name", "namespace", "uid", "resourceVersion")}
         return {key: identity if key == "metadata" else value for key, value in config.items() if key in _STATUS_MEMBERS}

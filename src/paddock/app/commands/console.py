@@ -90,7 +90,7 @@ async def exchange(socket: WebSocket, source: int, target: int) -> None:
 
 
 def _keys(source: int) -> asyncio.Queue[bytes]:
-    """What is typed, as it is typed; an empty piece at the end. A thread that reads could not be stopped."""
+    """Return a queue of the typed bytes; an empty piece ends it. A reading thread could not be stopped."""
     keys: asyncio.Queue[bytes] = asyncio.Queue()
     try:
         asyncio.get_running_loop().add_reader(source, lambda: keys.put_nowait(os.read(source, _CHUNK)))

@@ -75,7 +75,7 @@ def beside(api: Handler, around: ControllerEnvironment) -> EmbeddedControllers:
 
 
 def engine_settings(given: MachineSettings, services: str) -> EngineSettings:
-    """What was decided at the start, in the engine's words."""
+    """Return the start options as settings of the engine."""
     images = ImageSettings(
         allow=given.image_hosts,
         mirrors=given.mirrors,

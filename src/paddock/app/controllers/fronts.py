@@ -16,7 +16,7 @@ BINDING_FALLBACKS = ("masquerade", "fail")
 
 
 class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is decided about the front doors when a program starts."""
+    """The settings of the dialect controllers, fixed when a program starts."""
 
     # which of the dialects
     wanted: frozenset[str] = frozenset(DIALECTS)

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.bootstraptokens import BootstrapTokens
@@ -55,7 +53,7 @@ class ServerCredentials:
 
     @property
     def trusted(self) -> bytes:
-        """What clients shall trust to know this server: its authority, or its certificate where somebody else made that."""
+        """The certificate that clients trust to know this server: its authority, or its own certificate where that is given."""
         given = self._settings.tls.certificate
         return self._own.certificate if given is None else Path(given).read_bytes()
 
@@ -81,8 +79,8 @@ class ServerCredentials:
         if self._settings.oidc is not None:
             from paddock.apiserver.security import oidc  # noqa: PLC0415 - a client of HTTP that only this needs
 
-            terms = oidc.OidcTerms(**msgspec.structs.asdict(self._settings.oidc))
-            known.append(oidc.OidcAuthenticator(terms, oidc.fetcher(terms.authority), parts.clock))
+            settings = self._settings.oidc
+            known.append(oidc.OidcAuthenticator(settings, oidc.fetcher(settings.authority), parts.clock))
         return Identities(tuple(known), anonymous=self._settings.anonymous)
 
     async def renew(self) -> None:

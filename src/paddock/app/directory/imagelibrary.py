@@ -56,12 +56,12 @@ def records(parsed: argparse.Namespace) -> list[ImageRecord]:
 
 
 def settings(parsed: argparse.Namespace) -> ImageSettings:
-    """What the options say."""
+    """Return the settings of the options."""
     return ImageSettings(allow=_ALLOWED, insecure_registries=frozenset(parsed.insecure_registry), archives=(Path("/"),))
 
 
 def trust(parsed: argparse.Namespace) -> ServerTrust:
-    """Who is trusted."""
+    """Return the trust for servers."""
     return ServerTrust(ca=_text(parsed.ca_file)) if parsed.ca_file else ServerTrust()
 
 

@@ -34,7 +34,7 @@ class DataPaths(msgspec.Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """What a detached server says."""
+        """The log of a detached server."""
         return self.root / "server.log"
 
     @property

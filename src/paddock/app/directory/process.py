@@ -21,7 +21,7 @@ class RunningServer(msgspec.Struct, frozen=True):
 
 
 def started_at(pid: int) -> int | None:
-    """When a process started; None when there is none."""
+    """Return the start time of a process; None when there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -48,5 +48,5 @@ def find(places: DataPaths) -> RunningServer | None:
 
 
 def is_alive(found: RunningServer) -> bool:
-    """Whether this very process is still there."""
+    """Return whether this very process still exists."""
     return started_at(found.pid) == found.started

@@ -19,6 +19,7 @@ from paddock.base.metrics import Counter
 from paddock.client.target import Key, Target
 from paddock.controllers.snapshots.targets import SNAPSHOTS
 from paddock.controllers.storage import targets
+from paddock.controllers.virtualmachineinstance.controller import RECONCILES
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
@@ -28,7 +29,6 @@ from paddock.runtime.informers import Informers
 from paddock.runtime.program import ControllerManager
 
 MACHINES: Target[VirtualMachine] = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
-SYNCS = ("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
 _SERIES = {
     "console": "kubevirt_console_active_connections",
     "vnc": "kubevirt_vnc_active_connections",
@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 
 class CachedSeries(Generic[T, V]):
-    """What was made of each object of a kind, for as long as the object is as it was."""
+    """A value for each object of a kind, made again only when the object changes."""
 
     def __init__(self, informers: Informers, target: Target[T], make: Callable[[T], V]) -> None:
         self.informer: Informer = informers.of(target)
@@ -102,7 +102,7 @@ class MetricsCollector:
         self._snapshots = CachedSeries(of, SNAPSHOTS, lambda each: tuple(disks.snapshots((each,))))
         self._asking = PendingQueries()
         self._panics = Panics()
-        self._syncs: Counter = program.machinery.metrics.counter(*SYNCS)
+        self._syncs: Counter = program.machinery.metrics.counter(*RECONCILES)
         self._instances.informer.cache.index("uid", lambda seen: (seen.meta.uid,))
         self._instances.informer.handle(Phases(program.machinery.metrics).hear)
         engine.machines.listen(self._changed)
@@ -149,7 +149,7 @@ class MetricsCollector:
         )
 
     def _measured(self, seen: CachedObject, at: str, used: Statistics | None) -> Iterator[Sample]:
-        """What a machine used, and what its guest says."""
+        """Yield the usage of a machine and the reports of its guest."""
         place = labels(namespace=seen.key.namespace, name=seen.key.name)
         yield sample("kubevirt_vmi_guest_os_panic_total", place, self._panics.count(seen.key))
         last = self._sessions.last(seen.meta.uid)

@@ -34,7 +34,7 @@ class _Instance(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
     def since(self, phase: str) -> float | None:
-        """When a phase began."""
+        """Return the start of a phase."""
         found = next((each.phaseTransitionTimestamp for each in self.status.phaseTransitionTimestamps if each.phase == phase), "")
         return ages.seconds_of(found)
 
@@ -43,7 +43,7 @@ _INSTANCES = msgspec.json.Decoder(_Instance)
 
 
 class Phases:
-    """How long phases took, from the changes of instances. Those that were there when the program started are not counted again."""
+    """The durations of phases, from the changes of instances. Those that existed when the program started are not counted again."""
 
     def __init__(self, metrics: MetricsRegistry) -> None:
         text = "How long instances took to get into a phase: from"
@@ -88,7 +88,7 @@ class Panics:
             self._counts[key] = self._counts.get(key, 0) + 1
 
     def count(self, key: Key) -> int:
-        """How many there were."""
+        """Return the number of panics."""
         return self._counts.get(key, 0)
 
     def keep(self, keys: set[Key], machines: set[str]) -> None:

@@ -21,7 +21,7 @@ _PASSING = ("Unanswered", "NotConnected")
 
 @dataclass
 class AgentReport:
-    """What an agent said last, of one run of a machine."""
+    """The last report of an agent about one run of a machine."""
 
     run: int
     asked: float
@@ -46,7 +46,7 @@ class PendingQueries:
         self._guests: dict[str, AgentReport] = {}
 
     async def ask(self, machines: Iterable[QemuMachine]) -> dict[str, Statistics]:
-        """What each machine used, as far as they answer in time."""
+        """Return the usage of each machine that answers in time."""
         now = asyncio.get_running_loop().time()
         live = {machine.id: machine for machine in machines if machine.observed.phase == "running"}
         self._forget(live)
@@ -64,7 +64,7 @@ class PendingQueries:
         return {name: used for name, used in found.items() if used is not None}
 
     def guest(self, id: str) -> AgentReport | None:
-        """What the agent of a machine said last."""
+        """Return the last report of a machine's agent."""
         return self._guests.get(id)
 
     async def close(self) -> None:

@@ -50,7 +50,7 @@ class _Resources(msgspec.Struct):
 
 
 async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str, ...]:
-    """What keeps the controllers of these kinds from working, each with its remedy. Raises `ForeignDefinition`, and the client's errors."""
+    """Return the problems of these kinds' controllers, each with its remedy. Raises `ForeignDefinition`, and the client's errors."""
     found: list[str] = []
     by_version: dict[tuple[str, str], list[Target[Any]]] = {}
     for each in targets:
@@ -78,7 +78,7 @@ async def older(client: Client, targets: Iterable[Target[Any]]) -> Sequence[tupl
 
 
 def remedy(group: str) -> str:
-    """What brings the kinds of a group."""
+    """Return the command that installs the kinds of a group."""
     if group in FRONT_GROUPS:
         return f"paddock crds --dialect {FRONT_GROUPS[group]} | kubectl apply --server-side -f -"
     return _INSTALL.get(group, f"install what serves {group or 'the core group'}")

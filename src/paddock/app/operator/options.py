@@ -69,7 +69,7 @@ def flag(word: str) -> bool:
 
 
 def address(word: str) -> ListenAddress | None:
-    """Where to listen, in the words of controller-runtime; `0` is nowhere."""
+    """Return the address to listen on, in the words of controller-runtime; `0` is none."""
     if word == "0":
         return None
     host, colon, port = word.rpartition(":")

@@ -8,14 +8,14 @@ from paddock.app.controllers.fronts import FrontSettings
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
-    """Where pages are served; an empty host is every address of the machine."""
+    """The address of a listener; an empty host is every address of the machine."""
 
     host: str
     port: int
 
 
 class LeaderElectionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How copies take turns."""
+    """The leader election of replicas."""
 
     wanted: bool = True
     # empty: made from the dialects, so that operators with different ones do not wait for each other

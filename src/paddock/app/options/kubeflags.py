@@ -100,7 +100,7 @@ def without_ignored(given: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def note(ignored: Iterable[str]) -> str:
-    """What is said about options without effect, grouped by the reason; empty when there are none."""
+    """Return the note about options without effect, grouped by the reason; empty when there are none."""
     reasons: dict[str, list[str]] = {}
     for name in dict.fromkeys(ignored):
         reasons.setdefault(WITHOUT_EFFECT[name], []).append(f"--{name}")

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.security.oidcsettings import OidcSettings
 from paddock.app.options import kubeflags, machines
-from paddock.app.options.settings import Accounts, Audit, ClientLimits, MachineSettings, OidcSettings, ServerSettings, Tls, parse_listen
+from paddock.app.options.settings import Accounts, Audit, ClientLimits, MachineSettings, ServerSettings, Tls, parse_listen
 from paddock.base import duration
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal

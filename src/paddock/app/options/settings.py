@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.apiserver.security.oidcsettings import OidcSettings
+
 DEFAULT_PORT = 7443
 
 
@@ -16,20 +18,6 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     # whose client certificates are taken
     clients: Path | None = None
     least: str = "VersionTLS12"
-
-
-class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Users of an OpenID Connect provider, under kube-apiserver's names."""
-
-    issuer: str
-    client: str
-    authority: Path | None = None
-    name_claim: str = "sub"
-    name_prefix: str = ""
-    groups_claim: str = ""
-    groups_prefix: str = ""
-    required: dict[str, str] = {}
-    algorithms: tuple[str, ...] = ("RS256",)
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +35,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much clients may take (docs/guide/limits.md)."""
+    """The limits for clients (docs/guide/limits.md)."""
 
     # requests that are worked on at once, shared out by priority levels
     requests: int = 240
@@ -77,7 +65,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How this host runs machines (docs/guide/machines.md)."""
+    """The settings of machines on this host (docs/guide/machines.md)."""
 
     # auto, routed or user
     network: str = "auto"

@@ -41,7 +41,7 @@ def main(given: list[str]) -> int:
 
 
 def address(given: list[str]) -> tuple[str, int]:
-    """Where to answer: the first of the client URLs."""
+    """Return the address to listen on: the first of the client URLs."""
     url = _DEFAULT
     for index, word in enumerate(given):
         name, equals, value = word.partition("=")

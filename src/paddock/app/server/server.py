@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import gc
 import importlib
 from collections.abc import Collection
 from functools import partial
@@ -21,6 +20,7 @@ from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, heartbeat, node
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.apiserver.objects.writing import LARGEST_OBJECT
+from paddock.apiserver.resources import kubevirtsubresources
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.security import issuer as issuing
 from paddock.apiserver.security.audit import policy as audit_policy
@@ -36,7 +36,6 @@ from paddock.apiserver.security.reviewing import Reviews
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
-from paddock.app.server import eventloop
 from paddock.app.server.supervision import Supervisor
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 _INSTANCES = "virtualmachineinstances.kubevirt.io"
 # What is asked of running machines; nobody answers while the engine does not run.
-_VERBS = "subresources.kubevirt.io"
 
 
 class ServerHandle:
@@ -69,7 +67,6 @@ class ServerHandle:
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
-        gc.disable()
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
         registry = ResourceRegistry()
@@ -115,7 +112,6 @@ class ServerHandle:
             self._authority = credentials.trusted
             self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
             self.machines.start()
-        eventloop.spare_the_collector()
 
     def _report_health(self) -> None:
         """Serve the checks of this server, and the same as the parts of a cluster."""
@@ -165,7 +161,7 @@ class ServerHandle:
                 self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.server.enginehost")
             )
             self.api.health.add_ready("machines", self._why_not)
-            self.api.unready[_VERBS] = self._why_not
+            self.api.unready[kubevirtsubresources.GROUP] = self._why_not
         host = msgspec.structs.replace(node.this_host(told), problem=self._problem())
         await node.ensure(self.parts, host, self.port, self._settings.network, bare=self._settings.bare)
         alive = heartbeat.Heartbeat(self.parts, host, self._problem)
@@ -217,7 +213,7 @@ class ServerHandle:
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """The address for clients."""
         host = self._settings.advertise or self._settings.host
         host = "127.0.0.1" if host in ("", "0.0.0.0") else "::1" if host == "::" else host
         return f"https://{f'[{host}]' if ':' in host else host}:{self.port}"

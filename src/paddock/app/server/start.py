@@ -1,6 +1,7 @@
 """Starting a server: options, the process in the background, signals, the end."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -94,7 +95,7 @@ def _log_to(stream: TextIO) -> None:
 
 
 def _fixed(settings: ServerSettings) -> list[str]:
-    """What the process in the background must not choose again."""
+    """Return the options that the background process must not choose again."""
     return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
 
 
@@ -108,12 +109,15 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    # The collector belongs to the process, and a server to whoever makes it.
+    gc.disable()
     try:
         await server.start()
     except sqlite3.Error as error:
         raise Terminal(
             f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir"
         ) from error
+    eventloop.spare_the_collector()
     directory.keep()
     readiness = _Readiness(server, places, console)
     readiness.follow()

@@ -1,16 +1,17 @@
 """A watchdog over the event loop: a thread that reports when the loop stands still, with the stack of what it does.
 
 The thread asks the loop for a sign of life ten times a second. A loop that gives none for a quarter of a second keeps every client,
-guest and controller waiting. Time in which the loop's thread was ready and the host gave it no processor does not count.
+guest and controller waiting. Time in which the loop's thread was ready and the host gave it no processor does not count. Neither does time
+in which it waited while another thread of this process was in that state: that thread may hold the interpreter's lock.
 """
 
 import asyncio
 import logging
+import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 from paddock.base.metrics import MetricsRegistry
@@ -18,6 +19,8 @@ from paddock.base.metrics import MetricsRegistry
 _LOG = logging.getLogger(__name__)
 STALLED_SECONDS = 0.25
 _PAUSE_SECONDS = 0.1
+# A sign that takes this part of the time is worth a look at the other threads.
+_LATE = 0.2
 # One line of the log in this time; the metric counts all.
 _LOG_SECONDS = 10.0
 _DEEPEST = 30
@@ -31,7 +34,7 @@ class LoopWatchdog:
         self._loop = asyncio.get_running_loop()
         self._stalled_seconds = stalled_seconds
         self._thread_of_loop = threading.get_ident()
-        self._waited = _wait_for_processor(threading.get_native_id())
+        self._native = threading.get_native_id()
         self._stalls = metrics.counter("paddock_event_loop_stalls_total", "How often the event loop stood still for more than 250 ms.")
         self._stalls.inc(by=0)
         self._seconds = metrics.histogram(
@@ -65,12 +68,19 @@ class LoopWatchdog:
 
     def _ask(self) -> None:
         """Wait for the sign of life."""
-        asked, before, is_told = time.monotonic(), self._waited(), False
+        asked, before, is_told = time.monotonic(), _times(self._native), False
+        if self._alive.wait(_LATE * self._stalled_seconds):
+            return
+        late, others = time.monotonic(), _other_waits(self._native)
 
         def stood() -> float:
-            return time.monotonic() - asked - (self._waited() - before)
+            now, after = time.monotonic(), _times(self._native)
+            ran, waited = after[0] - before[0], after[1] - before[1]
+            idle = max(0.0, now - late - ran - waited)
+            starved = max((wait - others.get(thread, 0.0) for thread, wait in _other_waits(self._native).items()), default=0.0)
+            return now - asked - waited - min(idle, starved)
 
-        while not self._alive.wait(self._stalled_seconds):
+        while not self._alive.wait((1 - _LATE) * self._stalled_seconds):
             if not is_told and stood() >= self._stalled_seconds:
                 is_told = True
                 self._tell()
@@ -93,14 +103,16 @@ class LoopWatchdog:
         self._logged, self._unlogged = now, 0
 
 
-def _wait_for_processor(thread: int) -> Callable[[], float]:
-    """The seconds for which a thread has been ready to run and did not; always 0 where the kernel does not count them."""
-    place = Path(f"/proc/self/task/{thread}/schedstat")
+def _times(thread: int) -> tuple[float, float]:
+    """The seconds for which a thread has run, and was ready to run and did not; always 0 where the kernel does not count them."""
+    try:
+        ran, waited, _ = Path(f"/proc/self/task/{thread}/schedstat").read_text().split()
+        return int(ran) / 1e9, int(waited) / 1e9
+    except (OSError, ValueError):
+        return 0.0, 0.0
 
-    def seconds() -> float:
-        try:
-            return int(place.read_text().split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return 0.0
 
-    return seconds
+def _other_waits(but: int) -> dict[int, float]:
+    """For how long each other thread of this process was ready to run and did not."""
+    own = {but, threading.get_native_id()}
+    return {thread: _times(thread)[1] for thread in map(int, os.listdir("/proc/self/task")) if thread not in own}

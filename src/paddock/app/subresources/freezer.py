@@ -81,7 +81,7 @@ class GuestFreezer:
 
 
 async def _thaw_once(machine: MachineApi) -> bool:
-    """Whether the guest has thawed."""
+    """Thaw the guest's file systems; return whether that worked."""
     try:
         await machine.agent.thaw()
     except PaddockError:

@@ -5,9 +5,10 @@ from typing import Any
 
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
-from paddock.app.subresources.stored import MACHINES, StoredObjects
+from paddock.app.subresources.stored import StoredObjects
 from paddock.meta import failure
 from paddock.plan.changes.references import FieldReference, KindId, references
 
@@ -37,7 +38,7 @@ class Graphs:
 
 
 def below(kind: KindId, data: Data) -> Iterator[Data]:
-    """What an object depends on, each once."""
+    """Yield the direct dependencies of an object, each once."""
     namespace, name = data["metadata"].get("namespace", ""), data["metadata"]["name"]
     if kind[1] == "VirtualMachine" and (data.get("status") or {}).get("created"):
         yield node(("kubevirt.io", "VirtualMachineInstance"), (namespace, name))
@@ -78,6 +79,6 @@ def _dependency(kind: str) -> str:
 
 
 def _filter(options: Data) -> Callable[[Data], bool]:
-    """What the client wants to see of it."""
+    """Return the filter for an object graph."""
     wanted = (options.get("labelSelector") or {}).get("matchLabels") or {}
     return lambda each: all(each["labels"].get(name) == value for name, value in wanted.items())

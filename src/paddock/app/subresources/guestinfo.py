@@ -44,12 +44,12 @@ class GuestInfo:
         return queries.said({name: value for name, value in told.items() if value != ""})
 
     async def users(self, call: RequestContext) -> HttpResponse:
-        """Who is logged in."""
+        """Answer with the users that are logged in."""
         found = await _asked(self._agent(call).users())
         return queries.said(_listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in found]))
 
     async def filesystems(self, call: RequestContext) -> HttpResponse:
-        """What is mounted."""
+        """Answer with the mounted file systems."""
         found = await _asked(self._agent(call).filesystems())
         return queries.said(_listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in found]))
 

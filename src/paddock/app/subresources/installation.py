@@ -24,7 +24,7 @@ class InstallationApi:
         self._stored = stored
 
     def has(self, gate: str) -> bool:
-        """Whether a feature is switched on."""
+        """Return whether a feature gate is enabled."""
         spec = (self._stored.find(*_PLACE) or {}).get("spec") or {}
         switches = (spec.get("configuration") or {}).get("developerConfiguration") or {}
         return gate in (switches.get("featureGates") or ()) and gate not in (switches.get("disabledFeatureGates") or ())
@@ -43,7 +43,7 @@ class InstallationApi:
         return queries.said({"registry": "", "tag": RELEASE, "digest": "", "imagePrefix": "", "gsImage": ""})
 
     async def health(self, call: RequestContext) -> HttpResponse:
-        """Whoever can ask is answered."""
+        """Answer every authorized client."""
         return queries.said({"apiserver": {"connectivity": "ok", "version": RELEASE}})
 
     async def profiler(self, call: RequestContext) -> HttpResponse:

@@ -9,9 +9,10 @@ from collections.abc import Awaitable
 
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import MachineApi, SubresourceEnvironment
-from paddock.app.subresources.stored import INSTANCES, PreconditionFailed, StoredObjects, about, conflict
+from paddock.app.subresources.stored import PreconditionFailed, StoredObjects, about, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.errors import AgentError, RequestRefused, Unanswered
@@ -70,7 +71,7 @@ def phase_of(instance: VirtualMachineInstance) -> str:
 
 
 def refused(instance: VirtualMachineInstance, error: RequestRefused) -> failure.Failure:
-    """What the engine refuses is a conflict with what is."""
+    """Return the conflict for a refusal of the engine."""
     why = NOT_RUNNING if error.reason in ("NotRunning", "StillStarting") else str(error)
     return conflict(INSTANCES, instance.metadata.name, why)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING, phase_of
-from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects, conflict
+from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base import quantity
 from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance

@@ -36,7 +36,7 @@ def needed(request: HttpRequest) -> Data:
 
 
 def is_dry(given: Data) -> bool:
-    """Whether nothing is to be changed; raises a `Failure` when it is not said clearly."""
+    """Return whether the request is a dry run; raise a `Failure` for any other value."""
     wish = given.get("dryRun") or []
     wish = [wish] if isinstance(wish, str) else wish
     if not isinstance(wish, list) or any(each != "All" for each in wish):

@@ -71,7 +71,7 @@ async def pump(socket: Socket, far: RemoteEnd, *, patience: float | None = None)
 
 
 async def _deliver(socket: Socket, far: RemoteEnd) -> None:
-    """What the client sends goes to the far end."""
+    """Copy the client's data to the far end."""
     while (message := await socket.receive()) is not None:
         data = message.encode() if isinstance(message, str) else message
         if data:
@@ -80,7 +80,7 @@ async def _deliver(socket: Socket, far: RemoteEnd) -> None:
 
 
 async def _send(socket: Socket, far: RemoteEnd, patience: float | None) -> None:
-    """What the far end says goes to the client, as fast as the client takes it."""
+    """Copy the far end's data to the client, as fast as the client takes it."""
     while data := await far.read():
         for start in range(0, len(data), PIECE):
             socket.send(data[start : start + PIECE])

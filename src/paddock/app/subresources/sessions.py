@@ -31,11 +31,11 @@ class Sessions:
 
     @property
     def open(self) -> Mapping[Kind, int]:
-        """How many are."""
+        """The number of open sessions by kind."""
         return self._open
 
     def last(self, uid: str) -> float | None:
-        """When one was opened to this instance last; None: never."""
+        """Return the time of the last session with this instance, or None."""
         return self._last.get(uid)
 
     def keep(self, uids: set[str]) -> None:

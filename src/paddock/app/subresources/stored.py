@@ -11,13 +11,14 @@ import msgspec
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal
+from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, patch
 from paddock.meta.wire import from_data
 
-MACHINES, INSTANCES, MIGRATIONS = "virtualmachines", "virtualmachineinstances", "virtualmachineinstancemigrations"
+MIGRATIONS = "virtualmachineinstancemigrations"
 # Upstream names the singular in refusals, and clients print it.
 SINGULAR = {MACHINES: "virtualmachine", INSTANCES: "virtualmachineinstance"}
 # In whose name subresources change objects: upstream's component that serves them.
@@ -27,11 +28,11 @@ Operations = Iterable[Mapping[str, Any]]
 
 
 class PreconditionFailed(Exception):
-    """What a change rests on is not so any more."""
+    """A precondition of a change no longer holds."""
 
 
 def about(plural: str, name: str) -> failure.FailureTarget:
-    """How refusals name a machine or an instance."""
+    """Return the target that refusals of a machine or an instance name."""
     return failure.FailureTarget(name=name, group=GROUP, kind=SINGULAR.get(plural, plural))
 
 

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge import frames
 from paddock.apiserver.edge.http import Answer, HttpResponse, Socket, Upgrade
+from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import DatagramFlow, NetworksApi
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.instances import NOT_RUNNING, InstanceFinder, phase_of, refused
 from paddock.app.subresources.remoteend import RemoteEnd, pump, subprotocol
 from paddock.app.subresources.sessions import Kind, Sessions
-from paddock.app.subresources.stored import INSTANCES, conflict
+from paddock.app.subresources.stored import conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.errors import RequestRefused
@@ -30,13 +31,13 @@ _PIECE = 64 * 1024
 
 
 class Displays:
-    """Who looks at the display of which machine."""
+    """The machines whose displays have viewers."""
 
     def __init__(self) -> None:
         self._looking: dict[str, int] = {}
 
     def is_taken(self, uid: str) -> bool:
-        """Whether anybody looks."""
+        """Return whether the display has a viewer."""
         return self._looking.get(uid, 0) > 0
 
     def join(self, uid: str) -> None:
@@ -113,7 +114,7 @@ class Streams:
         return Upgrade(run, subprotocol(call.request))
 
     async def screenshot(self, call: RequestContext) -> HttpResponse:
-        """What is on the display, as PNG."""
+        """Answer with the content of the display, as PNG."""
         instance = self._with_display(call)
         machine = self._instances.found(instance)
         if machine is None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from paddock.apiserver.api import Api
+from paddock.apiserver.api import Api, Subhandler
+from paddock.apiserver.resources.kubevirtsubresources import GRANTS, INSTANCES, MACHINES
 from paddock.app.subresources import group
 from paddock.app.subresources.environment import SubresourceEnvironment
 from paddock.app.subresources.expansion import MachineExpansion
@@ -15,15 +16,13 @@ from paddock.app.subresources.instances import InstanceControl, InstanceFinder
 from paddock.app.subresources.lifecycle import Lifecycle
 from paddock.app.subresources.memorydump import MemoryDumps
 from paddock.app.subresources.sessions import Sessions
-from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects
+from paddock.app.subresources.stored import StoredObjects
 from paddock.app.subresources.streams import Streams
 from paddock.app.subresources.volumes import VolumeRequests
 
-_GET, _PUT = "get", "update"
-
 
 class SubresourceApi:
-    """What is served in `subresources.kubevirt.io`."""
+    """The API of the group `subresources.kubevirt.io`."""
 
     def __init__(self, world: SubresourceEnvironment) -> None:
         stored = StoredObjects(world.parts)
@@ -50,14 +49,21 @@ class SubresourceApi:
         await self._freezing.close()
 
     def rows(self) -> Iterator[SubresourceRow]:
-        """Every path."""
-        yield from self._of_machines()
-        yield from self._of_instances()
-        yield from self._of_streams()
-        yield from self._of_the_installation()
+        """Yield every path: those that roles grant, and the profiler's, which belongs to no role."""
+        handlers = {MACHINES: self._of_machines(), INSTANCES: self._of_instances(), "": self._of_the_installation()}
+        for grant in GRANTS:
+            for name in grant.names:
+                path = (grant.plural, name) if grant.plural else (name, "")
+                handler = handlers[grant.plural].pop(name)
+                yield SubresourceRow(*path, grant.verb, handler, below=name == "portforward", namespaced=grant.verb != "list")
+        if any(handlers.values()):
+            raise ValueError(f"these handlers need a grant in kubevirtsubresources.py: {handlers}")
+        for verb in ("start", "stop", "dump"):
+            for method in ("list", "update"):
+                yield SubresourceRow(f"{verb}-cluster-profiler", "", method, self._installation.profiler, namespaced=False)
 
-    def _of_machines(self) -> Iterator[SubresourceRow]:
-        changing = {
+    def _of_machines(self) -> dict[str, Subhandler]:
+        return {
             "start": self._lifecycle.start,
             "stop": self._lifecycle.stop,
             "restart": self._lifecycle.restart,
@@ -67,15 +73,13 @@ class SubresourceApi:
             "memorydump": self._dumps.request,
             "removememorydump": self._dumps.remove,
             "evacuate/cancel": self._control.cancel_evacuation,
+            "expand-spec": self._expanding.stored,
+            "objectgraph": self._graphs.draw,
+            "portforward": self._streams.forward,
         }
-        for name, handler in changing.items():
-            yield SubresourceRow(MACHINES, name, _PUT, handler)
-        yield SubresourceRow(MACHINES, "expand-spec", _GET, self._expanding.stored)
-        yield SubresourceRow(MACHINES, "objectgraph", _GET, self._graphs.draw)
-        yield SubresourceRow("expand-vm-spec", "", _PUT, self._expanding.given)
 
-    def _of_instances(self) -> Iterator[SubresourceRow]:
-        changing = {
+    def _of_instances(self) -> dict[str, Subhandler]:
+        return {
             "pause": self._control.pause,
             "unpause": self._control.unpause,
             "freeze": self._freezing.freeze,
@@ -90,34 +94,24 @@ class SubresourceApi:
             "sev/injectlaunchsecret": self._installation.attestation,
             "backup": self._installation.backup,
             "redefine-checkpoint": self._installation.backup,
-        }
-        for name, handler in changing.items():
-            yield SubresourceRow(INSTANCES, name, _PUT, handler)
-        looking = {
             "guestosinfo": self._guest.everything,
             "userlist": self._guest.users,
             "filesystemlist": self._guest.filesystems,
             "objectgraph": self._graphs.draw,
             "sev/fetchcertchain": self._installation.attestation,
             "sev/querylaunchmeasurement": self._installation.attestation,
+            "console": self._streams.console,
+            "vnc": self._streams.vnc,
+            "vnc/screenshot": self._streams.screenshot,
+            "usbredir": self._streams.usb,
+            "vsock": self._streams.vsock,
+            "portforward": self._streams.forward,
         }
-        for name, handler in looking.items():
-            yield SubresourceRow(INSTANCES, name, _GET, handler)
 
-    def _of_streams(self) -> Iterator[SubresourceRow]:
-        yield SubresourceRow(INSTANCES, "console", _GET, self._streams.console)
-        yield SubresourceRow(INSTANCES, "vnc", _GET, self._streams.vnc)
-        yield SubresourceRow(INSTANCES, "vnc/screenshot", _GET, self._streams.screenshot)
-        yield SubresourceRow(INSTANCES, "usbredir", _GET, self._streams.usb)
-        yield SubresourceRow(INSTANCES, "vsock", _GET, self._streams.vsock)
-        for plural in (MACHINES, INSTANCES):
-            yield SubresourceRow(plural, "portforward", _GET, self._streams.forward, below=True)
-
-    def _of_the_installation(self) -> Iterator[SubresourceRow]:
-        # Paths without a name are lists to whoever reads the rights of a user.
-        looking = {"version": self._installation.version, "guestfs": self._installation.guestfs, "healthz": self._installation.health}
-        for name, handler in looking.items():
-            yield SubresourceRow(name, "", "list", handler, namespaced=False)
-        for verb in ("start", "stop", "dump"):
-            for method in ("list", _PUT):
-                yield SubresourceRow(f"{verb}-cluster-profiler", "", method, self._installation.profiler, namespaced=False)
+    def _of_the_installation(self) -> dict[str, Subhandler]:
+        return {
+            "expand-vm-spec": self._expanding.given,
+            "version": self._installation.version,
+            "guestfs": self._installation.guestfs,
+            "healthz": self._installation.health,
+        }

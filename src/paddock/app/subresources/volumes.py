@@ -8,9 +8,10 @@ from typing import Any
 
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING
-from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects, conflict
+from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base.jsondata import copied
 from paddock.meta import failure
 

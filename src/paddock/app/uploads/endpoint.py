@@ -126,7 +126,7 @@ class Uploads:
 
 
 class BrokenUpload(Transient):
-    """What was sent is not whole."""
+    """The uploaded data is incomplete."""
 
 
 class _Refusal(Exception):

@@ -7,7 +7,7 @@ FIELD = "file"
 
 
 class BadForm(ValueError):
-    """What came is no form, or has no file."""
+    """The body is no form, or has no file."""
 
 
 def boundary_of(content_type: str) -> bytes:

@@ -16,7 +16,7 @@ _HEADER = b'{"alg":"HS256","typ":"JWT"}'
 
 
 class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says."""
+    """The claims of a token."""
 
     iss: str = _ISSUER
     operation: str = "Upload"
@@ -41,7 +41,7 @@ class UploadTokens:
         return f"{text}.{_encoded(self._sign(text))}"
 
     def read(self, token: str, now: float) -> TokenClaims | None:
-        """What a token says; None when it is not ours, or not valid any more."""
+        """Return the claims of a token; None when it is not ours, or no longer valid."""
         text, _, signature = token.rpartition(".")
         header, _, said = text.partition(".")
         try:

@@ -1,12 +1,13 @@
-"""Why an object is not what it should be: facts in, findings out, the cause first.
+"""The diagnosis of an object that is not as it should be: facts in, findings out, the cause first.
 
     scene      the objects, events and gaps that were found
-    links      which other objects an object leads to
-    walk       from one object along the links; what has to be asked for next
-    verdict    whether one object is as it should be
-    sayings    everything that the objects on the way say is wrong
-    rules of   images, boots, disks, hosts, machines, networks, operations, fronts: one table each; `table` is all of them
-    explain    the answer: a state, findings by rank, what could not be looked at
+    links      the other objects that an object leads to
+    walk       from one object along the links; the next objects to read
+    verdict    the state of one object
+    sayings    every statement of a problem by the objects on the way
+    rules.toml every cause: texts, reason codes, sentences of foreign programs; `table` reads it, `told` matches it
+    looks of   objects, boots, disks, hosts, guests, operations, fronts: functions that find what nobody reports
+    explain    the answer: a state, findings by rank, and the objects that could not be read
 
-Pure: whoever has a client gathers what `walk.asks` wants until nothing is left to ask for.
+Pure: the caller has a client and reads what `walk.asks` wants until it wants nothing more.
 """

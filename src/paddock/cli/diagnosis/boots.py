@@ -1,12 +1,12 @@
 """Volumes that a running guest can boot from: a machine with nothing but blank disks runs, and no system in it does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from paddock.cli.diagnosis.links import ref_of
-from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
+from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.cli.diagnosis.scene import Data, ObjectPlace, ObjectSnapshot, at, conditions, entries, texts
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
@@ -100,13 +100,6 @@ def _origin(scene: ObjectSnapshot, claim: ObjectPlace) -> Origin:
     return "blank"
 
 
-RULES: tuple[DiagnosisRule, ...] = (
-    DiagnosisRule(
-        id="disks-blank",
-        title="The machine's disks were made empty, and it has nothing else to boot from.",
-        fix="Give it a disk with a system (a DataVolume with a source, a containerDisk), or an installation medium in a CD-ROM drive; "
-        "for Vitistack's Machine the annotation vitistack.io/root-image names an image.",
-        look=_blanks,
-        mood="notice",
-    ),
-)
+LOOKS: Mapping[str, Look] = {
+    "disks-blank": _blanks,
+}

@@ -1,6 +1,6 @@
 """The answer: what an object is, and why it is not what it should be, the cause first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -8,11 +8,13 @@ import msgspec
 from paddock.cli.diagnosis import sayings, told, verdict
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, RuleView
 from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, texts
-from paddock.cli.diagnosis.table import GAPS, LOOKING, WORDS
+from paddock.cli.diagnosis.table import LOOKING, WORDS, every
 from paddock.cli.diagnosis.walk import walk
 from paddock.plan.changes.references import INSTANCE, MACHINE
 
 # good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
+# Remarks that leave a question open, by rule: with one of them nothing is all clear.
+GAPS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks were made empty, or it has none)"}
 State = Literal["good", "notice", "waits", "fails", "unknown"]
 _ORDER = {"fails": 0, "waits": 1, "notice": 2, "hint": 3}
 
@@ -37,10 +39,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(scene: ObjectSnapshot, start: ObjectPlace) -> Explanation:
-    """Why an object is as it is. It has to be in the scene."""
+    """Return the explanation of an object's state. The object has to be in the scene."""
     nodes = walk(scene, start)
     view = RuleView(scene, nodes, [each for node in nodes for each in sayings.of(scene, node)])
-    found = _ranked([*told.matched(WORDS, view), *(each for rule in LOOKING for each in rule.look(rule, view))])
+    rules = every()
+    found = _ranked([*told.matched(WORDS, rules, view), *(each for name, look in LOOKING for each in look(rules[name], view))])
     judged = _judged(scene, start)
     causes = [each for each in found if each.mood != "hint"]
     if judged.state in ("good", "off"):
@@ -80,7 +83,7 @@ def _judged(scene: ObjectSnapshot, start: ObjectPlace) -> verdict.ObjectVerdict:
 
 
 def _counts(finding: Diagnosis, start: ObjectPlace) -> bool:
-    """Whether something is wrong with an object that is as it should be by its own word."""
+    """Return whether a finding counts against an object that reports no problem itself."""
     if finding.mood == "notice":
         return finding.rank is not CauseDepth.TOLD or finding.rule == "crashed-lately"
     return (finding.rule in _OUTSIDE and finding.node.ref == start) or finding.rule in _BELOW

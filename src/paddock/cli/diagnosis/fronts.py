@@ -1,131 +1,17 @@
 """Causes that Stakater's, Vitistack's and Kubermatic's objects tell in words of their own (their specs' reasons)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from paddock.cli.diagnosis.links import NETWORK, STAKATER, VITISTACK
-from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
+from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.cli.diagnosis.sayings import Statement
 from paddock.cli.diagnosis.scene import Data, ObjectPlace, at, entries, texts
-from paddock.cli.diagnosis.told import EventCause
 from paddock.cli.diagnosis.verdict import VIRTRIGAUD
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
 from paddock.plan.changes.references import ATTACHMENT, DATA_SOURCE, MACHINE
 
 _FRONTS = (STAKATER, VITISTACK)
-FRONTS: tuple[EventCause, ...] = (
-    EventCause(
-        id="name-conflict",
-        title="An object of a name that the machine needs exists already and belongs to somebody else.",
-        fix="Rename the machine, or delete the other object.",
-        text=r"NameConflict|it exists and belongs to |: it exists already",
-        cause="An object that the machine needs exists already and is not its own: {message}",
-    ),
-    EventCause(
-        id="reconcile-paused",
-        title="Nothing is done for the object: somebody paused it by an annotation.",
-        fix="Take the annotation off: kubectl annotate KIND NAME crossplane.io/paused-",
-        reason=("ReconcilePaused",),
-        how="kubectl annotate {kind}.infrastructure.stakater.com {name} -n {namespace} crossplane.io/paused-",
-        mood="notice",
-    ),
-    EventCause(
-        id="claim-lost",
-        title="The volume of a claim is gone.",
-        fix="The data cannot be read any more: make the machine anew, or restore it from a snapshot.",
-        text=r"RootDiskLost|DiskLost|was deleted and is not made again|because it would be blank",
-        cause="A disk of the machine was deleted, and is not made anew empty: {message}",
-        how="Make the machine anew, or restore the disk from a snapshot under its name.",
-    ),
-    EventCause(
-        id="clone-not-permitted",
-        title="Disks of the other namespace may not be copied by whoever asks for it.",
-        fix="Bind a role with create on datavolumes/source (cdi.kubevirt.io) in the source namespace to the one who is named.",
-        reason=("CloneNotAuthorized",),
-    ),
-    EventCause(
-        id="datasource-missing",
-        title="The DataSource does not exist.",
-        fix="Correct the DataSource's name and namespace, or make it.",
-        reason=("DataSourceNotFound",),
-        cause="The DataSource does not exist: {message}",
-    ),
-    EventCause(
-        id="datasource-secret-elsewhere",
-        title="The DataSource needs a Secret, and is in another namespace than the machine.",
-        fix="Make a DataSource with its Secret in the machine's own namespace.",
-        reason=("CrossNamespaceSecret",),
-    ),
-    EventCause(
-        id="datasource-broken",
-        title="The DataSource leads to nothing that can be used.",
-        fix="Correct spec.source of the DataSource.",
-        reason=("ClientCertificateUnsupported", "InvalidCertificate"),
-        cause="The DataSource cannot be used: {message}",
-    ),
-    EventCause(
-        id="datasource-not-ready",
-        title="The DataSource is not ready yet.",
-        fix="Wait until its own import is done; ask about the DataSource if it takes long.",
-        reason=("DataSourceNotReady",),
-        cause="The DataSource is not ready yet: {message}",
-        mood="waits",
-    ),
-    EventCause(
-        id="template-missing",
-        title="The machine's template does not exist.",
-        fix="Set spec.template to small, medium or large, or to a MachineTemplate that exists.",
-        reason=("TemplateNotFound",),
-        cause="The machine's template does not exist: {message}",
-        how="Correct spec.template of the machine.",
-    ),
-    EventCause(
-        id="networkconfiguration-missing",
-        title="The NetworkConfiguration does not exist.",
-        fix="Make it in the machine's namespace, or correct spec.networks[].networkName.",
-        reason=("NetworkConfigurationNotFound",),
-        cause="A NetworkConfiguration does not exist: {message}",
-    ),
-    EventCause(
-        id="boot-source-missing",
-        title="The machine has nothing to boot from.",
-        fix="Name an image: annotation vitistack.io/root-image, or spec.os.imageID.",
-        reason=("NoBootSource",),
-        mood="hint",
-    ),
-    EventCause(
-        id="binding-replaced",
-        title="A network is connected in another way than was asked for, because this cluster does not know the binding.",
-        fix="Register the binding plug-in in the KubeVirt object, or ask for masquerade.",
-        reason=("BindingFallback",),
-        mood="hint",
-    ),
-    EventCause(
-        id="deletion-stalled",
-        title="The deletion does not go on: something that belongs to the machine remains.",
-        fix="Ask about what the message names: paddock why KIND/NAME; often a machine still runs or a finalizer holds it.",
-        reason=("DeletionStalled",),
-        cause="The deletion does not go on: {message}",
-    ),
-    EventCause(
-        id="api-missing",
-        title="KubeVirt is not installed, or does not answer.",
-        fix="See that KubeVirt and CDI are installed and run: kubectl get kubevirt,cdi -A.",
-        reason=("KubeVirtApiError",),
-        text=r"not (installed|served)|no matches for kind|could not find the requested resource|absent|connection refused|answered 5\d\d",
-        cause="KubeVirt is not installed, or does not answer: {message}",
-    ),
-    EventCause(
-        id="front-refused",
-        title="What was made of the object was refused.",
-        fix="Correct the field that the message names.",
-        of=_FRONTS,
-        reason=("ReconcileError", "KubeVirtApiError", "VMFailed"),
-        text=r"^(?!.*is not made yet)",
-        cause="What was made of {about} was refused: {message}",
-        rank=CauseDepth.SAID,
-    ),
-)
 
 
 def _secret_elsewhere(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
@@ -190,29 +76,11 @@ def _stored(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
 
 # What kubectl calls the kinds that may own a machine.
 KINDS = {STAKATER: "virtualmachines", VITISTACK: "machines", MACHINE: "virtualmachines"}
-RULES: tuple[DiagnosisRule, ...] = (
-    DiagnosisRule(
-        id="name-conflict",
-        title="An object of a name that the machine needs exists already and belongs to somebody else.",
-        fix="Rename the machine, or delete the other object.",
-        look=_taken,
-    ),
-    DiagnosisRule(
-        id="kind-not-carried-out",
-        title="Paddock stores objects of this kind (VirtRigaud's) and nothing carries them out yet.",
-        fix="Write it as a machine that Paddock runs (paddock convert --to kubevirt FILE), or run VirtRigaud's own controllers.",
-        look=_stored,
-    ),
-    DiagnosisRule(
-        id="network-undefined",
-        title="The definition that machines are attached to a network by is not there.",
-        fix="See that Multus's kinds are installed and Vitistack's controller runs: it makes the NetworkAttachmentDefinition.",
-        look=_undefined,
-    ),
-    DiagnosisRule(
-        id="datasource-secret-elsewhere",
-        title="The DataSource needs a Secret, and is in another namespace than the machine.",
-        fix="Make a DataSource with its Secret in the machine's own namespace.",
-        look=_secret_elsewhere,
-    ),
-)
+
+
+LOOKS: Mapping[str, Look] = {
+    "name-conflict": _taken,
+    "kind-not-carried-out": _stored,
+    "network-undefined": _undefined,
+    "datasource-secret-elsewhere": _secret_elsewhere,
+}

@@ -1,6 +1,6 @@
-"""Which other objects an object leads to: what was made of it, what it names, what it runs on.
+"""The links from an object to others: created objects, named objects, and the host it runs on.
 
-What somebody wrote a name of is in `paddock.plan.changes.references`; here is what is made by programs, and what a cluster brings along.
+Names that people write are in `paddock.plan.changes.references`; here are the objects that programs make, and those of a cluster.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +95,7 @@ def links(scene: ObjectSnapshot, ref: ObjectPlace, data: Data, *, named: bool) -
 
 
 def _is_optional(data: Data, path: Sequence[str | int]) -> bool:
-    """Whether what is named may be absent."""
+    """Return whether the named object may be absent."""
     owner: Any = data
     for part in path[:-1]:
         owner = owner[part]

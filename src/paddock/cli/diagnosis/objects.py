@@ -1,14 +1,13 @@
 """Causes that any object can have: what it names is not there, somebody holds it, it was refused, nobody looks after it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from paddock.cli.diagnosis import verdict
 from paddock.cli.diagnosis.links import NETWORK, PRIORITY, SERVICE_ACCOUNT, STORAGE_CLASS, TEMPLATE, VOLUME_SNAPSHOT
-from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
+from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.cli.diagnosis.scene import at, texts
-from paddock.cli.diagnosis.told import EventCause
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
 from paddock.plan.changes.references import (
@@ -28,47 +27,6 @@ _YOUNG_SECONDS = 30.0
 # Finalizers that are ours, or of the backends, by what takes them off; others are somebody's.
 _OURS = ("kubevirt.io/", "snapshot.kubevirt.io/", "pool.kubevirt.io/", "cdi.kubevirt.io/", "infrastructure.stakater.com/", "vitistack.io/")
 _KUBERNETES = ("kubernetes.io/", "foregroundDeletion", "orphan", "kubernetes")
-ADMISSION: tuple[EventCause, ...] = (
-    EventCause(
-        id="quota-exceeded",
-        title="The namespace's quota is used up.",
-        fix="Ask for less, delete something, or raise the ResourceQuota that is named.",
-        text=r"exceeded quota: (?P<quota>[\w.-]+)(, (?P<said>[^;\n]+))?",
-        cause="The quota {quota} of the namespace is used up: {said}",
-        how="Ask for less, delete something, or raise it: kubectl edit resourcequota {quota} -n {namespace}",
-    ),
-    EventCause(
-        id="limit-exceeded",
-        title="The request is outside the limits of the namespace.",
-        fix="Ask for an amount that the LimitRange allows, or change the LimitRange.",
-        text=r"(maximum|minimum) \S+ usage per|LimitRange",
-        cause="The request is outside the limits of the namespace: {message}",
-    ),
-    EventCause(
-        id="not-allowed",
-        title="Whoever should do it may not (RBAC).",
-        fix="Give the account that is named the right that is named, by a Role and a RoleBinding.",
-        text=r"(User|system:serviceaccount).{0,120}cannot (?P<verb>\w+) resource|is forbidden: User|is not allowed to",
-        cause="Whoever should do it may not: {message}",
-    ),
-    EventCause(
-        id="webhook-refused",
-        title="An admission webhook or policy of the cluster refuses it.",
-        fix="Do what the message says, or ask whoever runs the webhook or policy.",
-        text=r"admission webhook \S+ denied|denied the request|ValidatingAdmissionPolicy|failed calling webhook",
-        cause="An admission webhook or policy refuses it: {message}",
-    ),
-)
-REFUSED: tuple[EventCause, ...] = (
-    EventCause(
-        id="refused-invalid",
-        title="What was made of it is not valid.",
-        fix="Correct the field that the message names.",
-        text=r" is invalid: |FailedUpdateError|: Invalid value: |: Forbidden: ",
-        cause="It was refused as not valid: {message}",
-        rank=CauseDepth.TOLD,
-    ),
-)
 # kind -> (rule, what people call it, how to look for those that exist)
 _MISSING: dict[KindId, tuple[str, str, str]] = {
     SECRET: ("secret-missing", "Secret", "secrets"),
@@ -98,7 +56,7 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
 
 
 def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
-    """What is named, or used, and not there."""
+    """Yield a diagnosis for each named or used object that does not exist."""
     for node in view.nodes:
         known = _MISSING.get(node.ref.id)
         if known is None or known[0] != rule.id or node.above is None or node.how == "made" or not view.scene.is_missing(node.ref):
@@ -155,7 +113,7 @@ def _ignored(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
 
 
 def _blind(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
-    """What would tell more may not be looked at."""
+    """Yield a diagnosis when objects that would explain more are not readable."""
     if view.scene.blind and verdict.is_open(view.start.ref, view.start.data or {}):
         asked, why = next(iter(sorted(view.scene.blind.items(), key=str)))
         kinds = sorted({_kind(each) for each in view.scene.blind})
@@ -186,53 +144,12 @@ def _vague(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
 
 
 _WAIT = "Wait; ask again in a minute or two."
-_TITLES = {
-    "secret-missing": "A Secret does not exist.",
-    "configmap-missing": "A ConfigMap does not exist.",
-    "serviceaccount-missing": "A ServiceAccount does not exist.",
-    "datasource-missing": "The DataSource does not exist.",
-    "disk-missing": "A disk (DataVolume or PersistentVolumeClaim) does not exist.",
-    "snapshot-missing": "The snapshot does not exist.",
-    "storageclass-missing": "The storage class does not exist.",
-    "priorityclass-missing": "The priority class does not exist.",
-    "network-missing": "The network (NetworkAttachmentDefinition) does not exist.",
-    "networkconfiguration-missing": "The NetworkConfiguration does not exist.",
-    "template-missing": "The machine's template does not exist.",
-    "machine-missing": "The machine does not exist.",
-    "instancetype-missing": "The instancetype does not exist.",
-    "preference-missing": "The preference does not exist.",
+
+LOOKS: Mapping[str, Look] = {
+    **dict.fromkeys((rule for rule, _, _ in _MISSING.values()), _missing),
+    "finalizer-held": _held,
+    "being-deleted": _going,
+    "nobody-cares": _ignored,
+    "cannot-look": _blind,
+    "said-by-object": _vague,
 }
-RULES: tuple[DiagnosisRule, ...] = (
-    *(DiagnosisRule(id=name, title=title, fix="Make it, or correct the name.", look=_missing) for name, title in _TITLES.items()),
-    DiagnosisRule(
-        id="finalizer-held",
-        title="The object is being deleted, and a finalizer of another program holds it.",
-        fix="See that the program behind the finalizer runs. If it never comes back, take the finalizer off.",
-        look=_held,
-    ),
-    DiagnosisRule(
-        id="being-deleted",
-        title="The object is being deleted; what belongs to it is cleared away first.",
-        fix="Wait; ask again if it takes longer than the guest's grace period.",
-        look=_going,
-        mood="waits",
-    ),
-    DiagnosisRule(
-        id="nobody-cares",
-        title="No program has looked at the object since it was made.",
-        fix="See that the controller of its kind runs: paddock status, or the operator's pods.",
-        look=_ignored,
-    ),
-    DiagnosisRule(
-        id="cannot-look",
-        title="What stands behind the object could not be looked at with your rights.",
-        fix="Ask somebody with the right to get and list these kinds, or have it given to you.",
-        look=_blind,
-    ),
-    DiagnosisRule(
-        id="said-by-object",
-        title="The object says itself what is wrong; no rule knows more.",
-        fix="Do what the message says. More, with its events: kubectl describe KIND NAME; and in the server's log.",
-        look=_vague,
-    ),
-)

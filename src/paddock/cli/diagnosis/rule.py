@@ -1,8 +1,8 @@
-"""What a rule is, and what it finds."""
+"""A cause, how it is found, and what it says."""
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ Mood = Literal["fails", "waits", "notice", "hint"]
 
 
 class CauseDepth(IntEnum):
-    """How near a finding is to the root: smaller is nearer."""
+    """The distance of a finding from the root: smaller is nearer."""
 
     # a fact that explains everything above it: what is named is not there
     ROOT = 0
@@ -45,7 +45,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(NamedTuple):
-    """What was read where, and since when it is so."""
+    """A quote, the field that holds it, and its date."""
 
     field: str = ""
     quote: str = ""
@@ -56,7 +56,7 @@ _NOTHING = Evidence()
 
 
 class RuleView(msgspec.Struct, frozen=True):
-    """What rules look at: the objects on the way, and all that they say."""
+    """The input of rules: the objects on the way, and all their statements."""
 
     scene: ObjectSnapshot
     nodes: Sequence[WalkNode]
@@ -68,17 +68,26 @@ class RuleView(msgspec.Struct, frozen=True):
         return self.nodes[0]
 
 
-Look = Callable[["DiagnosisRule", RuleView], Iterator[Diagnosis]]
+class _Names(dict[str, str]):
+    """The placeholders of a text that names no object yet."""
+
+    def __missing__(self, key: str) -> str:
+        return {"address": "the image's address", "file": "the file"}.get(key, key.upper())
 
 
 class DiagnosisRule(msgspec.Struct, frozen=True, kw_only=True):
-    """One cause. `title` and `fix` are what the guide lists; `look` finds it."""
+    """One cause. `title` and `fix` are what the guide lists; `template` is the fix with its placeholders."""
 
     id: str
     title: str
-    fix: str
-    look: Look
+    template: str
+    group: str
     mood: Mood = "fails"
+
+    @property
+    def fix(self) -> str:
+        """The fix of an object that is not named."""
+        return self.template.format_map(_Names())
 
     def found(
         self, node: WalkNode, cause: str = "", *, fix: str = "", rank: CauseDepth = CauseDepth.ROOT, seen: Evidence = _NOTHING
@@ -90,8 +99,15 @@ class DiagnosisRule(msgspec.Struct, frozen=True, kw_only=True):
             rank=rank,
             node=node,
             cause=cause or self.title,
-            fix=fix or self.fix.replace("NAME", node.ref.name),
+            fix=fix or self.filled(self.template, {"name": node.ref.name, "namespace": node.ref.namespace}),
             field=seen.field,
             quote=seen.quote,
             since=seen.since,
         )
+
+    def filled(self, text: str, values: dict[str, Any]) -> str:
+        """The text with its placeholders; the names of those that have no value."""
+        return text.format_map(_Names({name: value for name, value in values.items() if value}))
+
+
+Look = Callable[[DiagnosisRule, RuleView], Iterator[Diagnosis]]

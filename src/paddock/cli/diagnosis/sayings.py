@@ -11,6 +11,7 @@ from paddock.cli.diagnosis.scene import Data, EventQuery, ObjectSnapshot, at, en
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
 from paddock.plan.changes.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE
+from paddock.plan.instance import ends
 
 # Conditions that are bad news when they do not hold ...
 _GOOD = frozenset(
@@ -63,7 +64,7 @@ Kind = Literal["condition", "status", "event"]
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What an object says. `field` is where; `type` is of a condition, or the kind of an event."""
+    """A statement by an object. `field` is its place; `type` is of a condition, or the kind of an event."""
 
     node: WalkNode
     field: str
@@ -78,13 +79,18 @@ class Statement(msgspec.Struct, frozen=True):
     former: bool = False
 
     @property
+    def codes(self) -> tuple[str, ...]:
+        """Its reason codes: the reason, and the end of a run that the sentence has."""
+        return (self.reason, ends.code(self.message))
+
+    @property
     def text(self) -> str:
         """Everything in it that may be matched. Some put sentences into the reason."""
         return f"{self.reason}: {self.message}" if self.message else self.reason
 
 
 def of(scene: ObjectSnapshot, node: WalkNode) -> Iterator[Statement]:
-    """What an object says, and what is said about it."""
+    """Yield the statements of an object, and those about it."""
     if node.data is not None:
         yield from _conditions(node, node.data)
         yield from _status(node, node.data)
@@ -105,7 +111,7 @@ def _conditions(node: WalkNode, data: Data) -> Iterator[Statement]:
 
 
 def _status(node: WalkNode, data: Data) -> Iterator[Statement]:
-    """What some kinds say in members of their own."""
+    """Yield the statements that some kinds make in fields of their own."""
 
     def said(field: str, message: str, reason: str = "") -> Statement:
         return Statement(node, field, "status", "", "", reason, message)

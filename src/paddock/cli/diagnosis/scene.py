@@ -1,4 +1,4 @@
-"""What is known about a part of a cluster at one moment: objects, events, and what could not be seen."""
+"""The known part of a cluster at one moment: objects, events, and the gaps."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     events: Mapping[EventQuery, tuple[Data, ...]] = {}
 
     def knows(self, ask: Ask) -> bool:
-        """Whether there is nothing to ask about it any more."""
+        """Return whether there is nothing more to read about it."""
         if ask in self.blind:
             return True
         if isinstance(ask, EventQuery):
@@ -75,7 +75,7 @@ class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return ask in self.objects or ask in self.missing
 
     def is_missing(self, ref: ObjectPlace) -> bool:
-        """Whether it is known not to be there."""
+        """Return whether the object is known not to exist."""
         return ref in self.missing or (ref not in self.objects and ref.id in self.absent)
 
 
@@ -104,5 +104,5 @@ def conditions(data: Any) -> Mapping[str, Data]:
 
 
 def holds(data: Any, type: str, status: str = "True") -> bool:
-    """Whether a condition has this status."""
+    """Return whether a condition has this status."""
     return texts(conditions(data).get(type), "status") == status

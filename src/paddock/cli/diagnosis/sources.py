@@ -1,4 +1,4 @@
-"""Where people change what a disk or a guest boots from: the field, in the object that they wrote."""
+"""The field, in the object that people write, that sets the source of a disk or a guest."""
 
 from paddock.cli.diagnosis.links import STAKATER, VITISTACK
 from paddock.cli.diagnosis.scene import Data, at, entries, texts
@@ -53,7 +53,7 @@ def _of_guest(node: WalkNode, message: str) -> str:
 
 
 def afterwards(node: WalkNode) -> str:
-    """What is left to do after a correction: a disk that failed stays so."""
+    """Return the step that follows a correction: a disk that failed stays so."""
     if node.ref.id != DATA_VOLUME or texts(node.data, "status", "phase") != "Failed":
         return ""
     anew = "it is made anew" if node.above is not None else "and make it anew"

@@ -1,65 +1,55 @@
-"""All rules. The words are tried in this order: what says most comes first."""
+"""All rules: rules.toml, read once, and the functions that look for what nobody says."""
 
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from paddock.cli.diagnosis import boots, disks, fronts, guests, health, hosts, objects, operations
-from paddock.cli.diagnosis.disks import DISKS
-from paddock.cli.diagnosis.fronts import FRONTS
-from paddock.cli.diagnosis.guests import GUESTS
-from paddock.cli.diagnosis.health import HEALTH
-from paddock.cli.diagnosis.hosts import HOSTS, NETWORKS
-from paddock.cli.diagnosis.images import IMAGES
-from paddock.cli.diagnosis.objects import ADMISSION, REFUSED
-from paddock.cli.diagnosis.operations import OPERATIONS
-from paddock.cli.diagnosis.rule import DiagnosisRule
-from paddock.cli.diagnosis.told import EventCause, rules
+import msgspec
 
-# Fronts repeat what others say, so their own reasons come late; that something is not valid is what remains.
-WORDS: tuple[EventCause, ...] = (*HEALTH, *OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
-LOOKING: tuple[DiagnosisRule, ...] = (
-    *objects.RULES,
-    *disks.RULES,
-    *boots.RULES,
-    *hosts.RULES,
-    *guests.RULES,
-    *operations.RULES,
-    *fronts.RULES,
+from paddock.cli.diagnosis import boots, disks, fronts, guests, hosts, objects, operations
+from paddock.cli.diagnosis.rule import DiagnosisRule, Look
+from paddock.cli.diagnosis.told import EventCause
+
+
+class CauseTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of rules.toml: the entries in the order in which they are tried, and the groups of the page of all causes."""
+
+    groups: tuple[str, ...]
+    rule: tuple[EventCause, ...]
+    # reason codes of Paddock that need no rule, and why
+    unruled: Mapping[str, str]
+    # reason codes of rules that only others write, and who
+    foreign: Mapping[str, str]
+
+
+def _whole(entries: tuple[EventCause, ...]) -> Iterator[EventCause]:
+    """A later entry of an id has what the first one has and it does not."""
+    first: dict[str, EventCause] = {}
+    for each in entries:
+        head = first.setdefault(each.id, each)
+        yield msgspec.structs.replace(each, group=head.group, title=head.title, fix=each.fix or head.fix, mood=head.mood)
+
+
+_TABLE = msgspec.toml.decode(Path(__file__).with_name("rules.toml").read_bytes(), type=CauseTable)
+ENTRIES: tuple[EventCause, ...] = tuple(_whole(_TABLE.rule))
+UNRULED: Mapping[str, str] = _TABLE.unruled
+FOREIGN: Mapping[str, str] = _TABLE.foreign
+# The entries that match words, in the order in which `why` tries them.
+WORDS: tuple[EventCause, ...] = tuple(each for each in ENTRIES if each.matches)
+_RULES: Mapping[str, DiagnosisRule] = {
+    each.id: DiagnosisRule(id=each.id, title=each.title, template=each.fix, group=each.group, mood=each.mood) for each in reversed(ENTRIES)
+}
+# The functions that look, each with the cause that it looks for.
+LOOKING: tuple[tuple[str, Look], ...] = tuple(
+    pair for module in (objects, disks, boots, hosts, guests, operations, fronts) for pair in module.LOOKS.items()
 )
 
 
-# Remarks that leave a question open, by rule: with one of them nothing is all clear.
-GAPS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks were made empty, or it has none)"}
-
-
-@cache
 def every() -> Mapping[str, DiagnosisRule]:
     """The rules by id. A cause that is known by words and by looking is one."""
-    return {each.id: each for each in (*rules(WORDS), *LOOKING)}
-
-
-def _ids(*tables: Iterable[EventCause | DiagnosisRule]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.id for table in tables for each in table))
-
-
-def _grouped() -> Mapping[str, tuple[str, ...]]:
-    listed = {
-        "Something that is named and not there, held, or refused": _ids(objects.RULES, ADMISSION, REFUSED),
-        "Images and the way to them": _ids(IMAGES),
-        "Disks": _ids(DISKS, disks.RULES, boots.RULES),
-        "The host": _ids(health.HOST, HOSTS, hosts.RULES),
-        "Networks": _ids(NETWORKS),
-        "Machines and their guests": _ids(health.GUEST, GUESTS, guests.RULES),
-        "Snapshots, restores, clones, exports, series, Services": _ids(OPERATIONS, operations.RULES),
-        "Stakater's, Vitistack's and Kubermatic's objects": _ids(FRONTS, fronts.RULES),
-    }
-    seen: set[str] = set()
-    found: dict[str, tuple[str, ...]] = {}
-    for title, ids in listed.items():
-        found[title] = tuple(each for each in ids if each not in seen)
-        seen |= set(ids)
-    return found
+    return _RULES
 
 
 # The causes by what they are about, for people.
-GROUPS: Mapping[str, tuple[str, ...]] = _grouped()
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    title: tuple(dict.fromkeys(each.id for each in ENTRIES if each.group == title)) for title in _TABLE.groups
+}

@@ -1,101 +1,116 @@
-"""Rules that know a cause by words: of an object, of its conditions, of the events about it.
+"""Rules that know a cause by what an object, its conditions and the events about it say: by reason codes first.
 
 A saying is given to the first rule of the table that knows it, so that what is said once is one cause. The same words on several
 objects (a machine repeats what its disk says) are one cause, too: the one farthest from the object that was asked about.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from string import Formatter
+from typing import Any, Literal
 
 import msgspec
 
 from paddock.cli.diagnosis import sources
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Mood, RuleView
 from paddock.cli.diagnosis.sayings import Statement
-from paddock.plan.changes.references import KindId
+from paddock.plan.instance import ends
 from paddock.plan.instance.qemulog import legible
 
-# What stands before the words that matter: an event's, a scheduler's on a single host.
-_BEFORE = re.compile(
-    r"^(The VirtualMachineInstance crashed\. [\w-]+: |0/1 nodes are available: (cannot start the machine on this host: )?)"
-)
+# What the scheduler's form of a message puts before the words that matter, on a single host.
+_BEFORE = re.compile(r"^0/1 nodes are available: (cannot start the machine on this host: )?")
+# What every text may name.
+GIVEN = frozenset(("kind", "name", "namespace", "message", "about", "address"))
 
 
-class EventCause(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause and how it is known: `text` is looked for in reason and message, `reason` and `type` are compared whole.
-
-    `cause` and `how` may use the named groups of `text`, {kind}, {name}, {namespace}, {message} and {about} of the object, and {address},
-    the field that leads to its image.
-    """
+class EventCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry of rules.toml (its head explains the members). The first entry of an id has the title, the fix and the group."""
 
     id: str
-    title: str
-    fix: str
-    text: str = ""
-    reason: tuple[str, ...] = ()
-    type: tuple[str, ...] = ()
-    of: tuple[KindId, ...] = ()
+    group: str = ""
+    title: str = ""
+    fix: str = ""
     cause: str = ""
-    how: str = ""
+    kinds: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    within: str = ""
+    sentence: str = ""
+    own: str = ""
+    values: str = ""
+    depth: Literal["said", "told", "vague"] = "said"
     mood: Mood = "fails"
-    rank: CauseDepth = CauseDepth.SAID
 
-    def knows(self, saying: Statement) -> "re.Match[str] | None":
-        """Whether a saying is of this cause."""
-        if self.of and saying.node.ref.id not in self.of:
+    @property
+    def matches(self) -> bool:
+        """True if it recognizes a cause by a statement; looks find the others."""
+        return bool(self.kinds or self.types or self.reasons or self.sentence or self.own)
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """The placeholders in its texts."""
+        return frozenset(name for text in (self.fix, self.cause) for _, name, _, _ in Formatter().parse(text) if name)
+
+    @property
+    def offered(self) -> frozenset[str]:
+        """The placeholders that its texts may use."""
+        groups = (re.compile(each).groupindex for each in (self.within, self.sentence, self.own, self.values))
+        return GIVEN.union(*groups)
+
+    def knows(self, saying: Statement) -> Mapping[str, str] | None:
+        """The values that a saying of this cause gives to the texts; None for other sayings."""
+        group, kind = saying.node.ref.id
+        if self.kinds and (f"{kind}.{group}" if group else kind) not in self.kinds:
             return None
-        if self.reason and saying.reason not in self.reason:
+        if self.types and saying.type not in self.types:
             return None
-        if self.type and saying.type not in self.type:
-            return None
-        return re.search(self.text, saying.text, re.IGNORECASE | re.DOTALL)
+        match = None
+        if not any(code in self.reasons for code in saying.codes) or (self.within and not (match := _search(self.within, saying))):
+            match = next((found for each in (self.sentence, self.own) if (found := _search(each, saying))), None)
+            if match is None and (self.reasons or self.sentence or self.own):
+                return None
+        groups = (each.groupdict() for each in (match, _search(self.values, saying)) if each is not None)
+        return {name: value or "" for each in groups for name, value in each.items()}
 
 
-def rules(table: Sequence[EventCause]) -> Iterator[DiagnosisRule]:
-    """The rules of a table of words."""
-    for each in table:
-        yield DiagnosisRule(id=each.id, title=each.title, fix=each.fix, mood=each.mood, look=_nothing)
+def _search(pattern: str, saying: Statement) -> "re.Match[str] | None":
+    return None if not pattern else re.search(pattern, saying.text, re.IGNORECASE | re.DOTALL)
 
 
-def _nothing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
-    """Words are matched all together, by `matched`."""
-    return iter(())
-
-
-def matched(table: Sequence[EventCause], view: RuleView) -> Iterator[Diagnosis]:
+def matched(table: Sequence[EventCause], rules: Mapping[str, DiagnosisRule], view: RuleView) -> Iterator[Diagnosis]:
     """A finding for every saying that the table knows."""
     for saying in view.sayings:
         if saying.former:
             continue
-        for words in table:
-            match = words.knows(saying)
-            if match is not None:
-                yield _found(words, saying, match)
+        for entry in table:
+            values = entry.knows(saying)
+            if values is not None:
+                yield _found(entry, rules[entry.id], saying, values)
                 break
 
 
-def _found(words: EventCause, saying: Statement, match: "re.Match[str]") -> Diagnosis:
+def _found(entry: EventCause, rule: DiagnosisRule, saying: Statement, values: Mapping[str, str]) -> Diagnosis:
     ref = saying.node.ref
-    groups: dict[str, Any] = {name: value or "" for name, value in match.groupdict().items()}
-    said = legible(_BEFORE.sub("", saying.message or saying.reason))
-    given = {
+    said = legible(_BEFORE.sub("", ends.detail(saying.message or saying.reason)))
+    given: dict[str, Any] = {
         "kind": ref.kind,
         "name": ref.name,
         "namespace": ref.namespace or "default",
         "message": said,
         "about": str(ref),
         "address": sources.address(saying.node, said),
-        **groups,
+        **values,
     }
-    rank = max(words.rank, CauseDepth.TOLD) if saying.kind == "event" else words.rank
+    # A sentence that lacks a name is none.
+    cause = entry.cause if all(given.get(name) for _, name, _, _ in Formatter().parse(entry.cause) if name) else ""
+    rank = CauseDepth[entry.depth.upper()]
     return Diagnosis(
-        rule=words.id,
-        mood=words.mood,
-        rank=rank,
+        rule=entry.id,
+        mood=entry.mood,
+        rank=max(rank, CauseDepth.TOLD) if saying.kind == "event" else rank,
         node=saying.node,
-        cause=(words.cause or words.title).format_map(given),
-        fix=(words.how or words.fix.replace("NAME", ref.name)).format_map(given) + sources.afterwards(saying.node),
+        cause=rule.filled(cause or rule.title, given),
+        fix=rule.filled(entry.fix, given) + sources.afterwards(saying.node),
         field=saying.field if saying.kind != "condition" else f"{saying.field}.{'message' if saying.message else 'reason'}",
         quote=saying.message or saying.reason,
         since=saying.since,

@@ -1,4 +1,4 @@
-"""Whether one object is as it should be, from what it says of itself."""
+"""The verdict on one object, from its own status."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -17,7 +17,7 @@ _NOTES = "cdi.kubevirt.io/storage.condition."
 
 
 class ObjectVerdict(msgspec.Struct, frozen=True):
-    """What an object is. `word` goes on after the object's name: `runs`, `is stopped, as it should be`."""
+    """The state of an object. `word` goes on after the object's name: `runs`, `is stopped, as it should be`."""
 
     state: State
     word: str
@@ -36,7 +36,7 @@ def of(ref: ObjectPlace, data: Data) -> ObjectVerdict:
 
 
 def is_open(ref: ObjectPlace, data: Data) -> bool:
-    """Whether what it names matters: it has not had it yet. A guest that runs does not miss what it was started with."""
+    """Return whether the objects that it names still matter. A guest that runs does not miss what it was started with."""
     runs = texts(data, "status", "phase") == "Running" or texts(data, "status", "printableStatus") in ("Running", "Paused", "Stopping")
     # A DataSource calls itself ready when it is well written; whether what it names is there shows when it is used.
     return ref.id == DATA_SOURCE or (of(ref, data).state in ("waits", "bad") and not (runs and ref.id in (MACHINE, INSTANCE)))
@@ -98,7 +98,7 @@ def _claim(data: Data) -> ObjectVerdict:
 
 
 def filling(data: Data) -> dict[str, str]:
-    """What is noted on a claim about how it is filled; nothing for one whose DataVolume tells."""
+    """Return the annotations of a claim about its filling; none for a claim whose DataVolume reports it."""
     if any(texts(each, "kind") == "DataVolume" for each in entries(data, "metadata", "ownerReferences")):
         return {}
     notes = at(data, "metadata", "annotations") or {}

@@ -36,7 +36,7 @@ def walk(scene: ObjectSnapshot, start: ObjectPlace) -> tuple[WalkNode, ...]:
 
 
 def asks(scene: ObjectSnapshot, start: ObjectPlace) -> frozenset[Ask]:
-    """What has to be asked for before more can be said; nothing when all is known."""
+    """Return the objects to read before more can be said; none when all is known."""
     wanted: set[Ask] = set()
     for node, steps in _walk(scene, start):
         if node.data is None:
@@ -74,7 +74,7 @@ def _steps(scene: ObjectSnapshot, node: WalkNode) -> Iterator[ReferenceLink]:
 
 
 def _owner(node: WalkNode) -> Iterator[ReferenceLink]:
-    """Whoever asks about a part is told of what it is a part of."""
+    """Yield the link from a part to its owner."""
     for owner in entries(node.data, "metadata", "ownerReferences"):
         if owner.get("controller") and texts(owner, "kind") in _OWNERS:
             group = texts(owner, "apiVersion").rpartition("/")[0]

@@ -10,9 +10,10 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import DELETE, WriteOptions, merge_patch
-from paddock.client.target import Data, Key, Target
-from paddock.dialects.kubevirt.clone import CloneStatus, VirtualMachineClone
+from paddock.client.options import DELETE
+from paddock.client.target import Data, Key, Target, declared
+from paddock.dialects.kubevirt import clone, restore, snapshot, virtualmachine
+from paddock.dialects.kubevirt.clone import VirtualMachineClone
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
@@ -24,14 +25,13 @@ from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome,
 from paddock.runtime.informers import Informers
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
 
-_GROUP, _VERSION = "snapshot.kubevirt.io", "v1beta1"
-CLONES = Target("clone.kubevirt.io", "v1beta1", "virtualmachineclones", "VirtualMachineClone", VirtualMachineClone)
-MACHINES = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
-SNAPSHOTS = Target(_GROUP, _VERSION, "virtualmachinesnapshots", "VirtualMachineSnapshot", VirtualMachineSnapshot)
-CONTENTS = Target(_GROUP, _VERSION, "virtualmachinesnapshotcontents", "VirtualMachineSnapshotContent", VirtualMachineSnapshotContent)
-RESTORES = Target(_GROUP, _VERSION, "virtualmachinerestores", "VirtualMachineRestore", VirtualMachineRestore)
-_STATUS = WriteOptions(subresource="status")
+CLONES: Target[VirtualMachineClone] = declared(clone.KINDS[0], VirtualMachineClone)
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
+CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], VirtualMachineSnapshotContent)
+RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
 
 
 class CloneReconciler:
@@ -43,6 +43,7 @@ class CloneReconciler:
         self.machines = informers.of(MACHINES)
         self.snapshots = informers.of(SNAPSHOTS)
         self.restores = informers.of(RESTORES)
+        self._statuses = StatusWriter(client, CLONES, self.clones.expectations)
         self._clock = clock
         self._teller = teller
 
@@ -59,9 +60,7 @@ class CloneReconciler:
             return DONE
         phase, why = await self._forward(clone)
         status = plan.status(clone, phase, ages.timestamp(self._clock.seconds()), why)
-        if status != (clone.status or CloneStatus()):
-            document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
-            await self._client.patch(CLONES, key, merge_patch(document), _STATUS)
+        if await self._statuses.write(seen, status) is not None:
             self._tell(seen, phase, why)
         return DONE
 
@@ -105,7 +104,7 @@ class CloneReconciler:
             return
 
     async def _clear(self, clone: VirtualMachineClone) -> None:
-        """What was in between goes; a snapshot that was given stays."""
+        """Delete the intermediate objects of a clone. A snapshot that the user named stays."""
         namespace = clone.metadata.namespace or ""
         if self.restores.cache.get(Key(namespace, plan.restore_name(clone))) is not None:
             await self._delete(RESTORES.path(namespace, plan.restore_name(clone)))
@@ -114,7 +113,7 @@ class CloneReconciler:
             await self._delete(SNAPSHOTS.path(namespace, plan.snapshot_name(clone)))
 
     async def _is_gone(self, key: Key) -> bool:
-        """Whether there is no such machine; one that was made a moment ago may not be in the cache."""
+        """Return whether there is no such machine; a new one may not be in the cache yet."""
         if self.machines.cache.get(key) is not None:
             return False
         try:

@@ -10,7 +10,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
+from paddock.client.options import DeletionOptions
 from paddock.client.target import Key
 from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
 from paddock.controllers.exports.targets import EXPORTS, SECRETS
@@ -22,8 +22,8 @@ from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.program import ControllerManager
+from paddock.runtime.statuses import StatusWriter
 
-_STATUS = WriteOptions(subresource="status")
 _TOKEN_LENGTH = 20
 _LETTERS = string.ascii_letters + string.digits
 # A machine that stops is heard of; that its QEMU has let go of the disk is not.
@@ -38,6 +38,7 @@ class ExportReconciler:
     ) -> None:
         self._client = client
         self._informer = informer
+        self._statuses = StatusWriter(client, EXPORTS, informer.expectations)
         self._sources = sources
         self._clock = clock
         self._address = address
@@ -57,9 +58,9 @@ class ExportReconciler:
         found = await self._sources.find(export)
         now, before = ages.timestamp(self._clock.seconds()), export.status or ExportStatus()
         if isinstance(found, ExportUnavailable):
-            await self._say(seen, before, plan.waiting(before, export, found.reason, found.message, now))
+            await self._statuses.write(seen, plan.waiting(before, export, found.reason, found.message, now))
             return again(min(left, _BUSY_SECONDS) if found.reason == "InUse" else left)
-        await self._say(seen, before, self._ready(before, export, found, now))
+        await self._statuses.write(seen, self._ready(before, export, found, now))
         return again(left)
 
     def _ready(self, before: ExportStatus, export: VirtualMachineExport, found: ExportSource, now: str) -> ExportStatus:
@@ -92,11 +93,6 @@ class ExportReconciler:
             await self._client.delete(EXPORTS, seen.key, DeletionOptions(uid=seen.meta.uid))
         except NotFound:
             return
-
-    async def _say(self, seen: CachedObject, before: ExportStatus, after: ExportStatus) -> None:
-        if after != before:
-            document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(after)}
-            await self._client.patch(EXPORTS, seen.key, merge_patch(document), _STATUS)
 
 
 def wire(program: ControllerManager, volumes: Volumes, address: Callable[[], str], authority: str) -> ExportSources:

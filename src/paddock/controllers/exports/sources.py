@@ -1,4 +1,4 @@
-"""What an export is of: its volumes in the engine, or why they cannot be fetched now."""
+"""The source of an export: its volumes in the engine, or why they cannot be fetched now."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from paddock.runtime.informers import Informers
 
 @dataclass(frozen=True)
 class ExportUnavailable:
-    """Why not."""
+    """The reason why an export is unavailable."""
 
     reason: str
     message: str
@@ -26,7 +26,7 @@ class ExportUnavailable:
 
 @dataclass(frozen=True)
 class ExportSource:
-    """What there is to fetch."""
+    """The volumes that clients can fetch."""
 
     volumes: tuple[plan.ExportedVolume, ...]
     machine: Data | None = None

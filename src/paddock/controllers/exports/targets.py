@@ -1,16 +1,17 @@
-"""The kinds that are looked at and written here."""
+"""The kinds that the controllers of exports read and write."""
 
-from paddock.client.target import Target, plain
+from paddock.client.target import Data, Target, declared
+from paddock.dialects.core import persistentvolumeclaim, secret, volumesnapshot
 from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubevirt import export, snapshot, virtualmachine
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 
-EXPORTS = Target("export.kubevirt.io", "v1", "virtualmachineexports", "VirtualMachineExport", VirtualMachineExport)
-MACHINES = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
-CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-SECRETS = Target("", "v1", "secrets", "Secret", Secret)
-_GROUP, _VERSION = "snapshot.kubevirt.io", "v1beta1"
-SNAPSHOTS = Target(_GROUP, _VERSION, "virtualmachinesnapshots", "VirtualMachineSnapshot", VirtualMachineSnapshot)
-CONTENTS = Target(_GROUP, _VERSION, "virtualmachinesnapshotcontents", "VirtualMachineSnapshotContent", VirtualMachineSnapshotContent)
-VOLUME_SNAPSHOTS = plain("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot")
+EXPORTS: Target[VirtualMachineExport] = declared(export.KINDS[0], VirtualMachineExport)
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+CLAIMS: Target[Data] = declared(persistentvolumeclaim.KINDS[0], dict)
+SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
+SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
+CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], VirtualMachineSnapshotContent)
+VOLUME_SNAPSHOTS: Target[Data] = declared(volumesnapshot.KINDS[0], dict)

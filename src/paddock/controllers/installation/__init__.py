@@ -1,1 +1,1 @@
-"""What stands for the installation: the KubeVirt object, and the instancetypes and preferences that are there from the start."""
+"""The objects of the installation: the KubeVirt object, and the instancetypes and preferences that exist from the start."""

@@ -8,16 +8,18 @@ import asyncio
 from collections.abc import Iterable
 
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import WriteOptions, merge_patch
+from paddock.client.errors import AlreadyExists
+from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target, declared, plain
 from paddock.dialects.kubevirt import instancetype, kubevirt_cr, preference
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.meta import ages
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
+from paddock.runtime.statuses import StatusWriter
 
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
 INSTALLATION_DATA: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
@@ -35,6 +37,7 @@ class KubeVirtReconciler:
     def __init__(self, client: Client, informer: Informer, machinery: Machinery, architecture: str) -> None:
         self._client = client
         self._informer = informer
+        self._statuses = StatusWriter(client, INSTALLATIONS, informer.expectations)
         self._clock = machinery.clock
         self._architecture = architecture
 
@@ -54,18 +57,12 @@ class KubeVirtReconciler:
             await self._make_all(commoninstancetypes.instancetypes(), declared(instancetype.KINDS[1], dict))
             await self._make_all(commonpreferences.preferences(), declared(preference.KINDS[1], dict))
             mark = {"metadata": {"annotations": {EDITION: commoninstancetypes.VERSION}}}
-            await self._client.patch(INSTALLATION_DATA, KEY, merge_patch(mark))
-        status = self._status(found)
-        if status:
-            patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": status})
-            try:
-                await self._client.patch(INSTALLATION_DATA, KEY, patch, WriteOptions(subresource="status"))
-            except NotFound:
-                return DONE
+            seen = CachedObject.of(await self._client.patch_raw(INSTALLATIONS, KEY, merge_patch(mark)))
+        await self._statuses.change(seen, self._status(found))
         return DONE
 
     def _status(self, found: KubeVirt) -> Data:
-        """What the status lacks; empty when it is whole."""
+        """Return the missing parts of the status; empty when it is complete."""
         generation = found.metadata.generation or 1
         has = found.status
         if has is not None and has.phase == "Deployed" and has.observedGeneration == generation:

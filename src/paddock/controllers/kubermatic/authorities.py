@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from paddock.controllers.kubermatic import kinds
-from paddock.controllers.kubermatic.consumers import CONSUMING, templates_of
-from paddock.controllers.kubermatic.views import Views
-from paddock.controllers.kubermatic.writing import ClusterWriter, is_ours
+from paddock.controllers.kubermatic import targets
+from paddock.controllers.kubermatic.actions import ClusterWriter, is_ours
+from paddock.controllers.kubermatic.reader import CONSUMING, Views, templates_of
 from paddock.dialects.kubermatic.sources import is_cached
 
 _END = "-ca"
@@ -16,7 +15,7 @@ async def clear(views: Views, writer: ClusterWriter, namespace: str) -> None:
     needed = {f"{name}{_END}" for name in _needed(views, namespace)}
     for seen in views.config_maps.cache.by("namespace", namespace):
         if seen.meta.name.endswith(_END) and seen.meta.name not in needed and is_ours(seen):
-            await writer.delete(kinds.CONFIG_MAPS, seen)
+            await writer.delete(targets.CONFIG_MAPS, seen)
 
 
 def _needed(views: Views, namespace: str) -> Iterator[str]:
@@ -32,5 +31,5 @@ def _needed(views: Views, namespace: str) -> Iterator[str]:
                     if found is not None and found.spec.source.dataSource is not None:
                         yield found.spec.source.dataSource.name
     for seen in views.consumers.sources.cache.by("namespace", namespace):
-        if not seen.meta.going and is_cached(seen.read(kinds.SOURCES)):
+        if not seen.meta.going and is_cached(seen.read(targets.SOURCES)):
             yield seen.meta.name

@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddock.client.target import Key, Target
-from paddock.controllers.kubermatic import kinds
-from paddock.controllers.kubermatic.consumers import CONSUMING
-from paddock.controllers.kubermatic.door import ClusterDoor
+from paddock.controllers.kubermatic import targets
+from paddock.controllers.kubermatic.actions import ClusterDoor, ClusterWriter
 from paddock.controllers.kubermatic.mirror import ClusterMirror
+from paddock.controllers.kubermatic.reader import CONSUMING, Views
 from paddock.controllers.kubermatic.settings import KubermaticSettings
 from paddock.controllers.kubermatic.sources import KubermaticDataSourceReconciler
-from paddock.controllers.kubermatic.views import Views
-from paddock.controllers.kubermatic.writing import ClusterWriter
 from paddock.dialects.kubermatic.marks import DATA_SOURCE
 from paddock.meta.rendering import Rendering
 from paddock.runtime.cache import CacheChange
@@ -31,27 +29,27 @@ def wire(
     """Add the controllers to the programs."""
     views = Views(front.informers, back.informers)
     writer = ClusterWriter(back.client, views.back.values())
-    teller = front.recorder.voice(kinds.MANAGER)
+    teller = front.recorder.voice(targets.MANAGER)
     door = ClusterDoor(views, writer, front.client, Rendering(product=settings.product), back.machinery.clock, teller)
 
     def controller(target: Target[Any], reconcile: Reconcile) -> Controller:
+        about = {"dialect": "kubermatic", "kind": target.kind}
         made = Controller(
             f"kubermatic-{target.kind.lower()}",
             views.front(target),
             reconcile,
             machinery=back.machinery,
             teller=front.recorder,
-            settings=ControllerSettings(workers=settings.workers, sweep_seconds=settings.resync_seconds),
+            settings=ControllerSettings(workers=settings.workers, sweep_seconds=settings.resync_seconds, about=lambda key: about),
         )
-        made.about = lambda key: {"dialect": "kubermatic", "kind": target.kind}
         made.watch(views.back[target.plural], own_key)
         back.add(made)
         return made
 
-    sources = controller(kinds.SOURCES, KubermaticDataSourceReconciler(door).reconcile)
+    sources = controller(targets.SOURCES, KubermaticDataSourceReconciler(door).reconcile)
     for informer in (views.secrets, views.config_maps):
         sources.watch(informer, views.reading)
-    sources.watch(views.back[kinds.VOLUMES.plural], _made_for)
+    sources.watch(views.back[targets.VOLUMES.plural], _made_for)
     for target in CONSUMING:
         sources.watch(views.front(target), views.consumers.named_by(target))
         mirror = ClusterMirror(target, door)
@@ -60,7 +58,7 @@ def wire(
 
 
 def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
-    """What else an object has to be looked at for."""
+    """Watch the other objects whose changes reconcile an object again."""
 
     def referring(change: CacheChange) -> Iterable[Key]:
         return views.consumers.keys(target, change.seen.key)
@@ -71,12 +69,12 @@ def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
 
     watched: list[tuple[Any, Keys]] = [
         (views.consumers.sources, referring),
-        (views.back[kinds.SOURCES.plural], referring),
+        (views.back[targets.SOURCES.plural], referring),
         (views.secrets, trusting),
         (views.config_maps, trusting),
     ]
-    if target is kinds.MACHINES:
-        watched.append((views.back[kinds.VOLUMES.plural], owners(target.group, target.kind)))
+    if target is targets.MACHINES:
+        watched.append((views.back[targets.VOLUMES.plural], owners(target.group, target.kind)))
     for informer, keys in watched:
         controller.watch(informer, keys)
     controller.watch(views.images, lambda change: ())
@@ -84,6 +82,6 @@ def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
 
 def _made_for(change: CacheChange) -> Iterable[Key]:
     """The DataSource that a DataVolume is the one copy of."""
-    annotations = change.seen.read(kinds.VOLUMES).metadata.annotations or {}
+    annotations = change.seen.read(targets.VOLUMES).metadata.annotations or {}
     text = annotations.get(DATA_SOURCE, "")
     return (Key.of(text),) if "/" in text else ()

@@ -6,8 +6,8 @@ then it is made anew, and disks that were copied from it before are what they we
 
 from paddock.client.client import Client
 from paddock.client.target import Key
-from paddock.controllers.kubermatic import kinds
-from paddock.controllers.kubermatic.consumers import CONSUMING, Consumers
+from paddock.controllers.kubermatic import targets
+from paddock.controllers.kubermatic.reader import CONSUMING, Consumers
 from paddock.controllers.kubermatic.settings import KubermaticSettings
 from paddock.dialects.kubermatic.sources import golden_name, is_cached
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
@@ -33,8 +33,8 @@ class GoldenImages:
         self._consumers = consumers
         self._rendering = rendering
         self._teller = teller
-        self._volumes = consumers.informers[kinds.VOLUMES.plural]
-        self._set = DesiredSet(client, (), manager=kinds.MANAGER, keeps=(self._volumes,))
+        self._volumes = consumers.informers[targets.VOLUMES.plural]
+        self._set = DesiredSet(client, (), manager=targets.MANAGER, keeps=(self._volumes,))
 
     async def reconcile(self, key: Key) -> Outcome:
         """See that the copy of a DataSource is there, if it is to have one, and that it is of what the DataSource stands for."""
@@ -42,7 +42,7 @@ class GoldenImages:
         if seen is None or seen.meta.going:
             # The copy belongs to it and goes with it.
             return DONE
-        source = seen.read(kinds.SOURCES)
+        source = seen.read(targets.SOURCES)
         there = self._volumes.cache.get(Key(key.namespace, golden_name(source)))
         if not _has_golden(source):
             return await self._remove(there, seen)
@@ -55,27 +55,27 @@ class GoldenImages:
             return DONE
         wanted = golden_volume(source, content, consumers, self._rendering)
         try:
-            await self._set.reach(reference(kinds.SOURCES, seen.meta), [DesiredObject(kinds.VOLUME_DATA, to_data(wanted))])
+            await self._set.reach(reference(targets.SOURCES, seen.meta), [DesiredObject(targets.VOLUME_DATA, to_data(wanted))])
         except ForeignObject as error:
             note = f"the one copy of the image cannot be made: {error}"
-            self._teller.tell(reference(kinds.SOURCES, seen.meta), "Warning", "NameConflict", note)
+            self._teller.tell(reference(targets.SOURCES, seen.meta), "Warning", "NameConflict", note)
             raise
         return DONE
 
     async def _remove(self, there: CachedObject | None, owner: CachedObject) -> Outcome:
         if there is not None and is_owned(there.meta, owner.meta.uid):
-            await delete_seen(self._client, kinds.VOLUME_DATA, there)
+            await delete_seen(self._client, targets.VOLUME_DATA, there)
         # The watch brings us here again when it is gone.
         return DONE
 
 
 def _has_golden(source: DataSource) -> bool:
-    """Whether its image is imported once; what it names in another DataSource, and what CDI copies anyway, is not."""
+    """Return whether its image is imported once. A reference to another DataSource, or a source that CDI copies anyway, is not."""
     return is_cached(source) and source_type(source.spec.source) not in ("", *CDI_SOURCES)
 
 
 def _source_of(seen: CachedObject) -> DataVolumeSource | None:
-    volume: DataVolume = seen.read(kinds.VOLUMES)
+    volume: DataVolume = seen.read(targets.VOLUMES)
     return volume.spec.source
 
 
@@ -83,7 +83,7 @@ def wire(program: ControllerManager, settings: KubermaticSettings) -> Controller
     """The controller, wired to a program that has everything."""
     consumers = Consumers(program.informers)
     rendering = Rendering(product=settings.product)
-    goldens = GoldenImages(program.client, consumers, rendering, program.recorder.voice(kinds.MANAGER))
+    goldens = GoldenImages(program.client, consumers, rendering, program.recorder.voice(targets.MANAGER))
     controller = Controller(
         "kubermatic-datasource",
         consumers.sources,
@@ -94,6 +94,6 @@ def wire(program: ControllerManager, settings: KubermaticSettings) -> Controller
     )
     for target in CONSUMING:
         controller.watch(consumers.informers[target.plural], consumers.named_by(target))
-    controller.watch(consumers.informers[kinds.VOLUMES.plural], owners(kinds.SOURCES.group, kinds.SOURCES.kind))
+    controller.watch(consumers.informers[targets.VOLUMES.plural], owners(targets.SOURCES.group, targets.SOURCES.kind))
     program.add(controller)
     return controller

@@ -18,10 +18,9 @@ from paddock.base.errors import PaddockError
 from paddock.client.errors import Conflict
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target
-from paddock.controllers.kubermatic import authorities, kinds
-from paddock.controllers.kubermatic.consumers import templates_of
-from paddock.controllers.kubermatic.door import ClusterDoor
-from paddock.controllers.kubermatic.writing import is_ours, owned, owns
+from paddock.controllers.kubermatic import authorities, targets
+from paddock.controllers.kubermatic.actions import ClusterDoor, is_ours, owned, owns
+from paddock.controllers.kubermatic.reader import templates_of
 from paddock.dialects.kubermatic.marks import RESOLVED
 from paddock.dialects.kubermatic.sources import references
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
@@ -44,7 +43,7 @@ from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.desired import ForeignObject
 from paddock.runtime.reference import reference
-from paddock.runtime.statuses import write_status
+from paddock.runtime.statuses import StatusWriter, status_of
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.kubermatic.forward import mark_machine, mark_pool, to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
@@ -54,7 +53,7 @@ _POOL_TEMPLATES = ("spec", "virtualMachineTemplate", "spec", "dataVolumeTemplate
 
 
 class _Made(msgspec.Struct, frozen=True):
-    """What a look comes to: objects in the order to write them, or why there are none yet."""
+    """The result of a pass: objects in the order to write them, or why there are none yet."""
 
     objects: tuple[Resource, ...] = ()
     hold: ConditionText | None = None
@@ -69,6 +68,7 @@ class ClusterMirror:
         self._views = door.views
         self._writer = door.writer
         self._front = door.front
+        self._statuses = StatusWriter(door.front, target, door.views.front(target).expectations)
         self._rendering = door.rendering
         self._clock = door.clock
         self._teller = door.teller
@@ -93,7 +93,7 @@ class ClusterMirror:
             return DONE
         if seen.meta.going:
             return await self._end(seen)
-        if await finalizers.put_on(self._front, self._target, seen.meta, kinds.FINALIZER):
+        if await finalizers.put_on(self._front, self._target, seen.meta, targets.FINALIZER):
             # The watch brings us here again.
             return DONE
         resource: Resource = seen.read(self._target)
@@ -133,7 +133,7 @@ class ClusterMirror:
         for each in (VM_FINALIZER, FINALIZER):
             if await finalizers.take_off(self._front, self._target, seen.meta, each):
                 return DONE
-        await finalizers.take_off(self._front, self._target, seen.meta, kinds.FINALIZER)
+        await finalizers.take_off(self._front, self._target, seen.meta, targets.FINALIZER)
         return DONE
 
     # --- deciding ---------------------------------------------------------------------------------------------------------
@@ -168,13 +168,13 @@ class ClusterMirror:
         return None
 
     def _settled(self, resource: Resource, there: CachedObject | None) -> Resource:
-        """What a user wrote, with the sources of disks that are fixed in place of references."""
+        """Return the user's object, with the sources of disks that are fixed in place of references."""
         if there is None or isinstance(resource, DataVolume):
             return resource
         before: Resource = there.read(self._target)
         existing: Sequence[str] | None = None
         if isinstance(resource, VirtualMachine):
-            volumes = self._views.back[kinds.VOLUMES.plural].cache
+            volumes = self._views.back[targets.VOLUMES.plural].cache
             existing = [each.meta.name for each in volumes.by("owner", there.meta.uid)]
         elif not owns(there, *_POOL_TEMPLATES):
             # Somebody has changed them, so they are not what was written once.
@@ -196,27 +196,27 @@ class ClusterMirror:
         for each in beside:
             data = writing.outgoing(to_data(each))
             data["metadata"].setdefault("namespace", seen.key.namespace)
-            await self._writer.apply(kinds.CONFIG_MAPS, data)
-        data = writing.outgoing(to_data(main), (kinds.WRITTEN,))
+            await self._writer.apply(targets.CONFIG_MAPS, data)
+        data = writing.outgoing(to_data(main), (targets.WRITTEN,))
         user = orjson.loads(seen.raw)
-        version = writing.version_of(user, kinds.WRITTEN)
-        before = str((user["metadata"].get("annotations") or {}).get(kinds.WRITTEN, ""))
+        version = writing.version_of(user, targets.WRITTEN)
+        before = str((user["metadata"].get("annotations") or {}).get(targets.WRITTEN, ""))
         # What fills a disk cannot be changed.
-        is_same = there is not None and (self._target is kinds.VOLUMES or writing.is_same(before, version))
+        is_same = there is not None and (self._target is targets.VOLUMES or writing.is_same(before, version))
         if there is not None:
             await self._mend(there, data, is_same=is_same, is_called=before == version)
         if not is_same:
             await self._writer.apply(self._target, data)
         if before == version:
             return False
-        note = {"annotations": {kinds.WRITTEN: version}, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
+        note = {"annotations": {targets.WRITTEN: version}, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
         await self._front.patch(self._target, seen.key, merge_patch({"metadata": note}))
         return True
 
     async def _mend(self, there: CachedObject, data: Data, *, is_same: bool, is_called: bool) -> None:
         """Put back what is ours in what nobody has changed in the front, and call it what it is called there."""
         found = orjson.loads(there.raw)
-        change = writing.mending(data, found) if is_same and self._target is not kinds.VOLUMES else {}
+        change = writing.mending(data, found) if is_same and self._target is not targets.VOLUMES else {}
         if not is_called and (names := writing.called(data, found, partial(owned, there))):
             change["metadata"] = names
         if change:
@@ -231,10 +231,10 @@ class ClusterMirror:
         there = self._writer.seen(self._target, seen.key)
         said: Data | None = None
         if there is not None and is_ours(there):
-            said = orjson.loads(there.raw).get("status") or {}
-        before = orjson.loads(seen.raw).get("status") or {}
-        wanted = mirrored(before, said if said is not None else _nothing_yet(resource), tuple(words), ages.timestamp(self._clock.seconds()))
-        await write_status(self._front, self._target, seen, wanted)
+            said = status_of(there)
+        said, now = said if said is not None else _nothing_yet(resource), ages.timestamp(self._clock.seconds())
+        wanted = mirrored(status_of(seen), said, tuple(words), now)
+        await self._statuses.write(seen, wanted)
 
 
 def _with_templates(resource: Resource, templates: list[DataVolumeTemplate]) -> Resource:

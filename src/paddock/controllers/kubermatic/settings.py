@@ -1,10 +1,10 @@
-"""What is decided about Kubermatic's front door when a program starts."""
+"""Settings of Kubermatic's dialect controllers, fixed when a program starts."""
 
 import msgspec
 
 
 class KubermaticSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How it works."""
+    """The settings of the dialect controllers."""
 
     # value of the label app.kubernetes.io/managed-by
     product: str = "paddock"

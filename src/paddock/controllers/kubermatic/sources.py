@@ -6,20 +6,15 @@ Of a cached address the cluster has one DataVolume, which comes with the first c
 from typing import Any
 
 import msgspec
-import orjson
 
-from paddock.client.errors import NotFound
-from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target
-from paddock.controllers.kubermatic import authorities, kinds
-from paddock.controllers.kubermatic.door import ClusterDoor
-from paddock.controllers.kubermatic.writing import is_ours
+from paddock.controllers.kubermatic import authorities, targets
+from paddock.controllers.kubermatic.actions import ClusterDoor, is_ours
 from paddock.dialects.kubermatic.marks import DATA_SOURCE
 from paddock.dialects.kubermatic.sources import golden_name, is_address, is_cached
 from paddock.dialects.kubevirt.datasource import DataSource, source_type
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta import ages
-from paddock.meta.patch import merge_patch_between
 from paddock.meta.wire import to_data
 from paddock.plan.kubermatic import writing
 from paddock.plan.kubermatic.status import ConditionText, mirrored
@@ -31,6 +26,7 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.desired import ForeignObject
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter, status_of
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.kubermatic.forward import to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
@@ -43,6 +39,7 @@ class KubermaticDataSourceReconciler:
         views = self._views = door.views
         self._writer = door.writer
         self._front = door.front
+        self._statuses = StatusWriter(door.front, targets.SOURCES, views.consumers.sources.expectations)
         self._rendering = door.rendering
         self._clock = door.clock
         self._teller = door.teller
@@ -69,14 +66,14 @@ class KubermaticDataSourceReconciler:
             return DONE
         if seen.meta.going:
             return await self._end(seen)
-        if await finalizers.put_on(self._front, kinds.SOURCES, seen.meta, kinds.FINALIZER):
+        if await finalizers.put_on(self._front, targets.SOURCES, seen.meta, targets.FINALIZER):
             return DONE
-        source = seen.read(kinds.SOURCES)
+        source = seen.read(targets.SOURCES)
         away = is_address(source, self._views.find)
         try:
             await self._write(seen, source, away=away)
         except ForeignObject as error:
-            self._teller.tell(reference(kinds.SOURCES, seen.meta), "Warning", "NameConflict", str(error))
+            self._teller.tell(reference(targets.SOURCES, seen.meta), "Warning", "NameConflict", str(error))
             await self._report(seen, {}, (ConditionText("Ready", "False", "NameConflict", str(error)),))
             return DONE
         if away:
@@ -85,71 +82,61 @@ class KubermaticDataSourceReconciler:
             status: Data = {} if found is None else {"source": to_data(found), "sourceType": source_type(found)}
             await self._report(seen, status, words)
         else:
-            there = self._writer.seen(kinds.SOURCES, key)
-            await self._report(seen, (orjson.loads(there.raw).get("status") or {}) if there is not None else {}, ())
+            there = self._writer.seen(targets.SOURCES, key)
+            await self._report(seen, status_of(there) if there is not None else {}, ())
         return DONE
 
     async def _end(self, seen: CachedObject) -> Outcome:
-        golden = Key(seen.key.namespace, golden_name(seen.read(kinds.SOURCES)))
-        places: tuple[tuple[Target[Any], Key], ...] = ((kinds.SOURCES, seen.key), (kinds.VOLUMES, golden))
+        golden = Key(seen.key.namespace, golden_name(seen.read(targets.SOURCES)))
+        places: tuple[tuple[Target[Any], Key], ...] = ((targets.SOURCES, seen.key), (targets.VOLUMES, golden))
         left = [(target, there) for target, key in places if (there := self._writer.seen(target, key)) is not None and is_ours(there)]
         for target, there in left:
             await self._writer.delete(target, there)
         if not left:
             self._unread.forget(seen.meta.uid)
             await authorities.clear(self._views, self._writer, seen.key.namespace)
-            await finalizers.take_off(self._front, kinds.SOURCES, seen.meta, kinds.FINALIZER)
+            await finalizers.take_off(self._front, targets.SOURCES, seen.meta, targets.FINALIZER)
         return DONE
 
     async def _write(self, seen: CachedObject, source: DataSource, *, away: bool) -> None:
-        there = self._writer.seen(kinds.SOURCES, seen.key)
+        there = self._writer.seen(targets.SOURCES, seen.key)
         if not away:
             verbatim = msgspec.structs.replace(source, status=None)
-            await self._writer.apply(kinds.SOURCES, _at(writing.outgoing(to_data(verbatim)), seen.key.namespace))
+            await self._writer.apply(targets.SOURCES, _at(writing.outgoing(to_data(verbatim)), seen.key.namespace))
         elif there is not None:
             # It was one that CDI knows, before.
-            await self._writer.delete(kinds.SOURCES, there)
+            await self._writer.delete(targets.SOURCES, there)
         await self._write_golden(seen, source, away=away)
 
     async def _write_golden(self, seen: CachedObject, source: DataSource, *, away: bool) -> None:
         key = Key(seen.key.namespace, golden_name(source))
-        there = self._writer.seen(kinds.VOLUMES, key)
+        there = self._writer.seen(targets.VOLUMES, key)
         if not away or not is_cached(source) or source.spec.source.dataSource is not None:
-            notes = there.read(kinds.VOLUMES).metadata.annotations if there is not None else None
+            notes = there.read(targets.VOLUMES).metadata.annotations if there is not None else None
             if there is not None and (notes or {}).get(DATA_SOURCE) == str(seen.key):
-                await self._writer.delete(kinds.VOLUMES, there)
+                await self._writer.delete(targets.VOLUMES, there)
             return
         try:
             translated = to_kubevirt(source, self._views.world(source, *self._views.consumers.of(seen.key)), self._rendering)
         except REFUSALS:
             # Its condition says why.
             return
-        self._unread.tell(reference(kinds.SOURCES, seen.meta), translated.losses)
+        self._unread.tell(reference(targets.SOURCES, seen.meta), translated.losses)
         if not translated.value:
             return
         *beside, golden = translated.value
         for each in beside:
-            await self._writer.apply(kinds.CONFIG_MAPS, _at(writing.outgoing(to_data(each)), key.namespace))
-        there = self._writer.check(kinds.VOLUMES, key)
+            await self._writer.apply(targets.CONFIG_MAPS, _at(writing.outgoing(to_data(each)), key.namespace))
+        there = self._writer.check(targets.VOLUMES, key)
         assert isinstance(golden, DataVolume)
         if there is None:
-            await self._writer.apply(kinds.VOLUMES, _at(writing.outgoing(to_data(golden)), key.namespace))
-        elif there.read(kinds.VOLUMES).spec.source != golden.spec.source:
+            await self._writer.apply(targets.VOLUMES, _at(writing.outgoing(to_data(golden)), key.namespace))
+        elif there.read(targets.VOLUMES).spec.source != golden.spec.source:
             # The watch brings us here again when it is gone.
-            await self._writer.delete(kinds.VOLUMES, there)
+            await self._writer.delete(targets.VOLUMES, there)
 
     async def _report(self, seen: CachedObject, said: Data, words: tuple[ConditionText, ...]) -> None:
-        """Write the status when it differs. CDI's DataSources have no subresource for it."""
-        before = orjson.loads(seen.raw).get("status") or {}
-        wanted = mirrored(before, said, words, ages.timestamp(self._clock.seconds()))
-        change = merge_patch_between(before, wanted)
-        if not change:
-            return
-        metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
-        try:
-            await self._front.patch(kinds.SOURCES, seen.key, merge_patch({"metadata": metadata, "status": change}))
-        except NotFound:
-            return
+        await self._statuses.write(seen, mirrored(status_of(seen), said, words, ages.timestamp(self._clock.seconds())))
 
 
 def _at(data: Data, namespace: str) -> Data:

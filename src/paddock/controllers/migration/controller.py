@@ -1,7 +1,6 @@
 """A migration needs a second host. It is accepted, so that clients that make one get an answer, and fails at once and says why."""
 
 from paddock.client.client import Client
-from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import instance, migration
 from paddock.dialects.kubevirt.migration import VirtualMachineInstanceMigration
@@ -11,9 +10,9 @@ from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
 
 MIGRATIONS: Target[VirtualMachineInstanceMigration] = declared(migration.KINDS[0], VirtualMachineInstanceMigration)
-MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
 INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 REASON = "single host"
 _FINAL = ("Succeeded", "Failed")
@@ -25,8 +24,8 @@ class MigrationReconciler:
     """The controller of migrations."""
 
     def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, teller: EventRecorder) -> None:
-        self._client = client
         self._migrations, self._instances = caches
+        self._statuses = StatusWriter(client, MIGRATIONS, self._migrations.expectations)
         self._clock = machinery.clock
         self._teller = teller
 
@@ -44,8 +43,8 @@ class MigrationReconciler:
         state = {"migrationUid": seen.meta.uid, "completed": True, "failed": True, "failureReason": why, "endTimestamp": now}
         phases = [{"phase": phase, "phaseTransitionTimestamp": now} for phase in ("Pending", "Failed")]
         status = {"phase": "Failed", "migrationState": state, "phaseTransitionTimestamps": phases}
-        patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": status})
-        await self._client.patch(MIGRATION_DATA, key, patch, WriteOptions(subresource="status"))
+        if await self._statuses.write(seen, status) is None:
+            return DONE
         note = f"VirtualMachineInstance migration uid {seen.meta.uid} failed. reason: {why}"
         self._teller.tell(reference(MIGRATIONS, seen.meta), "Warning", "FailedMigration", note)
         if there is not None:

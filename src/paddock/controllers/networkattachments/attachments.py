@@ -5,7 +5,8 @@ A definition has no status and nothing belongs to it: there is nothing to reconc
 
 from collections.abc import Iterable, Mapping
 
-from paddock.client.target import Key, Target
+from paddock.client.target import Key, Target, declared
+from paddock.dialects.core import networkattachment
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.networks.nics import HostBridge
@@ -14,7 +15,7 @@ from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller
 from paddock.runtime.informers import Informers
 
-ATTACHMENTS = Target("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition", NetworkAttachmentDefinition)
+ATTACHMENTS: Target[NetworkAttachmentDefinition] = declared(networkattachment.KINDS[0], NetworkAttachmentDefinition)
 
 
 class NetworkAttachments:

@@ -7,7 +7,8 @@ one key.
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from paddock.client.target import Key, Target, plain
+from paddock.client.target import Key, Target, declared, plain
+from paddock.dialects.kubevirt import instance
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.networks.nics import NicPolicy
 from paddock.plan.instance.identity import owner_of
@@ -15,16 +16,17 @@ from paddock.plan.network.endpoints import labels_of, primary_card
 from paddock.plan.network.policies import ClusterView, PolicySubject, policies
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, Outcome
+from paddock.runtime.memo import StateMemo
 from paddock.runtime.program import ControllerManager
 
 POLICIES = plain("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
-INSTANCES = Target("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", VirtualMachineInstance)
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 _ALL = Key("", "all")
 
 
 class PolicyEngine(Protocol):
-    """What is asked of the engine."""
+    """The part of the engine that applies policies."""
 
     async def police(self, policies: list[NicPolicy]) -> None:
         """Hold cards to exactly these."""
@@ -38,8 +40,8 @@ class NetworkPolicyReconciler:
         self._policies = program.informers.of(POLICIES)
         self._instances = program.informers.of(INSTANCES)
         self._namespaces = program.informers.of(NAMESPACES)
-        # machine -> what policies see of it, at a revision
-        self._known: dict[Key, tuple[str, PolicySubject]] = {}
+        # what policies see of a machine, by its revision
+        self._known: StateMemo[str, PolicySubject] = StateMemo(self._instances)
         self._last: list[NicPolicy] | None = None
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -53,20 +55,19 @@ class NetworkPolicyReconciler:
         return DONE
 
     def _world(self) -> ClusterView:
-        subjects = {seen.key: self._subject(seen) for seen in self._instances.cache}
-        self._known = {key: self._known[key] for key in subjects}
-        return ClusterView(tuple(subjects.values()), {seen.meta.name: _labels(seen) for seen in self._namespaces.cache})
+        subjects = tuple(self._subject(seen) for seen in self._instances.cache)
+        return ClusterView(subjects, {seen.meta.name: _labels(seen) for seen in self._namespaces.cache})
 
     def _subject(self, seen: CachedObject) -> PolicySubject:
-        known = self._known.get(seen.key)
-        if known is None or known[0] != seen.meta.resourceVersion:
+        known = self._known.get(seen.key, seen.meta.resourceVersion)
+        if known is None:
             instance = seen.read(INSTANCES)
             card = primary_card(instance)
             ports = card.ports or () if card is not None else ()
             named = {(port.name, (port.protocol or "TCP").upper()): port.port for port in ports if port.name}
             subject = PolicySubject(owner_of(instance), seen.meta.namespace or "", labels_of(instance), named)
-            self._known[seen.key] = known = (seen.meta.resourceVersion, subject)
-        return known[1]
+            known = self._known.put(seen.key, seen.meta.resourceVersion, subject)
+        return known
 
 
 def _labels(seen: CachedObject) -> Mapping[str, str]:

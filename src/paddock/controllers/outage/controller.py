@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from paddock.client.client import Client
-from paddock.client.options import merge_patch
-from paddock.client.target import Data, Key, Target, declared
+from paddock.client.target import Key, Target, declared
 from paddock.dialects.kubevirt import instance
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.meta import ages
@@ -19,9 +18,9 @@ from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
+from paddock.runtime.statuses import StatusWriter
 
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
-_DATA: Target[Data] = declared(instance.KINDS[0], dict)
 REASON = "HostNotReady"
 
 
@@ -29,8 +28,8 @@ class OutageReconciler:
     """The controller of instances that nobody looks after."""
 
     def __init__(self, client: Client, informer: Informer, machinery: Machinery, why: Callable[[], str]) -> None:
-        self._client = client
         self._informer = informer
+        self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
         self._clock = machinery.clock
         self._why = why
 
@@ -44,9 +43,7 @@ class OutageReconciler:
             return DONE
         conditions = said((status.conditions if status is not None else None) or (), self._why(), ages.timestamp(self._clock.seconds()))
         if conditions is not None:
-            metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
-            document = {"metadata": metadata, "status": {"conditions": msgspec.to_builtins(conditions)}}
-            await self._client.patch(_DATA, key, merge_patch(document))
+            await self._statuses.change(seen, {"conditions": msgspec.to_builtins(conditions)})
         return DONE
 
 

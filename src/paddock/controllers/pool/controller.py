@@ -1,7 +1,7 @@
 """One look at a pool: its machines, what is missing or too much, who is to change, and what the status says.
 
-Two controllers: one looks at pools, one lets machines go that carry a pool's finalizer. What was asked for and has not come back
-through a watch (deletions, restarts) is remembered by UID, so that nothing is asked for twice.
+Two controllers: one looks at pools, one lets machines go that carry a pool's finalizer. `Expectations` keeps the machines and instances that
+a pool has deleted, so that it deletes nothing twice.
 """
 
 import asyncio
@@ -14,15 +14,16 @@ from paddock.base.errors import PaddockError
 from paddock.base.jsondata import identical
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import DeletionOptions, WriteOptions, json_patch, merge_patch
+from paddock.client.options import DeletionOptions, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.pool import kinds
+from paddock.controllers.pool import targets
 from paddock.controllers.pool.revisions import RevisionKeeper, Revisions
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.poolfields import PoolStatus
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages, failure, selectors
 from paddock.meta.conditions import Condition, holds
+from paddock.meta.patch import apply_json_patch
 from paddock.meta.wire import from_data, to_data
 from paddock.plan.machine import runrequests
 from paddock.plan.machine.instances import POOL_REVISION
@@ -33,14 +34,15 @@ from paddock.runtime import finalizers
 from paddock.runtime.adoption import release
 from paddock.runtime.cache import CacheChange, CachedObject, CachedOwner
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
+from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import is_owned, reference
+from paddock.runtime.statuses import StatusWriter
 
 _FAILURE, _PAUSED = "ReplicaFailure", "ReplicaPaused"
 _SUCCESSFUL_PAUSED = "SuccessfulPaused"
-_STATUS = WriteOptions(subresource="status")
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachinepool-controller"
 
@@ -49,12 +51,12 @@ class PoolCaches:
     """The informers that the controller reads."""
 
     def __init__(self, informers: Informers) -> None:
-        self.pools = informers.of(kinds.POOLS)
-        self.machines = informers.of(kinds.MACHINES)
-        self.instances = informers.of(kinds.INSTANCES)
-        self.disks = informers.of(kinds.DISKS)
-        self.revisions = informers.of(kinds.REVISIONS)
-        self.nodes = informers.of(kinds.NODES)
+        self.pools = informers.of(targets.POOLS)
+        self.machines = informers.of(targets.MACHINES)
+        self.instances = informers.of(targets.INSTANCES)
+        self.disks = informers.of(targets.DISKS)
+        self.revisions = informers.of(targets.REVISIONS)
+        self.nodes = informers.of(targets.NODES)
 
     def node_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a node."""
@@ -66,7 +68,7 @@ class PoolCaches:
         uid, namespace = machine.metadata.uid or "", machine.metadata.namespace or ""
         owned = (each.key.name for each in self.disks.cache.by("owner", uid))
         for name in dict.fromkeys((*preservation.disk_names(machine), *owned)):
-            for target in (kinds.DISKS, kinds.CLAIMS):
+            for target in (targets.DISKS, targets.CLAIMS):
                 await release(client, target, Key(namespace, name), uid)
 
 
@@ -90,16 +92,15 @@ class PoolReconciler:
         self._chance = machinery.chance
         self._teller = teller
         self._revisions = RevisionKeeper(client, caches.revisions)
-        # UIDs of machines that were deleted, and of instances that were asked to restart
-        self._asked: dict[Key, set[str]] = {}
+        self._statuses = StatusWriter(client, targets.POOLS, caches.pools.expectations)
+        self._machine_statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one pool a step on."""
         seen = self._caches.pools.cache.get(key)
         if seen is None or seen.meta.going:
-            self._asked.pop(key, None)
             return DONE
-        pool = seen.read(kinds.POOLS)
+        pool = seen.read(targets.POOLS)
         # Of the same moment as the machines: one that comes while they are read is neither a member nor in the way.
         taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
         look = _Look(seen, pool, await self._members(seen, pool))
@@ -122,8 +123,7 @@ class PoolReconciler:
 
     async def _members(self, seen: CachedObject, pool: VirtualMachinePool) -> list[PoolMember]:
         """The machines of the pool. Those that its selector does not mean any more are let go."""
-        found, asked = [], self._asked.setdefault(seen.key, set())
-        alive: set[str] = set()
+        found = []
         for number, each in enumerate(self._caches.machines.cache.by("owner", seen.meta.uid)):
             if number and number % scale.BURST == 0:
                 # Reading thousands of machines must not keep everybody else waiting.
@@ -131,17 +131,14 @@ class PoolReconciler:
             if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.going:
                 await self._release(each, seen.meta.uid)
                 continue
-            machine = each.read(kinds.MACHINES)
+            machine = each.read(targets.MACHINES)
             instance = self._caches.instances.cache.get(each.key)
-            revision, uid, node = None, None, ""
+            revision, node = None, ""
             if instance is not None and is_owned(instance.meta, each.meta.uid):
-                revision, uid = (instance.meta.labels or {}).get(POOL_REVISION, ""), instance.meta.uid
-                node = _node_of(instance)
-            alive |= {each.meta.uid, uid or ""}
-            restarting = instance is not None and (instance.meta.going or uid in asked)
-            going = each.meta.going or each.meta.uid in asked
+                revision, node = (instance.meta.labels or {}).get(POOL_REVISION, ""), _node_of(instance)
+            restarting = instance is not None and _is_leaving(self._caches.instances, instance)
+            going = _is_leaving(self._caches.machines, each)
             found.append(PoolMember(machine, revision, going, restarting, self._caches.node_labels(node)))
-        asked &= alive
         return found
 
     async def _release(self, seen: CachedObject, uid: str) -> None:
@@ -150,7 +147,7 @@ class PoolReconciler:
         rest = [each for each in owned if each.get("uid") != uid]
         held = [each for each in seen.meta.finalizers or () if each != machines.FINALIZER]
         metadata = {"ownerReferences": rest or None, "finalizers": held or None, "resourceVersion": seen.meta.resourceVersion}
-        await self._client.patch(kinds.MACHINE_DATA, seen.key, merge_patch({"metadata": metadata}))
+        await self._client.patch(targets.MACHINE_DATA, seen.key, merge_patch({"metadata": metadata}))
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
@@ -175,7 +172,7 @@ class PoolReconciler:
     async def _make(self, look: _Look, index: int, revision: str) -> None:
         wanted = machines.replica(look.pool, index, revision)
         try:
-            await self._client.create(kinds.MACHINES, wanted)
+            await self._client.create(targets.MACHINES, wanted)
         except AlreadyExists:
             # Made a moment ago, or by somebody else: the next look knows.
             return
@@ -189,19 +186,19 @@ class PoolReconciler:
         meta = member.machine.metadata
         key, uid = Key(meta.namespace or "", meta.name), meta.uid or ""
         try:
-            found = await self._client.get(kinds.MACHINE_DATA, key)
+            found = await self._client.get(targets.MACHINE_DATA, key)
             if not self._is_member(look, found, uid):
                 # It was deleted, or left the pool, since it was chosen: the next look decides anew.
                 return
             if member.is_marked or preservation.keeps_scaled_in(look.pool):
                 found = await self._mark(key, found, preservation.OFFLINE)
-                await self._caches.release_disks(self._client, from_data(found, kinds.MACHINES.cls))
+                await self._caches.release_disks(self._client, from_data(found, targets.MACHINES.cls))
             # Nothing is deleted that has changed since, such as a machine that somebody has just taken out of the pool.
             revision = found["metadata"]["resourceVersion"]
-            await self._client.delete(kinds.MACHINE_DATA, key, DeletionOptions(uid=uid, revision=revision, propagation="Background"))
+            await self._client.delete(targets.MACHINE_DATA, key, DeletionOptions(uid=uid, revision=revision, propagation="Background"))
         except NotFound:
             return
-        self._asked[look.seen.key].add(uid)
+        self._caches.machines.expectations.deleted(CachedObject.from_data(found))
         self._tell(look, "Normal", "SuccessfulDelete", f"Deleted VM {key}")
 
     def _is_member(self, look: _Look, machine: Data, uid: str) -> bool:
@@ -221,7 +218,7 @@ class PoolReconciler:
             "resourceVersion": metadata["resourceVersion"],
             "annotations": {preservation.STATE_PRESERVATION: preserved},
         }
-        return await self._client.patch(kinds.MACHINE_DATA, key, merge_patch({"metadata": change}))
+        return await self._client.patch(targets.MACHINE_DATA, key, merge_patch({"metadata": change}))
 
     async def _unmark(self, look: _Look, deleted: Collection[str]) -> None:
         """Take back what a scale-in had begun that is not wanted any more. The machine adopts its disks again."""
@@ -255,28 +252,29 @@ class PoolReconciler:
         if identical(made, before):
             return
         made.pop("status", None)
-        await self._client.update(kinds.MACHINE_DATA, made)
+        await self._client.update(targets.MACHINE_DATA, made)
         self._tell(look, "Normal", "SuccessfulUpdate", f"Updated VM {key}")
 
     async def _restart(self, look: _Look, member: PoolMember) -> None:
         """The instance ends, and the next one is made from the spec of now."""
         key = Key(member.machine.metadata.namespace or "", member.name)
-        seen = self._caches.instances.cache.get(key)
-        if seen is None:
+        seen, machine = self._caches.instances.cache.get(key), self._caches.machines.cache.get(key)
+        if seen is None or machine is None:
             return
         try:
             if strategy_of(member.machine.spec) in (RunStrategy.RERUN, RunStrategy.MANUAL):
-                change = runrequests.restart(member.machine, seen.read(kinds.INSTANCES))
-                await self._client.patch(kinds.MACHINE_DATA, key, json_patch(list(change.status)), _STATUS)
+                change = runrequests.restart(machine.read(targets.MACHINES), seen.read(targets.INSTANCES))
+                requested = apply_json_patch(orjson.loads(machine.raw), change.status)
+                await self._machine_statuses.write(machine, requested["status"])
             else:
-                await self._client.delete(kinds.INSTANCE_DATA, key, DeletionOptions(uid=seen.meta.uid))
+                await self._client.delete(targets.INSTANCE_DATA, key, DeletionOptions(uid=seen.meta.uid))
         except (NotFound, failure.Failure):
             # It has ended, or a restart is under way.
             return
-        self._asked[look.seen.key].add(seen.meta.uid)
+        self._caches.instances.expectations.deleted(seen)
 
     def _tell(self, look: _Look, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(kinds.POOLS, look.seen.meta), kind, reason, note)
+        self._teller.tell(reference(targets.POOLS, look.seen.meta), kind, reason, note)
 
     # --- reporting --------------------------------------------------------------------------------------------------------
 
@@ -288,14 +286,8 @@ class PoolReconciler:
             labelSelector=selectors.text(pool.spec.selector),
             conditions=self._conditions(look) or None,
         )
-        if pool.status == wanted:
-            return
-        self._tell_pause(look)
-        # A member that is absent has to be taken away by name.
-        fields = msgspec.structs.asdict(wanted)
-        change = {**dict.fromkeys(fields), **to_data(wanted)}
-        patch = merge_patch({"metadata": {"resourceVersion": look.seen.meta.resourceVersion}, "status": change})
-        await self._client.patch(kinds.POOL_DATA, look.seen.key, patch, _STATUS)
+        if await self._statuses.write(look.seen, wanted) is not None:
+            self._tell_pause(look)
 
     def _tell_pause(self, look: _Look) -> None:
         was = holds(look.pool.status.conditions if look.pool.status is not None else None, _PAUSED)
@@ -332,12 +324,12 @@ class PoolFinalizer:
         if seen is None or machines.FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
         if seen.meta.going:
-            machine = seen.read(kinds.MACHINES)
+            machine = seen.read(targets.MACHINES)
             if preservation.is_marked(machine.metadata.annotations) or await self._keeps(seen):
                 await self._caches.release_disks(self._client, machine)
         elif _in_pool(seen):
             return DONE
-        await finalizers.take_off(self._client, kinds.MACHINES, seen.meta, machines.FINALIZER)
+        await finalizers.take_off(self._client, targets.MACHINES, seen.meta, machines.FINALIZER)
         return DONE
 
     async def _keeps(self, seen: CachedObject) -> bool:
@@ -346,7 +338,7 @@ class PoolFinalizer:
         if owner is None:
             return False
         try:
-            pool = await self._client.get(kinds.POOLS, Key(seen.key.namespace, owner.name))
+            pool = await self._client.get(targets.POOLS, Key(seen.key.namespace, owner.name))
         except NotFound:
             return False
         return pool.metadata.uid == owner.uid and not pool.metadata.deletionTimestamp and preservation.keeps_deleted(pool)
@@ -357,7 +349,11 @@ def _in_pool(seen: CachedObject) -> bool:
 
 
 def _pools_of(seen: CachedObject) -> Iterator[CachedOwner]:
-    return (each for each in seen.meta.ownerReferences or () if (each.group, each.kind) == (kinds.POOLS.group, kinds.POOLS.kind))
+    return (each for each in seen.meta.ownerReferences or () if (each.group, each.kind) == (targets.POOLS.group, targets.POOLS.kind))
+
+
+def _is_leaving(informer: Informer, seen: CachedObject) -> bool:
+    return seen.meta.going or informer.expectations.is_leaving(seen.meta.uid)
 
 
 def _node_of(instance: CachedObject) -> str:
@@ -369,15 +365,15 @@ def wire(program: ControllerManager) -> Controller:
     caches = PoolCaches(program.informers)
     pools = PoolReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
-    controller.watch(caches.machines, owners(kinds.POOLS.group, kinds.POOLS.kind))
-    controller.watch(caches.revisions, owners(kinds.POOLS.group, kinds.POOLS.kind))
+    controller.watch(caches.machines, owners(targets.POOLS.group, targets.POOLS.kind))
+    controller.watch(caches.revisions, owners(targets.POOLS.group, targets.POOLS.kind))
     for informer in (caches.disks, caches.nodes):
         controller.watch(informer, lambda change: ())
 
     def of_instance(change: CacheChange) -> Iterable[Key]:
         machine = caches.machines.cache.get(change.seen.key)
         found = machine.meta.ownerReferences if machine is not None else None
-        return [Key(change.seen.key.namespace, each.name) for each in found or () if each.kind == kinds.POOLS.kind]
+        return [Key(change.seen.key.namespace, each.name) for each in found or () if each.kind == targets.POOLS.kind]
 
     controller.watch(caches.instances, of_instance)
     program.add(controller)

@@ -9,7 +9,7 @@ from paddock.base.jsondata import identical
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.target import Data, Key
-from paddock.controllers.pool import kinds
+from paddock.controllers.pool import targets
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.meta.wire import to_data
@@ -53,13 +53,13 @@ class RevisionKeeper:
             "metadata": {
                 "name": name,
                 "namespace": seen.meta.namespace,
-                "ownerReferences": [owner_reference(reference(kinds.POOLS, seen.meta))],
+                "ownerReferences": [owner_reference(reference(targets.POOLS, seen.meta))],
             },
             "data": {"spec": {"virtualMachineTemplate": template}},
             "revision": pool.metadata.generation or 1,
         }
         try:
-            await self._client.create(kinds.REVISIONS, revision)
+            await self._client.create(targets.REVISIONS, revision)
         except AlreadyExists:
             # What is kept does not change, and its name says of which generation it is.
             return
@@ -69,7 +69,7 @@ class RevisionKeeper:
         for name in revisions.known:
             if name != revisions.name and name not in used:
                 try:
-                    await self._client.delete(kinds.REVISIONS, Key(namespace, name))
+                    await self._client.delete(targets.REVISIONS, Key(namespace, name))
                 except NotFound:
                     continue
 

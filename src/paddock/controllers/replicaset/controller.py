@@ -9,14 +9,13 @@ from paddock.base.errors import PaddockError
 from paddock.base.jsondata import copied
 from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
-from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
+from paddock.client.options import DeletionOptions, merge_patch
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import instance, replicaset
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.replicaset import ReplicaSetStatus, VirtualMachineInstanceReplicaSet
 from paddock.meta import ages, selectors
 from paddock.meta.conditions import Condition, holds
-from paddock.meta.wire import to_data
 from paddock.plan.machine.runstrategy import life_of
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
@@ -24,12 +23,11 @@ from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import owner_reference, reference
+from paddock.runtime.statuses import StatusWriter
 
 SETS: Target[VirtualMachineInstanceReplicaSet] = declared(replicaset.KINDS[0], VirtualMachineInstanceReplicaSet)
-SET_DATA: Target[Data] = declared(replicaset.KINDS[0], dict)
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
-_STATUS = WriteOptions(subresource="status")
 # So many instances are made or deleted in one round, as upstream; what the user changes meanwhile is seen before the next.
 BURST = 250
 _NEXT_ROUND_SECONDS = 0.1
@@ -48,16 +46,13 @@ class ReplicaSetReconciler:
         self._clock = machinery.clock
         self._chance = machinery.chance
         self._teller = teller
-        # what was made and deleted and may not have come back yet: UIDs, by set
-        self._made: dict[Key, dict[str, Data]] = {}
-        self._deleted: dict[Key, set[str]] = {}
+        self._expectations = instances.expectations
+        self._statuses = StatusWriter(client, SETS, sets.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one replica set a step on."""
         seen = self._sets.cache.get(key)
         if seen is None or seen.meta.going:
-            self._made.pop(key, None)
-            self._deleted.pop(key, None)
             return DONE
         wanted = seen.read(SETS)
         mine = [each for each in self._instances.cache.by("owner", seen.meta.uid) if await self._stays(each, wanted, seen)]
@@ -73,7 +68,7 @@ class ReplicaSetReconciler:
         return again(_NEXT_ROUND_SECONDS) if remaining else DONE
 
     async def _stays(self, each: CachedObject, wanted: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
-        """Whether an instance still belongs to the set; one that was relabelled is let go."""
+        """Return whether an instance still belongs to the set; release one that no longer matches the selector."""
         if each.meta.going or selectors.matches(wanted.spec.selector, each.meta.labels or {}):
             return True
         rest = [owner for owner in orjson.loads(each.raw)["metadata"].get("ownerReferences") or () if owner.get("uid") != seen.meta.uid]
@@ -83,20 +78,15 @@ class ReplicaSetReconciler:
 
     async def _balance(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
         """Make what is missing and delete what is too much, as far as one round goes; returns how many remain for the next."""
-        there = {each.meta.uid for each in mine}
-        made, deleted = self._made.setdefault(seen.key, {}), self._deleted.setdefault(seen.key, set())
-        deleted &= there
-        for uid in [uid for uid, each in made.items() if uid in there or _has_passed(self._instances, each)]:
-            del made[uid]
-        alive = [each for each in mine if not each.meta.going and each.meta.uid not in deleted]
+        alive = [each for each in mine if not each.meta.going and not self._expectations.is_leaving(each.meta.uid)]
         for number, each in enumerate(alive):
             if number and number % BURST == 0:
                 # Reading thousands of instances must not keep everybody else waiting.
                 await asyncio.sleep(0)
             if life_of(each.read(INSTANCES)).final:
                 await self._delete(seen, each)
-        alive = [each for each in alive if each.meta.uid not in deleted]
-        difference = wanted.spec.replicas - len(alive) - len(made)
+        alive = [each for each in alive if not self._expectations.is_leaving(each.meta.uid)]
+        difference = wanted.spec.replicas - len(alive) - len(self._expectations.created_for(seen.meta.uid))
         for _ in range(min(difference, BURST)):
             await self._make(seen, wanted)
         if difference < 0:
@@ -126,7 +116,7 @@ class ReplicaSetReconciler:
         except PaddockError as error:
             self._tell(seen, "Warning", "FailedCreate", f"Error creating virtual machine instance: {error}")
             raise
-        self._made[seen.key][made["metadata"]["uid"]] = made
+        self._expectations.wrote(CachedObject.from_data(made))
         self._tell(seen, "Normal", "SuccessfulCreate", f"Created virtual machine instance {made['metadata']['name']}")
 
     async def _delete(self, seen: CachedObject, each: CachedObject) -> None:
@@ -134,7 +124,7 @@ class ReplicaSetReconciler:
             await self._client.delete(INSTANCE_DATA, each.key, DeletionOptions(uid=each.meta.uid, revision=each.meta.resourceVersion))
         except NotFound:
             return
-        self._deleted[seen.key].add(each.meta.uid)
+        self._expectations.deleted(each)
         self._tell(seen, "Normal", "SuccessfulDelete", f"Deleted virtual machine instance {each.meta.uid}")
 
     def _tell(self, seen: CachedObject, kind: str, reason: str, note: str) -> None:
@@ -157,11 +147,7 @@ class ReplicaSetReconciler:
             labelSelector=selectors.text(wanted.spec.selector),
             conditions=[msgspec.structs.replace(each, lastTransitionTime=known.get(each.type) or now) for each in conditions] or None,
         )
-        if wanted.status == status:
-            return
-        change = {**dict.fromkeys(msgspec.structs.asdict(status)), **to_data(status)}
-        patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": change})
-        await self._client.patch(SET_DATA, seen.key, patch, _STATUS)
+        await self._statuses.write(seen, status)
 
 
 class _Status(msgspec.Struct):
@@ -180,12 +166,6 @@ _READINESS = msgspec.json.Decoder(_Readiness)
 def _is_ready(seen: CachedObject) -> bool:
     status = _READINESS.decode(seen.raw).status
     return status is not None and holds(status.conditions, "Ready")
-
-
-def _has_passed(informer: Informer, written: Data) -> bool:
-    """Whether the cache has come to the revision of an object that was written."""
-    then, at = str(written["metadata"].get("resourceVersion", "")), informer.revision
-    return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
 
 
 def wire(program: ControllerManager) -> Controller:

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Key
-from paddock.controllers.services.kinds import ENDPOINTS, INSTANCES, SERVICES, SLICES
 from paddock.controllers.services.published import PublishedServices, ServiceNetworks
+from paddock.controllers.services.targets import ENDPOINTS, INSTANCES, SERVICES, SLICES
 from paddock.dialects.core.service import Service, ServiceSpec
 from paddock.plan.network import endpoints
 from paddock.plan.network.endpoints import MachineBackend
@@ -16,9 +14,11 @@ from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, again
 from paddock.runtime.desired import DesiredObject, DesiredSet
 from paddock.runtime.informers import Informers
+from paddock.runtime.memo import StateMemo
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.recorder import Recorder
 from paddock.runtime.reference import InvolvedObject, reference
+from paddock.runtime.statuses import StatusWriter
 
 # A port that another program has may be free by then.
 _AGAIN_SECONDS = 15.0
@@ -29,7 +29,7 @@ class Backends:
 
     def __init__(self, informers: Informers) -> None:
         self._informer = informers.of(INSTANCES)
-        self._known: dict[Key, tuple[str, Mapping[str, str], MachineBackend | None]] = {}
+        self._known: StateMemo[str, tuple[Mapping[str, str], MachineBackend | None]] = StateMemo(self._informer)
 
     def of(self, service: Service) -> list[MachineBackend]:
         """Those that a Service selects."""
@@ -37,30 +37,26 @@ class Backends:
         found = (self._read(seen) for seen in self._informer.cache.by("namespace", service.metadata.namespace or ""))
         return [backend for labels, backend in found if backend is not None and endpoints.is_selected(spec, labels)]
 
-    def forget(self, key: Key) -> None:
-        """The machine is gone."""
-        self._known.pop(key, None)
-
     def _read(self, seen: CachedObject) -> tuple[Mapping[str, str], MachineBackend | None]:
-        known = self._known.get(seen.key)
-        if known is None or known[0] != seen.meta.resourceVersion:
+        revision = seen.meta.resourceVersion
+        known = self._known.get(seen.key, revision)
+        if known is None:
             instance = seen.read(INSTANCES)
-            known = (seen.meta.resourceVersion, endpoints.labels_of(instance), endpoints.backend_of(instance))
-            self._known[seen.key] = known
-        return known[1], known[2]
+            known = self._known.put(seen.key, revision, (endpoints.labels_of(instance), endpoints.backend_of(instance)))
+        return known
 
 
 class ServiceReconciler:
     """Reconciles Services."""
 
     def __init__(self, client: Client, informers: Informers, recorder: Recorder, networks: ServiceNetworks, domain: str) -> None:
-        self._client = client
         self._recorder = recorder
         self._publishing = PublishedServices(networks, self._is_complete)
         # those that were looked at
         self._begun: set[Key] = set()
         self._domain = domain
         self._informer = informers.of(SERVICES)
+        self._statuses = StatusWriter(client, SERVICES, self._informer.expectations)
         self._backends = Backends(informers)
         self._desired = DesiredSet(client, (informers.of(ENDPOINTS), informers.of(SLICES)), manager="paddock-services")
 
@@ -80,7 +76,7 @@ class ServiceReconciler:
             # Where it leads is somebody else's to say.
             await self._desired.reach(own, ())
             await self._publishing.remove(key)
-            await self._report(key, service, ())
+            await self._report(seen, service, ())
             return DONE
         backends = self._backends.of(service)
         written = [DesiredObject(ENDPOINTS, endpoints.endpoints(service, backends), adopt=True)]
@@ -91,11 +87,11 @@ class ServiceReconciler:
         problems = await self._publishing.put(key, published, endpoints.names(service, backends, self._domain))
         # An address at which nothing listens is none.
         lacking = any(f"{address}:" in problem for address in outside for problem in problems)
-        await self._report(key, service, () if lacking else outside)
+        await self._report(seen, service, () if lacking else outside)
         return self._tell(own, problems)
 
     def _is_complete(self) -> bool:
-        """Whether every Service has been looked at since the start."""
+        """Return whether every Service has been reconciled since the start."""
         return all(seen.key in self._begun for seen in self._informer.cache)
 
     def _tell(self, own: InvolvedObject, problems: Iterable[str]) -> Outcome:
@@ -105,7 +101,7 @@ class ServiceReconciler:
         self._recorder.tell(own, "Warning", "PortUnavailable", f"cannot listen at {said}; it is tried again")
         return again(_AGAIN_SECONDS)
 
-    async def _report(self, key: Key, service: Service, outside: Iterable[str]) -> None:
+    async def _report(self, seen: CachedObject, service: Service, outside: Iterable[str]) -> None:
         """The addresses of the load balancer."""
         spec = service.spec or ServiceSpec()
         if spec.loadBalancerClass:
@@ -114,17 +110,10 @@ class ServiceReconciler:
         wanted = [{"ip": address, "ipMode": "VIP"} for address in outside]
         if [each.ip for each in known] == [each["ip"] for each in wanted]:
             return
-        status: dict[str, Any] = {"status": {"loadBalancer": {"ingress": wanted or None}}}
-        try:
-            await self._client.patch(SERVICES, key, merge_patch(status), WriteOptions(subresource="status"))
-        except NotFound:
-            # It was deleted meanwhile.
-            return
+        await self._statuses.change(seen, {"loadBalancer": {"ingress": wanted or None}})
 
     def concerned(self, change: CacheChange) -> Iterator[Key]:
         """The Services that a change of a machine may concern: those that select it, before or after, as far as labels tell."""
-        if change.new is None:
-            self._backends.forget(change.seen.key)
         namespace = change.seen.meta.namespace or ""
         for seen in self._informer.cache.by("namespace", namespace):
             spec = seen.read(SERVICES).spec or ServiceSpec()
@@ -139,7 +128,7 @@ def _may_select(spec: ServiceSpec, seen: CachedObject) -> bool:
 
 
 def _slice(change: CacheChange) -> Iterable[Key]:
-    """What somebody did to our slices concerns the Service they are of."""
+    """Return the key of the Service of a changed slice."""
     labels = change.seen.meta.labels or {}
     name = labels.get("kubernetes.io/service-name", "")
     return (Key(change.seen.meta.namespace or "", name),) if name else ()

@@ -1,4 +1,4 @@
-"""What all Services together ask of the engine: it is told the whole set, once for all changes that came meanwhile."""
+"""The publication of all Services: the engine gets the whole set, once for all changes in the meantime."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
@@ -9,7 +9,7 @@ from paddock.engine.networks.nics import PublishedService
 
 
 class ServiceNetworks(Protocol):
-    """What is asked of the engine."""
+    """The part of the engine that publishes Services."""
 
     @property
     def outside_address(self) -> str:

@@ -14,8 +14,9 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, ApiError, NotFound
-from paddock.client.options import DELETE, WriteOptions, merge_patch
+from paddock.client.options import DELETE, merge_patch
 from paddock.client.target import Data, Key
+from paddock.controllers.snapshots.locks import MachineLock
 from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.controllers.snapshots.volumesnapshots import TAKEN_WITH
 from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot
@@ -29,15 +30,15 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
 
 _FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
-_STATUS = WriteOptions(subresource="status")
 _WAIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class SnapshotCaches:
-    """What is looked at."""
+    """The caches that the reconciler reads."""
 
     snapshots: Informer
     machines: Informer
@@ -57,6 +58,9 @@ class MachineSnapshotReconciler:
         self._volumes = volumes
         self._clock = clock
         self._teller = teller
+        self._machine_lock = MachineLock(client, caches.machines, "snapshotInProgress")
+        self._statuses = StatusWriter(client, SNAPSHOTS, caches.snapshots.expectations)
+        self._content_statuses = StatusWriter(client, CONTENTS)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Take one snapshot, or take it away."""
@@ -96,8 +100,8 @@ class MachineSnapshotReconciler:
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
             return f"volumes are not ready: {', '.join(missing)}"
-        # Raises `Conflict` when the machine has moved since it was seen: another snapshot may have been quicker.
-        await self._lock(machine, seen.key.name)
+        if not await self._machine_lock.lock(found, seen.key.name):
+            return f"Source does not exist: VirtualMachine {key.name}"
         await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
         names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
         for volume, name in names.items():
@@ -126,15 +130,15 @@ class MachineSnapshotReconciler:
             self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
         for volume in volumes.claims:
             await self._touch(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume))
-        content = Key(seen.key.namespace, plan.content_name(snapshot))
-        await self._client.patch(CONTENTS, content, merge_patch({"status": {"readyToUse": True, "creationTime": now}}), _STATUS)
+        content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
+        await self._content_statuses.change(content, {"readyToUse": True, "creationTime": now})
         before = snapshot.status or SnapshotStatus()
-        named = plan.under_way(before, now, before.sourceUID or "", content.name, "Source locked and operation in progress")
-        await self._write(seen, snapshot, plan.ready(named, now, said, volumes))
-        await self._unlock(snapshot)
+        named = plan.under_way(before, now, before.sourceUID or "", content.key.name, "Source locked and operation in progress")
+        await self._statuses.write(seen, plan.ready(named, now, said, volumes))
         self._teller.tell(
             reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotCreate", "Successfully created the snapshot"
         )
+        await self._unlock(snapshot)
         return ""
 
     async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]) -> None:
@@ -185,7 +189,7 @@ class MachineSnapshotReconciler:
     # --- the machine ------------------------------------------------------------------------------------------------------
 
     def _busy(self, machine: VirtualMachine, name: str) -> str:
-        """Whether something else is done to the machine."""
+        """Return the other operation that holds the machine; empty when there is none."""
         status = machine.status
         if status is None:
             return ""
@@ -193,21 +197,8 @@ class MachineSnapshotReconciler:
             return f"Source not locked: snapshot {status.snapshotInProgress} is being taken"
         return f"Source not locked: restore {status.restoreInProgress} is under way" if status.restoreInProgress else ""
 
-    async def _lock(self, machine: VirtualMachine, name: str) -> None:
-        if machine.status is None or machine.status.snapshotInProgress != name:
-            key = Key(machine.metadata.namespace or "", machine.metadata.name)
-            metadata = {"resourceVersion": machine.metadata.resourceVersion}
-            await self._client.patch(MACHINES, key, merge_patch({"metadata": metadata, "status": {"snapshotInProgress": name}}), _STATUS)
-
     async def _unlock(self, snapshot: VirtualMachineSnapshot) -> None:
-        key = Key(snapshot.metadata.namespace or "", snapshot.spec.source.name)
-        try:
-            # Not from the cache: the lock may be younger than what is in there.
-            status = (await self._client.get(MACHINES, key)).status
-        except NotFound:
-            return
-        if status is not None and status.snapshotInProgress == snapshot.metadata.name:
-            await self._client.patch(MACHINES, key, merge_patch({"status": {"snapshotInProgress": None}}), _STATUS)
+        await self._machine_lock.unlock(Key(snapshot.metadata.namespace or "", snapshot.spec.source.name), snapshot.metadata.name)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
@@ -217,18 +208,12 @@ class MachineSnapshotReconciler:
         stamp, before = ages.timestamp(now), snapshot.status or SnapshotStatus()
         made = ages.seconds_of(snapshot.metadata.creationTimestamp or "") or now
         if plan.overdue(snapshot, now - made):
-            await self._write(seen, snapshot, plan.failed(before, stamp, f"snapshot deadline exceeded: {why}"))
+            await self._statuses.write(seen, plan.failed(before, stamp, f"snapshot deadline exceeded: {why}"))
             await self._unlock(snapshot)
             return DONE
         machine = self._caches.machines.cache.get(Key(seen.key.namespace, snapshot.spec.source.name))
-        await self._write(seen, snapshot, plan.under_way(before, stamp, machine.meta.uid if machine else "", "", why))
+        await self._statuses.write(seen, plan.under_way(before, stamp, machine.meta.uid if machine else "", "", why))
         return again(_WAIT_SECONDS)
-
-    async def _write(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> None:
-        if status == (snapshot.status or SnapshotStatus()):
-            return
-        document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
-        await self._client.patch(SNAPSHOTS, seen.key, merge_patch(document), _STATUS)
 
     # --- going ------------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,9 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
-from paddock.client.options import DeletionOptions, Selection, WriteOptions, merge_patch
+from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
+from paddock.controllers.snapshots.locks import MachineLock
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
@@ -33,16 +34,16 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
 
 # A restore that is deleted half way lets go of its machine.
 _FINALIZER = "snapshot.kubevirt.io/vmrestore-protection"
-_STATUS = WriteOptions(subresource="status")
 _WAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class RestoreCaches:
-    """What is looked at."""
+    """The caches that the reconciler reads."""
 
     restores: Informer
     snapshots: Informer
@@ -60,6 +61,8 @@ class RestoreReconciler:
         self._volumes = volumes
         self._clock = clock
         self._teller = teller
+        self._machine_lock = MachineLock(client, caches.machines, "restoreInProgress")
+        self._statuses = StatusWriter(client, RESTORES, caches.restores.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one restore forward."""
@@ -84,7 +87,7 @@ class RestoreReconciler:
             return DONE
         if not waits:
             return DONE
-        await self._say(seen, restore, _progress(restore, waits, ages.timestamp(self._clock.seconds())))
+        await self._statuses.write(seen, _progress(restore, waits, ages.timestamp(self._clock.seconds())))
         return again(_WAIT_SECONDS)
 
     async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> str:
@@ -138,8 +141,7 @@ class RestoreReconciler:
         if status is not None and status.snapshotInProgress:
             return f"waiting for snapshot {status.snapshotInProgress} of the machine"
         if other is None:
-            document = {"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": {"restoreInProgress": restore.metadata.name}}
-            await self._client.patch(MACHINES, key, merge_patch(document), _STATUS)
+            await self._machine_lock.lock(seen, restore.metadata.name)
             # A start that was decided on before this shows by the next look.
             return f"locking {key.name}"
         running = self._caches.instances.cache.get(key) is not None
@@ -195,7 +197,7 @@ class RestoreReconciler:
                 await self._gone(CLAIMS, Key(key.namespace, meta.name), unchanged)
 
     def _is_ours(self, restore: VirtualMachineRestore, claim: CachedObject) -> bool:
-        """Whether a claim was made by this restore: another of its name may hold anything."""
+        """Return whether this restore made a claim: another of its name may hold anything."""
         return _made_by(restore, claim.read(CLAIMS))
 
     async def _claim(self, restore: VirtualMachineRestore, data: Data, *, former: bool) -> None:
@@ -264,7 +266,7 @@ class RestoreReconciler:
     async def _adopt(self, restore: VirtualMachineRestore, owner: Adopter, key: Key) -> bool:
         # Not from the cache: a claim that is not in there yet would be nobody's for ever.
         try:
-            claim = CachedObject.of(await self._client.request("GET", CLAIMS.path(*key)))
+            claim = CachedObject.of(await self._client.get_raw(CLAIMS, key))
         except NotFound:
             return True
         return not self._is_ours(restore, claim) or await adopt(self._client, owner, CLAIMS, claim)
@@ -277,14 +279,7 @@ class RestoreReconciler:
             return None
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
-        key = Key(restore.metadata.namespace or "", restore.spec.target.name)
-        try:
-            # Not from the cache: the lock may be younger than what is in there.
-            status = (await self._client.get(MACHINES, key)).status
-        except NotFound:
-            return
-        if status is not None and status.restoreInProgress == restore.metadata.name:
-            await self._client.patch(MACHINES, key, merge_patch({"status": {"restoreInProgress": None}}), _STATUS)
+        await self._machine_lock.unlock(Key(restore.metadata.namespace or "", restore.spec.target.name), restore.metadata.name)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
@@ -306,24 +301,19 @@ class RestoreReconciler:
             or None,
             conditions=settled(before.conditions, done, now),
         )
-        await self._say(seen, restore, status)
-        await self._unlock(restore)
+        await self._statuses.write(seen, status)
         self._teller.tell(
             reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
         )
+        await self._unlock(restore)
 
     async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
         now = ages.timestamp(self._clock.seconds())
         before = restore.status or RestoreStatus()
         said = (_condition("Ready", "False", why), _condition("Progressing", "False", why), _condition("Failure", "True", why))
-        await self._say(seen, restore, msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, said, now)))
-        await self._unlock(restore)
+        await self._statuses.write(seen, msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, said, now)))
         self._teller.tell(reference(RESTORES, seen.meta), "Warning", "VirtualMachineRestoreError", why)
-
-    async def _say(self, seen: CachedObject, restore: VirtualMachineRestore, status: RestoreStatus) -> None:
-        if status != (restore.status or RestoreStatus()):
-            document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
-            await self._client.patch(RESTORES, seen.key, merge_patch(document), _STATUS)
+        await self._unlock(restore)
 
 
 def _made_by(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:

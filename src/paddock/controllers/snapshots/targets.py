@@ -1,22 +1,23 @@
-"""The kinds that are looked at and written here."""
+"""The kinds that the controllers of snapshots and restores read and write."""
 
-from paddock.client.target import Target, plain
+from paddock.client.target import Data, Target, declared, plain
+from paddock.dialects.core import persistentvolumeclaim, volumesnapshot
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
+from paddock.dialects.kubevirt import datavolume_kind, instance, restore, snapshot, virtualmachine
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 
 DRIVER = "paddock.dev/directory"
 CLASS_NAME = "paddock"
-_GROUP, _VERSION = "snapshot.kubevirt.io", "v1beta1"
 
-SNAPSHOTS = Target(_GROUP, _VERSION, "virtualmachinesnapshots", "VirtualMachineSnapshot", VirtualMachineSnapshot)
-CONTENTS = Target(_GROUP, _VERSION, "virtualmachinesnapshotcontents", "VirtualMachineSnapshotContent", VirtualMachineSnapshotContent)
-RESTORES = Target(_GROUP, _VERSION, "virtualmachinerestores", "VirtualMachineRestore", VirtualMachineRestore)
-MACHINES = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
-INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
-CLAIMS = Target("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
-DATA_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
-VOLUME_SNAPSHOTS = Target("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", VolumeSnapshot)
+SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
+CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], VirtualMachineSnapshotContent)
+RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
+CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+DATA_VOLUMES: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
+VOLUME_SNAPSHOTS: Target[VolumeSnapshot] = declared(volumesnapshot.KINDS[0], VolumeSnapshot)
 VOLUME_CONTENTS = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents", "VolumeSnapshotContent", namespaced=False)

@@ -11,7 +11,7 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import DELETE, WriteOptions, merge_patch
+from paddock.client.options import DELETE
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import DRIVER, VOLUME_CONTENTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
@@ -22,11 +22,11 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
 TAKEN_WITH = "snapshot.kubevirt.io/taken-with"
 _FINALIZER = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
-_STATUS = WriteOptions(subresource="status")
 _CLAIM_SECONDS = 5.0
 
 
@@ -40,6 +40,8 @@ class VolumeSnapshotReconciler:
         self._engine = engine
         self._volumes = volumes
         self._clock = clock
+        self._statuses = StatusWriter(client, VOLUME_SNAPSHOTS, snapshots.expectations)
+        self._content_statuses = StatusWriter(client, VOLUME_CONTENTS)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one VolumeSnapshot and the engine's snapshot together."""
@@ -61,28 +63,28 @@ class VolumeSnapshotReconciler:
                 return DONE
             name = snapshot.spec.source.persistentVolumeClaimName
             if name is None:
-                await self._say(snapshot, {"readyToUse": False, "error": self._error("contents that exist elsewhere cannot be taken over")})
+                await self._refuse(seen, snapshot, "contents that exist elsewhere cannot be taken over")
                 return DONE
             claim = self._claims.cache.get(Key(seen.key.namespace, name))
             if claim is None or self._volumes.get(claim.meta.uid) is None:
-                await self._say(snapshot, {"readyToUse": False, "error": self._error(f"claim {name} does not exist, or has no data yet")})
+                await self._refuse(seen, snapshot, f"claim {name} does not exist, or has no data yet")
                 return again(_CLAIM_SECONDS)
             try:
                 await self._engine.take({claim.meta.uid: seen.meta.uid})
             except PaddockError as error:
-                await self._say(snapshot, {"readyToUse": False, "error": self._error(str(error))})
+                await self._refuse(seen, snapshot, str(error))
                 raise
-        await self._ready(seen, snapshot)
+        await self._ready(seen)
         return DONE
 
-    async def _ready(self, seen: CachedObject, snapshot: VolumeSnapshot) -> None:
+    async def _ready(self, seen: CachedObject) -> None:
         held = self._volumes.get_snapshot(seen.meta.uid)
         assert held is not None
         content = f"snapcontent-{seen.meta.uid}"
         try:
-            await self._client.create(VOLUME_CONTENTS, _content(content, seen, held.volume))
+            made = CachedObject.from_data(await self._client.create(VOLUME_CONTENTS, _content(content, seen, held.volume)))
         except AlreadyExists:
-            _LOG.debug("snapshot content already exists", extra={"name": content})
+            made = CachedObject.of(await self._client.get_raw(VOLUME_CONTENTS, Key("", content)))
         status: Data = {
             "boundVolumeSnapshotContentName": content,
             "creationTime": ages.timestamp(self._clock.seconds()),
@@ -90,8 +92,8 @@ class VolumeSnapshotReconciler:
             "restoreSize": quantity.binary(held.size),
             "error": None,
         }
-        await self._client.patch(VOLUME_CONTENTS, Key("", content), merge_patch({"status": _content_status(held.size, seen)}), _STATUS)
-        await self._say(snapshot, status)
+        await self._content_statuses.write(made, _content_status(held.size, seen))
+        await self._statuses.change(seen, status)
 
     async def _remove(self, seen: CachedObject) -> Outcome:
         if _FINALIZER not in (seen.meta.finalizers or ()):
@@ -104,17 +106,12 @@ class VolumeSnapshotReconciler:
         await finalizers.take_off(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER)
         return DONE
 
-    async def _say(self, snapshot: VolumeSnapshot, status: Data) -> None:
-        """Write the status when it says something new; the time of an error alone is no news."""
-        before = snapshot.status
-        error = status.get("error")
-        same = before is not None and before.error is not None and error is not None and before.error.message == error["message"]
-        if not same or status.get("readyToUse"):
-            key = Key(snapshot.metadata.namespace or "", snapshot.metadata.name)
-            await self._client.patch(VOLUME_SNAPSHOTS, key, merge_patch({"status": status}), _STATUS)
-
-    def _error(self, text: str) -> Data:
-        return {"time": ages.timestamp(self._clock.seconds()), "message": text}
+    async def _refuse(self, seen: CachedObject, snapshot: VolumeSnapshot, why: str) -> None:
+        """Say why it is not ready; the time of an error alone is no news."""
+        before = snapshot.status.error if snapshot.status is not None else None
+        if before is None or before.message != why:
+            error = {"time": ages.timestamp(self._clock.seconds()), "message": why}
+            await self._statuses.change(seen, {"readyToUse": False, "error": error})
 
 
 def _content(name: str, seen: CachedObject, volume: str) -> Data:

@@ -1,23 +1,54 @@
-"""What the controller does to disks and to the right to copy: writes beside the set of what is applied. Each may be repeated."""
+"""The writes for a machine: its objects, its disks, the right to copy an image, and the deletion of all of them. Each may be repeated."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import msgspec
+
+from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import WriteOptions, merge_patch
-from paddock.client.target import Key
-from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.caches import StakaterCaches
-from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass
-from paddock.plan.stakater import clonerights, disks
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.stakater import targets
+from paddock.controllers.stakater.reader import IMAGES, MACHINE, MachineObserver, ReconcilePass, StakaterCaches, images
+from paddock.controllers.stakater.settings import StakaterSettings
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.core.service import Service
+from paddock.dialects.kubevirt import virtualmachine as kubevirt
+from paddock.meta import ages
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Loss
+from paddock.meta.world import ObjectSet
+from paddock.plan.machine.printable import condition
+from paddock.plan.stakater import conditions, disks, objects
+from paddock.plan.stakater.conditions import READY, SUCCESS, ApplyBlocker, creating, no
 from paddock.plan.stakater.disks import Growth
+from paddock.plan.stakater.objects import BoundMachine, ClearStep, RemainingKinds
+from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
 from paddock.runtime.deleting import delete_seen
+from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
+from paddock.runtime.informer import Informer
+from paddock.runtime.reference import InvolvedObject
+from paddock.runtime.unreadfields import UnreadFieldEvents
+from paddock.translate.stakater import to_kubevirt
 
+_LOG = logging.getLogger(__name__)
 MANAGER = "paddock-stakater"
 WRITE = WriteOptions(manager=MANAGER)
 _APPLY = WriteOptions(manager=MANAGER, force=True)
+_ORPHAN = "orphan"
+_TARGETS: dict[type[Resource], Target[Any]] = {
+    Secret: targets.SECRETS,
+    kubevirt.VirtualMachine: targets.MACHINE_DATA,
+    Service: targets.SERVICE_DATA,
+}
 
 
 class StakaterActions:
@@ -33,27 +64,27 @@ class StakaterActions:
     async def grow(self, namespace: str, growth: Growth) -> None:
         """Have a claim ask for more."""
         seen = self._caches.classes.cache.get(Key("", growth.storage_class))
-        if seen is not None and not seen.read(kinds.CLASSES).allowVolumeExpansion:
+        if seen is not None and not seen.read(targets.CLASSES).allowVolumeExpansion:
             raise Terminal(
                 f"cannot grow the claim {namespace}/{growth.name} to {growth.size}",
                 why=f"the StorageClass {growth.storage_class} does not allow it (allowVolumeExpansion)",
                 fix="allow it there, or make the disk as large again as it was",
             )
-        await self._client.patch(kinds.CLAIM_DATA, Key(namespace, growth.name), merge_patch(growth.patch), WRITE)
+        await self._client.patch(targets.CLAIM_DATA, Key(namespace, growth.name), merge_patch(growth.patch), WRITE)
 
     async def guard_root(self, look: ReconcilePass, machine_uid: str) -> bool:
         """See to it that the root disk does not go unnoticed; whether something was written."""
         seen = self._caches.disks.cache.get(Key(look.key.namespace, look.root))
         if seen is None or seen.meta.going or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
             return False
-        return await finalizers.put_on(self._client, kinds.DISK_DATA, seen.meta, disks.ROOT_FINALIZER) is not None
+        return await finalizers.put_on(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER) is not None
 
     async def release_roots(self, key: Key, *, going: bool = False) -> None:
         """Let the DataVolumes of a machine go that are held: all, or those that are deleted."""
         for seen, _ in self.eyes.labelled(key):
             if going and not seen.meta.going:
                 continue
-            await finalizers.take_off(self._client, kinds.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
+            await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
     async def prune(self, look: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
@@ -62,24 +93,291 @@ class StakaterActions:
         names = disks.surplus((volume for _, volume in found), tuple(wanted), machine_uid, instance)
         for seen, volume in found:
             if volume.metadata.name in names:
-                await delete_seen(self._client, kinds.DISK_DATA, seen)
+                await delete_seen(self._client, targets.DISK_DATA, seen)
         return names
 
     # --- the right to copy ------------------------------------------------------------------------------------------------
 
     async def grant(self, source: str, namespace: str, product: str) -> None:
         """Let the machines of a namespace copy images out of another."""
-        role, binding = clonerights.manifests(source, namespace, product)
-        await self._client.apply(kinds.ROLES, role, _APPLY)
-        await self._client.apply(kinds.ROLE_BINDINGS, binding, _APPLY)
+        role, binding = disks.clone_rights(source, namespace, product)
+        await self._client.apply(targets.ROLES, role, _APPLY)
+        await self._client.apply(targets.ROLE_BINDINGS, binding, _APPLY)
 
     async def revoke(self, source: str, namespace: str, *, last: bool) -> None:
         """Nobody in the namespace copies from there any more; with `last` nobody at all."""
-        doomed = [(kinds.ROLE_BINDINGS, clonerights.binding_name(namespace))]
+        doomed = [(targets.ROLE_BINDINGS, disks.clone_binding_name(namespace))]
         if last:
-            doomed.append((kinds.ROLES, clonerights.ROLE))
+            doomed.append((targets.ROLES, disks.CLONE_ROLE))
         for target, name in doomed:
             try:
                 await self._client.delete(target, Key(source, name))
             except NotFound:
                 continue
+
+
+class _Plan(msgspec.Struct):
+    """The desired state of one machine."""
+
+    bound: BoundMachine
+    # as it should be
+    machine: kubevirt.VirtualMachine
+    resources: tuple[Resource, ...]
+    # as it is; None: there is none that is ours
+    found: kubevirt.VirtualMachine | None
+    losses: tuple[Loss, ...]
+
+    def wanted(self) -> list[DesiredObject]:
+        """In the order in which it is applied."""
+        made = (self.machine if isinstance(each, kubevirt.VirtualMachine) else each for each in self.resources)
+        return [DesiredObject(_TARGETS[type(each)], objects.data_of(each)) for each in made]
+
+
+class MachineApplier:
+    """Applies what belongs to machines."""
+
+    def __init__(
+        self, client: Client, caches: StakaterCaches, acts: StakaterActions, teller: EventRecorder, settings: StakaterSettings
+    ) -> None:
+        self._caches = caches
+        self._acts = acts
+        self._eyes: MachineObserver = acts.eyes
+        self._teller = teller
+        self._unread = UnreadFieldEvents(teller)
+        self._settings = settings
+        self._rendering = Rendering(product=settings.product, architecture=settings.architecture)
+        self._desired = DesiredSet(client, (caches.secrets, caches.machines, caches.services), manager=MANAGER)
+        # the machines that it has carried out, each until it is gone
+        self._known: dict[Key, InvolvedObject] = {}
+
+    async def carry_out(self, look: ReconcilePass) -> bool:
+        """Bring the machine to what it should be, and note what came of it; whether anything was written."""
+        self._known[look.key] = look.about
+        plan = self._plan(look)
+        self._unread.tell(look.about, plan.losses)
+        if plan.found is None or plan.found.metadata.deletionTimestamp is not None:
+            # What belonged to the machine before goes with it.
+            await self._acts.release_roots(look.key, going=True)
+        elif await self._is_root_lost(look, plan):
+            return True
+        try:
+            hold = self._hold(look, plan)
+            if hold is None:
+                return await self._apply(look, plan)
+        except ForeignObject as error:
+            # Somebody was faster with the name.
+            hold = _taken(error)
+        look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
+        return False
+
+    def _plan(self, look: ReconcilePass) -> _Plan:
+        registered = self._settings.bindings | self._caches.plugins()
+        bound = objects.bound(look.vm, registered, self._settings.binding_fallback)
+        # Nothing of a Stakater machine depends on other objects; what it refers to is checked by `conditions.blocker`.
+        translated = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering)
+        resources = translated.value
+        machine, found = objects.noted(objects.machine_of(resources), bound), self._eyes.machine(look)
+        if disks.has_given_up_root(found, look.root):
+            machine = disks.without_root(machine, look.root)
+        return _Plan(bound, machine, resources, found, translated.losses)
+
+    def made_of(self, look: ReconcilePass) -> tuple[Resource, ...]:
+        """Everything that the machine becomes."""
+        return self._plan(look).resources
+
+    # --- what holds it ----------------------------------------------------------------------------------------------------
+
+    def _hold(self, look: ReconcilePass, plan: _Plan) -> ApplyBlocker | None:
+        found = plan.found
+        if found is not None and found.metadata.deletionTimestamp is not None:
+            step = creating("waiting until the virtual machine before is gone")
+            return ApplyBlocker(step, step)
+        self._desired.check(look.about, plan.wanted())
+        uid = found.metadata.uid if found is not None else None
+        in_the_way = disks.in_the_way(self._eyes.disks(look.key.namespace, plan.machine), look.key.name, uid)
+        return in_the_way or conditions.blocker(look.vm, plan.bound, found, self._eyes.sources(look))
+
+    async def _is_root_lost(self, look: ReconcilePass, plan: _Plan) -> bool:
+        """Return whether the root disk is gone or going with its data; remove its template before the disk is released."""
+        root, given_up = self._eyes.disk(Key(look.key.namespace, look.root)), disks.has_given_up_root(plan.found, look.root)
+        is_going = root.volume is not None and root.volume.metadata.deletionTimestamp is not None
+        if not (is_going or given_up):
+            return False
+        is_lost = disks.is_lost(root)
+        if is_lost and not given_up:
+            plan.machine = disks.without_root(plan.machine, look.root)
+            await self._desired.reach(look.about, plan.wanted())
+        if is_going:
+            await self._acts.release_roots(look.key, going=True)
+        if is_lost:
+            hold = disks.lost(look.root)
+            look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
+        return is_lost
+
+    # --- applying ---------------------------------------------------------------------------------------------------------
+
+    async def _apply(self, look: ReconcilePass, plan: _Plan) -> bool:
+        granted = await self._grant(look, plan)
+        reached = await self._desired.reach(look.about, plan.wanted())
+        done = [*(f"applied {each}" for each in reached.applied), *(f"deleted {each}" for each in reached.deleted)]
+        done += await self._see_to_disks(look, plan)
+        look.came = PassOutcome(synced=SUCCESS, applied=True)
+        if done:
+            _LOG.info("owned objects applied", extra={"step": "apply", "done": ", ".join(done)})
+            self._teller.tell(look.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
+        self._tell_fallback(look, plan)
+        return granted or bool(done)
+
+    def _tell_fallback(self, look: ReconcilePass, plan: _Plan) -> None:
+        notes = (plan.found.metadata.annotations or {}) if plan.found is not None else {}
+        if plan.bound.instead and notes.get(objects.FALLBACK) != plan.bound.note:
+            note = f"the binding of these networks is not registered, and they have another instead: {plan.bound.note}"
+            self._teller.tell(look.about, "Warning", "BindingFallback", note)
+
+    async def _see_to_disks(self, look: ReconcilePass, plan: _Plan) -> list[str]:
+        """Disks that are there already grow, and are deleted where that is asked for; the root disk is guarded."""
+        uid, done = plan.found.metadata.uid if plan.found is not None else None, []
+        if not uid:
+            return []
+        for growth in disks.growths(self._eyes.disks(look.key.namespace, plan.machine), self._caches.overhead()):
+            await self._acts.grow(look.key.namespace, growth)
+            done.append(f"grew {growth.name} to {growth.size}")
+        if await self._acts.guard_root(look, uid):
+            _LOG.debug("root disk protected from pruning", extra={"step": "disks"})
+        if (look.vm.metadata.annotations or {}).get(disks.PRUNE) == "true":
+            names = [name for name, _ in disks.wanted(plan.machine)]
+            done += [f"deleted datavolumes.cdi.kubevirt.io {name}" for name in await self._acts.prune(look, [*names, look.root], uid)]
+        return done
+
+    # --- the right to copy ------------------------------------------------------------------------------------------------
+
+    async def _grant(self, look: ReconcilePass, plan: _Plan) -> bool:
+        """Let the machine's disks be copied out of the namespace of its image, where that is wanted."""
+        was = condition((look.vm.status.conditions if look.vm.status is not None else None) or (), READY)
+        is_denied = was is not None and was.reason == "CloneNotAuthorized"
+        source = look.vm.spec.parameters.dataSource.namespace
+        if not self._settings.manage_clone_rbac or source == look.key.namespace or not (plan.found is None or is_denied):
+            return False
+        await self._acts.grant(source, look.key.namespace, self._settings.product)
+        return True
+
+    async def revoke(self, look: ReconcilePass) -> None:
+        """The machine goes: rights that were made for it and that no other needs go, too."""
+        source = look.vm.spec.parameters.dataSource.namespace
+        if not self._settings.manage_clone_rbac or source == look.key.namespace:
+            return
+        others = {value: len(self._caches.fronts.cache.by(IMAGES, value)) for value in images(look.vm)}
+        if others[f"{source} {look.key.namespace}"] <= 1:
+            await self._acts.revoke(source, look.key.namespace, last=others[source] <= 1)
+
+    def forget(self, key: Key) -> str:
+        """The machine is gone; returns the UID it had, if it was ever looked at."""
+        known = self._known.pop(key, None)
+        if known is None:
+            return ""
+        self._desired.forget(known)
+        self._unread.forget(known.uid)
+        return known.uid
+
+
+def _taken(error: ForeignObject) -> ApplyBlocker:
+    return ApplyBlocker(no("NameConflict", str(error)), creating(f"the name {error.key.name} is taken"))
+
+
+class MachineCleanup:
+    """Clears away what a machine leaves."""
+
+    def __init__(self, client: Client, caches: StakaterCaches, acts: StakaterActions, teller: EventRecorder, clock: Clock) -> None:
+        self._client = client
+        self._caches = caches
+        self._acts = acts
+        self._teller = teller
+        self._clock = clock
+        # UIDs of machines whose deletion was called stalled
+        self._told: set[str] = set()
+
+    async def step(self, look: ReconcilePass) -> bool:
+        """Do what comes next; whether nothing is left."""
+        if _ORPHAN in (look.seen.meta.finalizers or ()):
+            # Everything is to be left where it is.
+            await self._acts.release_roots(look.key)
+            return True
+        left = self._left(look)
+        match objects.cleanup_step(left):
+            case ClearStep.LET_GO:
+                return True
+            case ClearStep.DELETE_SERVICE:
+                await self._delete(targets.SERVICE_DATA, self._owned(self._caches.services, look))
+            case ClearStep.DELETE_MACHINE:
+                # The disks follow their owner, and nothing is to hold them.
+                await self._acts.release_roots(look.key)
+                await self._delete(targets.MACHINE_DATA, self._owned(self._caches.machines, look))
+            case ClearStep.DELETE_DISKS:
+                await self._delete(targets.DISK_DATA, self._disks(look))
+            case ClearStep.DELETE_SECRETS:
+                await self._delete(targets.SECRETS, self._owned(self._caches.secrets, look))
+            case ClearStep.WAIT:
+                await self._acts.release_roots(look.key)
+        look.came = PassOutcome(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
+        return False
+
+    def stalled_in(self, look: ReconcilePass) -> float:
+        """Return the seconds until the deletion has taken too long, and report it once when they are over."""
+        deleted = ages.seconds_of(look.seen.meta.deletionTimestamp or "") or self._clock.seconds()
+        due = objects.cleanup_stalls_at(deleted, look.vm.spec.parameters.terminationGracePeriodSeconds)
+        rest = due - self._clock.seconds()
+        if rest <= 0 and look.seen.meta.uid not in self._told:
+            self._told.add(look.seen.meta.uid)
+            note = f"the deletion takes longer than it should; there is still {self._left(look).named()}. Nothing is removed by force"
+            self._teller.tell(look.about, "Warning", "DeletionStalled", note)
+        return max(rest, 0.0)
+
+    def forget(self, uid: str) -> None:
+        """The machine is gone."""
+        self._told.discard(uid)
+
+    async def _delete(self, target: Target[Data], objects: Iterable[CachedObject]) -> None:
+        for seen in objects:
+            await delete_seen(self._client, target, seen)
+
+    def _left(self, look: ReconcilePass) -> RemainingKinds:
+        services, machines = self._owned(self._caches.services, look), self._owned(self._caches.machines, look)
+        secrets, volumes = self._owned(self._caches.secrets, look), list(self._disks(look))
+        instance = self._caches.instances.cache.get(look.key)
+        # An instance that somebody else made is nothing that is waited for.
+        instances = [instance] if instance is not None and _made_by_machine(instance) else []
+        claims = [each for each in self._caches.claims.cache.by(MACHINE, str(look.key)) if _has_owner(each, "DataVolume")]
+        kinds_of = {"services": services, "machines": machines, "volumes": volumes, "secrets": secrets}
+        return RemainingKinds(
+            services=_names(services),
+            machines=_names(machines),
+            instances=_names(instances),
+            volumes=_names(volumes),
+            claims=_names(claims),
+            secrets=_names(secrets),
+            standing=frozenset(kind for kind, found in kinds_of.items() if any(not each.meta.going for each in found)),
+        )
+
+    def _owned(self, informer: Informer, look: ReconcilePass) -> list[CachedObject]:
+        """Return the objects that the machine controls."""
+        found = informer.cache.by("owner", look.seen.meta.uid)
+        return [each for each in found if each.meta.owner is not None and each.meta.owner.uid == look.seen.meta.uid]
+
+    def _disks(self, look: ReconcilePass) -> Iterator[CachedObject]:
+        """The DataVolumes of the generated machine, and those that lost their owner."""
+        for seen in self._caches.disks.cache.by(MACHINE, str(look.key)):
+            owner = seen.meta.owner
+            if owner is None or (owner.kind, owner.name) == (targets.MACHINES.kind, look.key.name):
+                yield seen
+
+
+def _made_by_machine(seen: CachedObject) -> bool:
+    return seen.meta.owner is not None and (seen.meta.owner.group, seen.meta.owner.kind) == (targets.MACHINES.group, targets.MACHINES.kind)
+
+
+def _has_owner(seen: CachedObject, kind: str) -> bool:
+    return seen.meta.owner is not None and seen.meta.owner.kind == kind
+
+
+def _names(objects: Iterable[CachedObject]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.key.name for each in objects))

@@ -10,8 +10,8 @@ import orjson
 from paddock.base.backoff import Backoff
 from paddock.client.target import Key
 from paddock.controllers.stakater.actions import MANAGER
-from paddock.controllers.stakater.caches import StakaterCaches
 from paddock.controllers.stakater.machines import StakaterMachineReconciler
+from paddock.controllers.stakater.reader import StakaterCaches
 from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.plan.stakater.conditions import READY
 from paddock.runtime.cache import CachedObject
@@ -29,11 +29,15 @@ def wire(program: ControllerManager, settings: StakaterSettings = StakaterSettin
     caches = StakaterCaches(program.informers)
     voice = program.recorder.voice(MANAGER)
     machines = StakaterMachineReconciler(program.client, caches, program.machinery, voice, settings)
-    pace = Pace(workers=settings.workers, backoff=_AGAIN, sweep_seconds=settings.resync_seconds)
+    pace = Pace(
+        workers=settings.workers,
+        backoff=_AGAIN,
+        sweep_seconds=settings.resync_seconds,
+        about=lambda key: {"dialect": DIALECT, "generation": str(_generation(caches, key))},
+    )
     controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, teller=voice, settings=pace)
     for informer, keys in caches.watched:
         controller.watch(informer, keys)
-    controller.about = lambda key: {"dialect": DIALECT, "generation": str(_generation(caches, key))}
     _measure(program, caches, controller)
     program.add(controller)
     return controller

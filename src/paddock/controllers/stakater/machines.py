@@ -8,37 +8,30 @@ A foreign object of a generated name is never touched. The status is written las
 remembered with the revisions of all it saw: as long as they are the same, another look costs nothing.
 """
 
-import asyncio
 import logging
 
 from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.client.client import Client
 from paddock.client.errors import Conflict
 from paddock.client.target import Key
-from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.actions import StakaterActions
-from paddock.controllers.stakater.applier import MachineApplier
-from paddock.controllers.stakater.caches import StakaterCaches, State
-from paddock.controllers.stakater.cleanup import MachineCleanup
-from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass
+from paddock.controllers.stakater import targets
+from paddock.controllers.stakater.actions import MachineApplier, MachineCleanup, StakaterActions
+from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass, StakaterCaches, State
 from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.meta import ages
-from paddock.meta.wire import to_data
-from paddock.plan.stakater import secrecy
 from paddock.plan.stakater import status as statuses
 from paddock.plan.stakater.conditions import PAUSE, PAUSED, no
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.statuses import write_status
+from paddock.runtime.memo import StateMemo
+from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
 FINALIZER = "infrastructure.stakater.com/virtualmachine"
 # While something is under way it is looked at this often, whatever is heard.
 _CREATING_SECONDS = 5.0
-# What was written comes back through the watch in less than this.
-_ECHO_SECONDS = 5.0
 
 
 class StakaterMachineReconciler:
@@ -55,41 +48,36 @@ class StakaterMachineReconciler:
         self._acts = StakaterActions(client, caches, self._eyes)
         self._applying = MachineApplier(client, caches, self._acts, teller, settings)
         self._clearing = MachineCleanup(client, caches, self._acts, teller, machinery.clock)
+        self._statuses = StatusWriter(client, targets.FRONT_DATA, caches.fronts.expectations)
         # what a look saw that came to its end and wrote nothing, and when to look again all the same
-        self._quiet: dict[Key, tuple[State, Outcome]] = {}
-        # the revision that a write of ours has made an old one, and until when that is believed
-        self._spent: dict[Key, tuple[str, float]] = {}
+        self._quiet: StateMemo[State, Outcome] = StateMemo(caches.fronts)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
         state = self._caches.state(key)
-        quiet = self._quiet.get(key)
-        if quiet is not None and quiet[0] == state:
-            return quiet[1]
-        self._quiet.pop(key, None)
+        quiet = self._quiet.get(key, state)
+        if quiet is not None:
+            return quiet
         seen = self._caches.fronts.cache.get(key)
         if seen is None:
             await self._forget(key)
             return DONE
-        if self._is_spent(key, seen.meta.resourceVersion):
-            # The watch brings us here again.
-            return again(_ECHO_SECONDS)
-        look = ReconcilePass(seen, seen.read(kinds.FRONTS))
+        look = ReconcilePass(seen, seen.read(targets.FRONTS))
         outcome, wrote = await self._look(look)
         # What is waited for may be anywhere: only a machine for which everything is applied rests.
         if not wrote and look.came.applied and self._caches.state(key) == state:
-            self._quiet[key] = (state, outcome)
+            self._quiet.put(key, state, outcome)
         return outcome
 
     async def _look(self, look: ReconcilePass) -> tuple[Outcome, bool]:
-        """What is to be done next, and whether anything was written."""
+        """Return the next outcome, and whether anything was written."""
         if (look.vm.metadata.annotations or {}).get(PAUSE) == "true":
             look.came = PassOutcome(synced=PAUSED)
             return DONE, await self._report(look)
         if look.seen.meta.going:
             return await self._clear(look), True
-        if await finalizers.put_on(self._client, kinds.FRONT_DATA, look.seen.meta, FINALIZER):
-            self._spend(look)
+        if (written := await finalizers.put_on(self._client, targets.FRONT_DATA, look.seen.meta, FINALIZER)) is not None:
+            self._caches.fronts.expectations.wrote(written)
             return DONE, True
         try:
             wrote = await self._applying.carry_out(look)
@@ -111,7 +99,7 @@ class StakaterMachineReconciler:
         _LOG.debug("deleting owned objects", extra={"step": "delete"})
         if await self._clearing.step(look):
             await self._applying.revoke(look)
-            await finalizers.take_off(self._client, kinds.FRONT_DATA, look.seen.meta, FINALIZER)
+            await finalizers.take_off(self._client, targets.FRONT_DATA, look.seen.meta, FINALIZER)
             return DONE
         rest = self._clearing.stalled_in(look)
         await self._report(look)
@@ -119,7 +107,6 @@ class StakaterMachineReconciler:
 
     async def _forget(self, key: Key) -> None:
         """The machine is gone, in whatever way: nothing of it is to be held by us."""
-        self._spent.pop(key, None)
         uid = self._applying.forget(key)
         self._clearing.forget(uid)
         await self._acts.release_roots(key)
@@ -133,9 +120,8 @@ class StakaterMachineReconciler:
         look.under_way = statuses.is_creating(wanted)
         if wanted == before:
             return False
-        written = await write_status(self._client, kinds.FRONT_DATA, look.seen, to_data(wanted))
+        written = await self._statuses.write(look.seen, wanted)
         if written is not None:
-            self._spend(look)
             restart = statuses.newly_requires_restart(before, wanted)
             if restart is not None:
                 self._teller.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
@@ -143,17 +129,7 @@ class StakaterMachineReconciler:
 
     def _hidden(self, error: PaddockError, look: ReconcilePass) -> PaddockError:
         """The error without anything secret: it goes into the log, an event and a condition."""
-        text = secrecy.hidden(str(error), look.vm, self._applying.made_of(look))
+        text = statuses.without_secrets(str(error), look.vm, self._applying.made_of(look))
         if text == str(error):
             return error
         return Terminal(text) if isinstance(error, Terminal) else Transient(text)
-
-    def _spend(self, look: ReconcilePass) -> None:
-        self._spent[look.key] = (look.seen.meta.resourceVersion, asyncio.get_running_loop().time() + _ECHO_SECONDS)
-
-    def _is_spent(self, key: Key, revision: str) -> bool:
-        spent = self._spent.get(key)
-        if spent is not None and spent[0] == revision and asyncio.get_running_loop().time() < spent[1]:
-            return True
-        self._spent.pop(key, None)
-        return False

@@ -1,4 +1,4 @@
-"""What is decided about Stakater's machines when the program starts."""
+"""Settings of Stakater's machines, fixed when the program starts."""
 
 import msgspec
 

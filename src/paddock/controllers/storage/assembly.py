@@ -31,7 +31,7 @@ from paddock.runtime.program import ControllerManager
 
 
 class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is decided outside."""
+    """The settings of storage."""
 
     # where clients upload to: the address of the API
     upload_url: Callable[[], str] = str
@@ -40,7 +40,7 @@ class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StorageServices(msgspec.Struct, frozen=True):
-    """What others need of storage."""
+    """The parts of storage that others need."""
 
     world: StorageView
     transfers: Transfers
@@ -101,7 +101,7 @@ def storage_controllers(
 
 
 def _watch(world: StorageView, of_claims: Controller, of_data_volumes: Controller, of_volumes: Controller) -> None:
-    """Which changes concern whom."""
+    """Watch the objects whose changes concern claims, DataVolumes and volumes."""
     of_claims.watch(world.data_volumes, there(world.claims, own_key))
     of_claims.watch(world.instances, there(world.claims, claims_of_machine))
     of_data_volumes.watch(world.claims, there(world.data_volumes, own_key))
@@ -153,7 +153,7 @@ def _volume_of_gone(change: CacheChange) -> Iterable[Key]:
 
 
 def _is_settled(seen: CachedObject) -> bool:
-    """Whether a claim has its volume and nothing else is known to come."""
+    """Return whether a claim has its volume and nothing else is expected."""
     claim = seen.read(targets.CLAIMS)
     notes = claim.metadata.annotations or {}
     phase = notes.get(f"{STORAGE}.pod.phase")

@@ -9,10 +9,10 @@ capacity down when the volume has it.
 
 from collections.abc import Iterable
 
-from paddock.base import quantity
+from paddock.base import quantity, reasons
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
-from paddock.client.options import WriteOptions, merge_patch
+from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIONER, VOLUMES
@@ -26,11 +26,11 @@ from paddock.engine.storage.volume import LARGEST, StoredVolume, too_large
 from paddock.plan.instance.brief import brief
 from paddock.plan.storage import claimsizes, contents, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
-from paddock.runtime.cache import CacheChange, Meta
+from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
 
-_STATUS = WriteOptions(subresource="status")
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 _PROVISIONED = "volume.kubernetes.io/storage-provisioner"
 # A machine makes its disk larger; nobody tells when.
@@ -49,14 +49,13 @@ class ClaimReconciler:
         self._transfers = running
         self._filling = filling
         self._teller = teller
-        # claims that were bound a moment ago: at which revision
-        self._bound: dict[Key, str] = {}
+        self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
+        self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bind a claim, fill its volume, let it grow."""
         seen, claim = self._world.claims.cache.get(key), self._world.claim(key)
         if seen is None or claim is None:
-            self._bound.pop(key, None)
             return DONE
         if seen.meta.going:
             self._transfers.forget(seen.meta.uid)
@@ -67,16 +66,11 @@ class ClaimReconciler:
         found = self._class(claim, seen.meta)
         if found is None or self._waits(claim, found, key):
             return DONE
-        if is_bound(claim):
-            self._bound.pop(key, None)
-        elif self._is_behind(seen.meta):
-            # The watch brings us here again.
-            return DONE
-        elif (size := claimsizes.guest_size(claim)) > LARGEST:
-            self._tell(seen.meta, "Warning", "ProvisioningFailed", str(too_large(size)))
-            return DONE
-        else:
-            self._bound[key] = await self._bind(claim, found, seen.meta)
+        if not is_bound(claim):
+            if (size := claimsizes.guest_size(claim)) > LARGEST:
+                self._tell(seen.meta, "Warning", reasons.VOLUME_TOO_LARGE, str(too_large(size)))
+                return DONE
+            await self._bind(claim, found, seen.meta)
         return await self._fill(claim, found, seen.meta)
 
     # --- the class --------------------------------------------------------------------------------------------------------
@@ -110,36 +104,31 @@ class ClaimReconciler:
         return None
 
     def _waits(self, claim: PersistentVolumeClaim, found: StorageClass, key: Key) -> bool:
-        """Whether the volume is made only when somebody uses it, and nobody does."""
+        """Return whether the volume waits for its first consumer, and there is none."""
         if found.volumeBindingMode != "WaitForFirstConsumer" or is_bound(claim):
             return False
         return BIND_NOW not in (claim.metadata.annotations or {}) and not self._world.users(key)
 
     # --- binding ----------------------------------------------------------------------------------------------------------
 
-    def _is_behind(self, meta: Meta) -> bool:
-        """Whether the claim was bound a moment ago, and what we see of it is from before that."""
-        then = self._bound.get(meta.key, "")
-        return then.isdecimal() and meta.resourceVersion.isdecimal() and int(meta.resourceVersion) < int(then)
-
-    async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> str:
-        """Give it a volume; returns the revision at which it has it."""
+    async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> None:
+        """Give it a volume."""
         name, size = f"pvc-{meta.uid}", quantity.binary(claimsizes.request_of(claim))
-        if self._world.volume(name) is None:
+        volume = self._world.volumes.expectations.latest(Key("", name))
+        if volume is None:
             path = self._volumes.place(meta.uid, (found.parameters or {}).get(POOL, ""))
             try:
-                await self._client.create(VOLUMES, persistent_volume(claim, found, size, str(path)))
+                volume = CachedObject.from_data(await self._client.create(VOLUMES, persistent_volume(claim, found, size, str(path))))
             except AlreadyExists:
-                pass
+                volume = CachedObject.of(await self._client.get_raw(VOLUMES, Key("", name)))
             else:
                 self._tell(meta, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
-        await self._client.patch(VOLUMES, Key("", name), merge_patch({"status": {"phase": "Bound"}}), _STATUS)
+        await self._volume_statuses.change(volume, {"phase": "Bound"})
         document: Data = {"spec": {"volumeName": name}, "metadata": {"annotations": {**_BOUND, _PROVISIONED: PROVISIONER}}}
-        await self._client.patch(CLAIMS, meta.key, merge_patch(document))
+        bound = CachedObject.of(await self._client.patch_raw(CLAIMS, meta.key, merge_patch(document)))
+        self._world.claims.expectations.wrote(bound)
         modes = claim.spec.accessModes if claim.spec is not None else None
-        status: Data = {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}}
-        bound = await self._client.patch(CLAIMS, meta.key, merge_patch({"status": status}), _STATUS)
-        return bound.metadata.resourceVersion or ""
+        await self._statuses.change(bound, {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}})
 
     # --- filling ----------------------------------------------------------------------------------------------------------
 
@@ -202,22 +191,27 @@ class ClaimReconciler:
         if volume.size >= size and claimsizes.needs_growth(claim):
             text = quantity.binary(claimsizes.request_of(claim))
             await self._client.patch(VOLUMES, Key("", f"pvc-{volume.id}"), merge_patch({"spec": {"capacity": {"storage": text}}}))
-            status: Data = {"capacity": {"storage": text}, "conditions": None}
-            await self._client.patch(CLAIMS, key, merge_patch({"status": status}), _STATUS)
+            await self._change_status(key, {"capacity": {"storage": text}, "conditions": None})
         return DONE
 
     async def _set_growing(self, claim: PersistentVolumeClaim, key: Key, *, growing: bool) -> None:
         conditions = (claim.status.conditions if claim.status is not None else None) or []
         if not any(each.type == "Resizing" for each in conditions) and growing:
             said = {"type": "Resizing", "status": "True", "reason": "MachineRuns", "message": "the machine that runs makes its disk larger"}
-            await self._client.patch(CLAIMS, key, merge_patch({"status": {"conditions": [said]}}), _STATUS)
+            await self._change_status(key, {"conditions": [said]})
+
+    async def _change_status(self, key: Key, change: Data) -> None:
+        # With what this pass has written before.
+        latest = self._world.claims.expectations.latest(key)
+        if latest is not None:
+            await self._statuses.change(latest, change)
 
     def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
         self._teller.tell(reference(CLAIMS, meta), kind, reason, note)
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume."""
+    """Return whether a claim has its volume."""
     return claim.status is not None and claim.status.phase == "Bound"
 
 

@@ -6,7 +6,6 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
-from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, plain
 from paddock.controllers.storage.targets import CLASS_NAME, CLASSES, PROFILES, PROVISIONER
 from paddock.controllers.storage.view import StorageView
@@ -14,6 +13,7 @@ from paddock.dialects.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHIN
 from paddock.dialects.kubevirt.storageprofile import StorageProfileSpec, StorageProfileStatus
 from paddock.plan.storage.datavolumeclaims import PROPERTIES
 from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.statuses import StatusWriter
 
 _SNAPSHOT_CLASSES = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
 _LABELS = {"app": "containerized-data-importer", "app.kubernetes.io/component": "storage"}
@@ -26,6 +26,7 @@ class StorageClassReconciler:
     def __init__(self, client: Client, world: StorageView) -> None:
         self._client = client
         self._world = world
+        self._statuses = StatusWriter(client, PROFILES, world.profiles.expectations)
         self._has_snapshot_class = False
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -72,19 +73,18 @@ class StorageClassReconciler:
             return
 
     async def _profile(self, found: StorageClass, key: Key) -> None:
-        """What claims of the class look like; what an administrator wrote goes before."""
-        profile = self._world.read(self._world.profiles, PROFILES, key)
-        status = profile_status(found, profile.spec if profile is not None else StorageProfileSpec())
-        if profile is None:
+        """Write the profile of the claims of a class. An administrator's choices take precedence."""
+        seen = self._world.profiles.cache.get(key)
+        status = profile_status(found, seen.read(PROFILES).spec if seen is not None else StorageProfileSpec())
+        if seen is None:
             body: Data = {"metadata": {"name": key.name, "labels": _LABELS}, "spec": {}, "status": msgspec.to_builtins(status)}
             await self._create(PROFILES, PROFILES.read(msgspec.json.encode(body)))
-        elif profile.status != status:
-            document = {name: msgspec.to_builtins(getattr(status, name)) for name in status.__struct_fields__}
-            await self._client.patch(PROFILES, key, merge_patch({"status": document}))
+        else:
+            await self._statuses.write(seen, status)
 
 
 def profile_status(found: StorageClass, decided: StorageProfileSpec) -> StorageProfileStatus:
-    """What holds for a class. Of classes of others nothing is known."""
+    """Return the status for a class. For a foreign class it knows no properties."""
     is_ours = found.provisioner == PROVISIONER
     return StorageProfileStatus(
         storageClass=found.metadata.name,

@@ -7,7 +7,6 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
-from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.targets import CDIS, CLASSES, CONFIGS
 from paddock.controllers.storage.view import StorageView
@@ -17,6 +16,7 @@ from paddock.meta.conditions import Condition, settled
 from paddock.plan.storage import claimsizes
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.machinery import Machinery
+from paddock.runtime.statuses import StatusWriter
 
 CONFIG, CDI_NAME = Key("", "config"), Key("", "cdi")
 
@@ -29,29 +29,27 @@ class CdiConfigReconciler:
         self._world = world
         self._address = address
         self._clock = machinery.clock
+        self._config_statuses = StatusWriter(client, CONFIGS, world.configs.expectations)
+        self._cdi_statuses = StatusWriter(client, CDIS, world.cdis.expectations)
 
     async def reconcile_config(self, key: Key) -> Outcome:
         """The settings for all."""
         if key != CONFIG:
             return DONE
-        found = self._world.read(self._world.configs, CONFIGS, key)
-        if found is None:
+        seen = self._world.configs.cache.get(key)
+        if seen is None:
             cdi = self._world.read(self._world.cdis, CDIS, CDI_NAME)
             spec = msgspec.to_builtins(cdi.spec.config) if cdi is not None and cdi.spec.config is not None else {}
             await self._create(CONFIGS, {"metadata": {"name": key.name}, "spec": spec})
             return DONE
         classes = [seen.meta.name for seen in self._world.classes.cache if seen.read(CLASSES).provisioner]
-        status = config_status(found, self._address(), classes)
-        if found.status != status:
-            built: Data = msgspec.to_builtins(status)
-            document = {name: built.get(name) for name in status.__struct_fields__}
-            await self._client.patch(CONFIGS, key, merge_patch({"status": document}))
+        await self._config_statuses.write(seen, config_status(seen.read(CONFIGS), self._address(), classes))
         return DONE
 
     async def reconcile_cdi(self, key: Key) -> Outcome:
         """There is nothing to install."""
-        found = self._world.read(self._world.cdis, CDIS, key)
-        if found is None:
+        seen = self._world.cdis.cache.get(key)
+        if seen is None:
             if key == CDI_NAME:
                 await self._create(CDIS, {"metadata": {"name": key.name}, "spec": {}})
             return DONE
@@ -60,12 +58,9 @@ class CdiConfigReconciler:
             Condition(type="Progressing", status="False"),
             Condition(type="Degraded", status="False"),
         )
-        before = found.status or CDIStatus()
+        before = seen.read(CDIS).status or CDIStatus()
         conditions = settled(before.conditions, wanted, ages.timestamp(self._clock.seconds()))
-        status = msgspec.structs.replace(before, phase="Deployed", conditions=conditions)
-        if status != before:
-            document = {"status": {"phase": status.phase, "conditions": msgspec.to_builtins(conditions)}}
-            await self._client.patch(CDIS, key, merge_patch(document), WriteOptions(subresource="status"))
+        await self._cdi_statuses.write(seen, msgspec.structs.replace(before, phase="Deployed", conditions=conditions))
         return DONE
 
     async def _create(self, target: Any, body: Data) -> None:
@@ -76,7 +71,7 @@ class CdiConfigReconciler:
 
 
 def config_status(config: CDIConfig, address: tuple[str, str], classes: list[str]) -> CDIConfigStatus:
-    """What holds. The override of the address is left to clients, who look for it in the spec."""
+    """Return the status. The override of the address is left to clients, who look for it in the spec."""
     spec = config.spec
     given = spec.filesystemOverhead
     overheads = {name: claimsizes.overhead_of(given, name) for name in sorted(classes)}

@@ -1,10 +1,7 @@
 """DataSources: each says whether what it names is there."""
 
-import msgspec
-
 from paddock.client.client import Client
-from paddock.client.options import merge_patch
-from paddock.client.target import Data, Key
+from paddock.client.target import Key
 from paddock.controllers.storage import reporting
 from paddock.controllers.storage.targets import DATA_SOURCES, SNAPSHOTS, TYPED_CONFIG_MAPS, TYPED_SECRETS
 from paddock.controllers.storage.view import StorageView
@@ -14,18 +11,18 @@ from paddock.dialects.kubevirt.datasource import DataSourceStatus, source_type
 from paddock.meta import ages
 from paddock.plan.storage import datasources
 from paddock.plan.storage.datasources import SourceLookup
-from paddock.plan.storage.importcrons import without_nothing
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.machinery import Machinery
+from paddock.runtime.statuses import StatusWriter
 
 
 class DataSourceReconciler:
     """Reconciles DataSources."""
 
     def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
-        self._client = client
         self._world = world
         self._clock = machinery.clock
+        self._statuses = StatusWriter(client, DATA_SOURCES, world.data_sources.expectations)
         self._around = SourceLookup(
             has_claim=lambda namespace, name: world.claims.cache.get(Key(namespace, name)) is not None,
             has_snapshot=self._has_snapshot,
@@ -43,13 +40,7 @@ class DataSourceReconciler:
         before = source.status or DataSourceStatus()
         conditions = reporting.conditions(before.conditions, wanted, ages.timestamp(self._clock.seconds()))
         status = DataSourceStatus(source=found, sourceType=source_type(found) if found is not None else None, conditions=conditions)
-        if status != before:
-            built: Data = without_nothing(msgspec.to_builtins(status))
-            document = {name: built.get(name) for name in status.__struct_fields__}
-            # A merge would leave the members of another source in place.
-            if before.source is not None and before.source != status.source:
-                await self._client.patch(DATA_SOURCES, key, merge_patch({"metadata": {"uid": seen.meta.uid}, "status": {"source": None}}))
-            await self._client.patch(DATA_SOURCES, key, merge_patch({"metadata": {"uid": seen.meta.uid}, "status": document}))
+        await self._statuses.write(seen, status)
         return DONE
 
     def _has_snapshot(self, namespace: str, name: str) -> bool | None:

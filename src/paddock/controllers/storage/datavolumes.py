@@ -6,8 +6,7 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Invalid
-from paddock.client.options import WriteOptions, merge_patch
-from paddock.client.target import Data, Key
+from paddock.client.target import Key
 from paddock.controllers.storage import reporting
 from paddock.controllers.storage.claims import is_bound
 from paddock.controllers.storage.ports import VolumeStorePort
@@ -27,8 +26,8 @@ from paddock.runtime.cache import Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import controlled_by_another, is_owned, owned, reference
+from paddock.runtime.statuses import StatusWriter
 
-_STATUS = WriteOptions(subresource="status")
 _REPORT_SECONDS = 1.0
 _PROBLEM_SECONDS = 10.0
 
@@ -45,6 +44,7 @@ class DataVolumeReconciler:
         self._transfers = running
         self._teller = teller
         self._clock = machinery.clock
+        self._statuses = StatusWriter(client, DATA_VOLUMES, world.data_volumes.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """See that the claim is there, and say how far it is."""
@@ -56,7 +56,7 @@ class DataVolumeReconciler:
         claim, problem = await self._claim(volume, content, seen.meta)
         looked = self._look(volume, content, claim, problem)
         report = transfers.report(looked)
-        await self._report(volume, report, looked, seen.meta)
+        await self._report(volume, report, looked, seen)
         if report.phase in FINAL:
             return DONE
         if looked.transfer.stage == "running":
@@ -65,7 +65,7 @@ class DataVolumeReconciler:
         return again(_PROBLEM_SECONDS) if problem is not None else DONE
 
     def _content(self, volume: DataVolume) -> VolumeContent | UnclearContent | None:
-        """What fills the claim; None: something that the claim names itself."""
+        """Return the content that fills the claim; None for a source that the claim names itself."""
         if contents.has_reference(volume.spec):
             return None
         return contents.of_data_volume(volume, self._world.lookup)
@@ -175,7 +175,7 @@ class DataVolumeReconciler:
         place = Key(claim.metadata.namespace or "", claim.metadata.name)
         return found is not None and found.volumeBindingMode == "WaitForFirstConsumer" and not self._world.users(place)
 
-    async def _report(self, volume: DataVolume, report: Report, looked: TransferFacts, meta: Meta) -> None:
+    async def _report(self, volume: DataVolume, report: Report, looked: TransferFacts, seen: cache.CachedObject) -> None:
         before = volume.status or DataVolumeStatus()
         now = ages.timestamp(self._clock.seconds())
         conditions = reporting.conditions(before.conditions, report.conditions, now)
@@ -186,15 +186,12 @@ class DataVolumeReconciler:
             restartCount=max(before.restartCount or 0, looked.transfer.restarts) or None,
             conditions=conditions,
         )
-        if status == before:
+        if await self._statuses.write(seen, status) is None:
             return
-        document: Data = msgspec.to_builtins(status)
-        document = {name: document.get(name) for name in DataVolumeStatus.__struct_fields__}
-        await self._client.patch(DATA_VOLUMES, meta.key, merge_patch({"metadata": {"uid": meta.uid}, "status": document}), _STATUS)
         for event in report.events:
-            self._tell(meta, event.kind, event.reason, event.note)
+            self._tell(seen.meta, event.kind, event.reason, event.note)
         if looked.transfer.stage == "waiting":
-            self._tell(meta, "Warning", f"{transfers.family_of(looked.source)}Failed", looked.transfer.message)
+            self._tell(seen.meta, "Warning", f"{transfers.family_of(looked.source)}Failed", looked.transfer.message)
 
     def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
         self._teller.tell(reference(DATA_VOLUMES, meta), kind, reason, note)

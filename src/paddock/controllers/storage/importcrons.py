@@ -24,11 +24,12 @@ from paddock.plan.storage import importcrons
 from paddock.plan.storage.contents import VolumeContent
 from paddock.plan.storage.importcrons import DESIRED, FINALIZER, LABEL, CronImports
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Meta, by_label
+from paddock.runtime.cache import CachedObject, Meta, by_label
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
 
 # A registry that did not answer is asked again before the schedule says so.
 _AGAIN_SECONDS = 300.0
@@ -53,6 +54,8 @@ class DataImportCronReconciler:
         self._importing = importing
         self._teller = teller
         self._clock = machinery.clock
+        self._expectations = world.import_crons.expectations
+        self._statuses = StatusWriter(client, IMPORT_CRONS, self._expectations)
         # what the last look came to, where it found no digest
         self._troubles: dict[str, tuple[str, str]] = {}
         world.data_volumes.cache.index("cron", by_label(LABEL))
@@ -66,7 +69,8 @@ class DataImportCronReconciler:
         if seen.meta.going:
             await self._end(seen.read(IMPORT_CRONS), seen.meta)
             return DONE
-        await finalizers.put_on(self._client, IMPORT_CRONS, seen.meta, FINALIZER)
+        if (written := await finalizers.put_on(self._client, IMPORT_CRONS, seen.meta, FINALIZER)) is not None:
+            self._expectations.wrote(written)
         found = seen.read(IMPORT_CRONS)
         desired, executed, wait = await self._look(found, seen.meta)
         imports = CronImports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
@@ -78,7 +82,7 @@ class DataImportCronReconciler:
             volume = self._world.data_volumes.cache.get(Key(key.namespace, name))
             if volume is not None:
                 await delete_seen(self._client, DATA_VOLUMES, volume)
-        await self._report(found, imports, executed, seen.meta)
+        await self._report(found, imports, executed, key)
         return DONE if wait is None else again(min(wait, _LONGEST_WAIT))
 
     # --- looking ----------------------------------------------------------------------------------------------------------
@@ -98,7 +102,7 @@ class DataImportCronReconciler:
         executed = ages.timestamp(now)
         if digest and digest != desired:
             document = {"metadata": {"uid": meta.uid, "annotations": {DESIRED: digest}}}
-            await self._client.patch(IMPORT_CRONS, meta.key, merge_patch(document))
+            self._expectations.wrote(CachedObject.of(await self._client.patch_raw(IMPORT_CRONS, meta.key, merge_patch(document))))
         following = cron.next_after(schedule, now)
         wait = None if following is None else following - now
         if not digest:
@@ -182,7 +186,7 @@ class DataImportCronReconciler:
 
     # --- the report and the end -------------------------------------------------------------------------------------------
 
-    async def _report(self, found: DataImportCron, imports: CronImports, executed: str | None, meta: Meta) -> None:
+    async def _report(self, found: DataImportCron, imports: CronImports, executed: str | None, key: Key) -> None:
         before, now = found.status or DataImportCronStatus(), ages.timestamp(self._clock.seconds())
         whole = self._whole(found, imports)
         imported, since = before.lastImportedPVC, before.lastImportTimestamp
@@ -199,13 +203,13 @@ class DataImportCronReconciler:
             sourceFormat="pvc",
             conditions=reporting.conditions(before.conditions, importcrons.conditions(found, imports), now),
         )
-        if status != before:
-            built: Data = msgspec.to_builtins(status)
-            document = {name: importcrons.without_nothing(built.get(name)) for name in status.__struct_fields__}
-            await self._client.patch(IMPORT_CRONS, meta.key, merge_patch({"metadata": {"uid": meta.uid}, "status": document}))
+        # With what this pass has written before.
+        latest = self._expectations.latest(key)
+        if latest is not None and latest.meta.uid == found.metadata.uid:
+            await self._statuses.write(latest, status)
 
     async def _end(self, found: DataImportCron, meta: Meta) -> None:
-        """What was imported stays, or goes too, as the policy says."""
+        """Keep the imports, or delete them too, as the policy says."""
         self._troubles.pop(meta.uid, None)
         if found.spec.retentionPolicy == "None":
             source = self._world.data_sources.cache.get(Key(meta.namespace or "", found.spec.managedDataSource))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
@@ -28,6 +29,8 @@ _DOCKER_CONFIG = ".dockerconfigjson"
 
 class SourceRefused(Terminal):
     """A source that cannot be imported from at all."""
+
+    reason_code = reasons.SOURCE_UNSUPPORTED
 
 
 class ImportSourceReader:

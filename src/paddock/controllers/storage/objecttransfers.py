@@ -22,7 +22,7 @@ from paddock.meta.wire import to_data
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.statuses import write_status
+from paddock.runtime.statuses import StatusWriter
 
 _OF = "cdi.kubevirt.io/object-transfer"
 # On a copy: the UID of the claim that was copied.
@@ -48,6 +48,7 @@ class ObjectTransferReconciler:
         self._client = client
         self._world = world
         self._clock = machinery.clock
+        self._statuses = StatusWriter(client, targets.TRANSFERS, world.transfers.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one transfer a step on."""
@@ -144,7 +145,7 @@ class ObjectTransferReconciler:
             return
 
     def _arrived(self, wanted: Key, transfer: ObjectTransfer) -> bool:
-        """Whether the copy is whole: its DataVolume says so, or has been let go of, which comes after that."""
+        """Return whether the copy is complete: its DataVolume says so, or has been released, which comes after that."""
         made = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, wanted)
         is_running = transfer.status is not None and transfer.status.phase == "Running"
         if made is None:
@@ -166,4 +167,4 @@ class ObjectTransferReconciler:
         before = transfer.status.conditions if transfer.status is not None else None
         now = ages.timestamp(self._clock.seconds())
         status = {"phase": phase, "conditions": [to_data(each) for each in conditions(before, [done], now)]}
-        await write_status(self._client, targets.TRANSFERS, seen, status)
+        await self._statuses.write(seen, status)

@@ -1,7 +1,7 @@
-"""Whether somebody may copy disks out of another namespace: he must be allowed to create `datavolumes/source` there.
+"""Permission to copy disks out of another namespace: the creator must have the right to create `datavolumes/source` there.
 
-Who made a DataVolume stands in an annotation that the server writes and nobody else can. What a controller made for a machine is
-asked for in the name of the default service account of the machine's namespace, as KubeVirt does it.
+The creator of a DataVolume stands in an annotation that only the server writes. For a DataVolume that a controller made for a machine,
+the default service account of the machine's namespace needs the right, as in KubeVirt.
 """
 
 from paddock.base.errors import Terminal

@@ -5,7 +5,6 @@ The object goes first, as it was seen, and what it holds when it is being delete
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
@@ -15,8 +14,7 @@ from paddock.dialects.core.storageclass import VOLUME_PROTECTION
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.deleting import delete_seen
-
-_STATUS = WriteOptions(subresource="status")
+from paddock.runtime.statuses import StatusWriter
 
 
 class PersistentVolumeReconciler:
@@ -27,6 +25,7 @@ class PersistentVolumeReconciler:
         self._world = world
         self._volumes = volumes
         self._transfers = running
+        self._statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Look at one volume."""
@@ -45,7 +44,7 @@ class PersistentVolumeReconciler:
         elif spec.get("persistentVolumeReclaimPolicy") == "Delete":
             await delete_seen(self._client, VOLUMES, seen)
         elif (data.get("status") or {}).get("phase") != "Released":
-            await self._client.patch(VOLUMES, key, merge_patch({"status": {"phase": "Released"}}), _STATUS)
+            await self._statuses.change(seen, {"phase": "Released"})
         return DONE
 
     async def _claim_is_there(self, key: Key, uid: str) -> bool:
@@ -60,5 +59,5 @@ class PersistentVolumeReconciler:
 
 
 def is_ours(data: Data) -> bool:
-    """Whether a PersistentVolume was made here."""
+    """Return whether a PersistentVolume was made here."""
     return (data["metadata"].get("annotations") or {}).get("pv.kubernetes.io/provisioned-by") == PROVISIONER

@@ -1,4 +1,4 @@
-"""What storage needs of the engine. `paddock.engine` has it; tests have it without files."""
+"""The engine's part in storage. `paddock.engine` implements it; tests implement it without files."""
 
 from collections.abc import Callable
 from pathlib import Path

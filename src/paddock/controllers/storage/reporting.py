@@ -1,4 +1,4 @@
-"""How conditions of CDI's kinds are written."""
+"""Conditions of CDI's kinds."""
 
 from collections.abc import Iterable, Sequence
 

@@ -58,12 +58,12 @@ class Transfers:
         self._listeners.append(tell)
 
     def look(self, uid: str) -> Transfer:
-        """How far a transfer is."""
+        """Return the progress of a transfer."""
         entry = self._entries.get(uid)
         return entry.seen if entry is not None else NONE
 
     def wait_seconds(self, uid: str) -> float:
-        """When to look again at a transfer that is wanted."""
+        """Return the seconds until the next check of a desired transfer."""
         entry = self._entries.get(uid)
         if entry is None or entry.task is not None:
             return 1.0
@@ -157,9 +157,9 @@ class Transfers:
         entry.failures += 1
         entry.due = now + min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** min(entry.failures - 1, 16))
         if isinstance(error, Terminal):
-            return Transfer("failed", seen.progress, seen.restarts, reason_of(error), str(error))
+            return Transfer("failed", seen.progress, seen.restarts, reason_of(error), str(error), error.reason_code)
         if isinstance(error, PaddockError):
-            return Transfer("waiting", seen.progress, seen.restarts, reason_of(error), str(error))
+            return Transfer("waiting", seen.progress, seen.restarts, reason_of(error), str(error), error.reason_code)
         _LOG.error("transfer failed because of a defect", exc_info=error)
         return Transfer(
             "waiting", seen.progress, seen.restarts, "Error", f"this is a defect ({type(error).__name__}); the log has the details"

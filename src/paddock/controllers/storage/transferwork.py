@@ -1,4 +1,4 @@
-"""What a transfer does: from what a claim is to hold to a volume that holds it. A volume comes into being whole, at the end."""
+"""The work of a transfer: from a claim's content to a volume that holds it. A volume appears when it is complete, at the end."""
 
 import msgspec
 

@@ -45,7 +45,7 @@ class UploadTargets:
         return (found.metadata.uid or "") if found is not None else ""
 
     def state(self, claim: Key, uid: str) -> State:
-        """Whether an upload can begin: `ready`, `filled`, `busy`, or why not."""
+        """Return the state of an upload target: `ready`, `filled`, `busy`, or the reason why it is not ready."""
         found = self._world.claim(claim)
         if found is None or found.metadata.uid != uid:
             return "it is not there"

@@ -20,7 +20,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class StorageView:
-    """What the API says, as far as storage is concerned."""
+    """The API's objects, as far as storage is concerned."""
 
     def __init__(self, informers: Informers) -> None:
         self.claims = informers.of(targets.CLAIMS)
@@ -90,6 +90,6 @@ class StorageView:
         return self.read(self.configs, targets.CONFIGS, Key("", "config")) or CDIConfig()
 
     def overhead(self, storage_class: str) -> str:
-        """What is set aside for the filesystem in a class."""
+        """Return the configured filesystem overhead of a class."""
         config = self.config
         return claimsizes.overhead_of(config.spec.filesystemOverhead, storage_class)

@@ -1,4 +1,4 @@
-"""What the controller of machines does through the API: every write, with its event. Each may be repeated."""
+"""The actions of the machine controller on the API: every write, with its event. Each may be repeated."""
 
 import asyncio
 
@@ -7,9 +7,9 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import DeletionOptions, Patch, WriteOptions, json_patch
+from paddock.client.options import DeletionOptions, json_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.virtualmachine import kinds
+from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta.wire import to_data
@@ -22,7 +22,6 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import EventRecorder
 
 _ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
-_STATUS = WriteOptions(subresource="status")
 NORMAL, WARNING = "Normal", "Warning"
 
 
@@ -46,10 +45,6 @@ class VirtualMachineActions:
         """An event of the machine."""
         self._teller.tell(sight.about, kind, reason, note)
 
-    async def patch_status(self, key: Key, patch: Patch) -> Data:
-        """Change the status of a machine."""
-        return await self._client.patch(kinds.MACHINE_DATA, key, patch, _STATUS)
-
     # --- starting and stopping --------------------------------------------------------------------------------------------
 
     async def start(self, sight: ObservedVirtualMachine, sizes: dict[str, ResolvedInstancetype], *, paused: bool) -> Data:
@@ -67,7 +62,7 @@ class VirtualMachineActions:
     async def _make_instance(self, sight: ObservedVirtualMachine, wanted: Data) -> Data:
         made: Data
         try:
-            made = await self._client.create(kinds.INSTANCE_DATA, wanted)
+            made = await self._client.create(targets.INSTANCE_DATA, wanted)
         except AlreadyExists:
             made = await self._existing(sight)
         except Conflict:
@@ -81,7 +76,7 @@ class VirtualMachineActions:
 
     async def _existing(self, sight: ObservedVirtualMachine) -> Data:
         """The instance that has the name already: ours after a crash between two writes, or a user's own."""
-        found = await self._client.get(kinds.INSTANCE_DATA, sight.key)
+        found = await self._client.get(targets.INSTANCE_DATA, sight.key)
         owners = found["metadata"].get("ownerReferences") or ()
         if any(each.get("uid") == sight.meta.uid for each in owners):
             return found
@@ -99,7 +94,7 @@ class VirtualMachineActions:
             return
         uid = instance.metadata.uid or ""
         try:
-            await self._client.delete(kinds.INSTANCE_DATA, sight.key, DeletionOptions(uid=uid, grace_seconds=grace_seconds))
+            await self._client.delete(targets.INSTANCE_DATA, sight.key, DeletionOptions(uid=uid, grace_seconds=grace_seconds))
         except NotFound:
             return
         except Conflict:
@@ -116,12 +111,12 @@ class VirtualMachineActions:
         spec = sight.data["spec"]
         member, value = ("running", strategy is RunStrategy.ALWAYS) if spec.get("running") is not None else ("runStrategy", str(strategy))
         change = {"op": "replace", "path": f"/spec/{member}", "value": value}
-        await self._client.patch(kinds.MACHINE_DATA, sight.key, json_patch([at_revision(sight.meta.resourceVersion), change]))
+        await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch([at_revision(sight.meta.resourceVersion), change]))
 
     async def update_instance(self, sight: ObservedVirtualMachine, operations: list[Data]) -> None:
         """Change the instance while it runs; raises `ActionRefused`."""
         try:
-            await self._client.patch(kinds.INSTANCE_DATA, sight.key, json_patch(operations))
+            await self._client.patch(targets.INSTANCE_DATA, sight.key, json_patch(operations))
         except NotFound:
             return
         except Conflict:
@@ -161,7 +156,7 @@ class VirtualMachineActions:
         except instancetypes.MissingInstancetype:
             for resource, namespace, name in asked:
                 try:
-                    known[resource, namespace, name] = await self._client.get(kinds.sizing(resource), Key(namespace, name))
+                    known[resource, namespace, name] = await self._client.get(targets.sizing(resource), Key(namespace, name))
                 except NotFound:
                     continue
                 break
@@ -173,7 +168,7 @@ class VirtualMachineActions:
         revision = instancetypes.revision_of(found, sight.data, instances.owner_of(sight.data))
         await self._keep(revision)
         name = revision["metadata"]["name"]
-        kept = await self._client.get(kinds.REVISIONS, Key(sight.key.namespace, name))
+        kept = await self._client.get(targets.REVISIONS, Key(sight.key.namespace, name))
         if (kept.get("data") or {}).get("spec") != revision["data"]["spec"]:
             error = Terminal(f"found existing ControllerRevision with unexpected data: {name}", fix="delete it, and it is made anew")
             raise self._refused(sight, "FailedCreate", str(error), error)
@@ -184,7 +179,7 @@ class VirtualMachineActions:
         if not revision:
             return None
         try:
-            kept = await self._client.get(kinds.REVISIONS, Key(sight.key.namespace, revision))
+            kept = await self._client.get(targets.REVISIONS, Key(sight.key.namespace, revision))
         except NotFound:
             return None
         spec: Data | None = (kept.get("data") or {}).get("spec")
@@ -197,13 +192,13 @@ class VirtualMachineActions:
     async def forget_revision(self, sight: ObservedVirtualMachine, name: str) -> None:
         """A copy is of no use any more."""
         try:
-            await self._client.delete(kinds.REVISIONS, Key(sight.key.namespace, name))
+            await self._client.delete(targets.REVISIONS, Key(sight.key.namespace, name))
         except NotFound:
             return
 
     async def _keep(self, revision: Data) -> None:
         try:
-            await self._client.create(kinds.REVISIONS, revision)
+            await self._client.create(targets.REVISIONS, revision)
         except AlreadyExists:
             # What is kept of a start does not change, so it is the same.
             return
@@ -226,7 +221,7 @@ class VirtualMachineActions:
         metadata["labels"] = {**(metadata.get("labels") or {}), instances.CREATED_BY: sight.meta.uid}
         metadata["annotations"] = {_ADOPTION: "true", **(metadata.get("annotations") or {})}
         try:
-            await self._client.create(kinds.DISK_DATA, wanted)
+            await self._client.create(targets.DISK_DATA, wanted)
         except AlreadyExists:
             return
         except Conflict:
@@ -239,8 +234,8 @@ class VirtualMachineActions:
 
     async def adopt_disk(self, sight: ObservedVirtualMachine, disk: CachedObject) -> None:
         """Give the DataVolume of a template that nobody owns to the machine: it goes with it from now on."""
-        owner = Adopter(kinds.MACHINE_DATA, sight.key, sight.meta.uid, preservation.may_adopt)
-        await adopt(self._client, owner, kinds.DISK_DATA, disk)
+        owner = Adopter(targets.MACHINE_DATA, sight.key, sight.meta.uid, preservation.may_adopt)
+        await adopt(self._client, owner, targets.DISK_DATA, disk)
 
     def _refused(self, sight: ObservedVirtualMachine, reason: str, note: str, error: PaddockError) -> ActionRefused:
         self.tell(sight, WARNING, reason, note)
@@ -248,7 +243,7 @@ class VirtualMachineActions:
 
 
 def at_revision(revision: str) -> Data:
-    """The operation by which a JSON patch fails with a conflict when the object is not the one that was looked at."""
+    """The operation by which a JSON patch fails with a conflict when the object is not the one that the controller saw."""
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": revision}
 
 

@@ -3,8 +3,7 @@
     going?  --> end the instance, then let the machine go
     else    --> volumes that were asked for -> sizes -> disks -> step (start, stop, strategy) -> what a running one follows live -> status
 
-The status is written last and once; what was written a moment ago and has not come back through the watch is remembered, so that no look
-works on an older state than the one before. Conditions of an instance that is starting come in a flurry: they are written when they rest.
+The status is written last and once. Conditions of an instance that is starting come in a flurry: they are written when they rest.
 """
 
 import asyncio
@@ -19,13 +18,13 @@ from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import json_patch, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.virtualmachine import kinds
+from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
-from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, has_passed, template_names
+from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
-from paddock.meta.wire import from_data, to_data
+from paddock.meta.wire import from_data
 from paddock.plan.machine import lifecycle, liveupdate, printable, volumerequests
 from paddock.plan.machine import status as machinestatus
 from paddock.plan.machine.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
@@ -36,9 +35,11 @@ from paddock.plan.machine.status import FailureNote, MachineFacts
 from paddock.plan.storage import datavolumetemplates, sourcerefs
 from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
+from paddock.runtime.statuses import StatusWriter
 
 _ORPHAN = "orphan"
 # How long the conditions of an instance that is starting have to rest.
@@ -49,7 +50,7 @@ COMPONENT = "virtualmachine-controller"
 
 
 class _Look(msgspec.Struct):
-    """What one look has come to so far."""
+    """The state of one pass so far."""
 
     sight: ObservedVirtualMachine
     decision: LifecycleDecision
@@ -79,28 +80,20 @@ class VirtualMachineReconciler:
         self._clock = machinery.clock
         self._chance = machinery.chance
         self._acts = VirtualMachineActions(client, teller)
-        # what was written and may not have come back yet, by the machine's key
-        self._made: dict[Key, Data] = {}
-        self._reported: dict[Key, Data] = {}
+        self._statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
         # since when the conditions of a machine differ from what was reported
         self._restless: dict[Key, tuple[VirtualMachineStatus, float]] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
-        sight = self._caches.look(key, self._made.get(key))
+        sight = self._caches.look(key)
         if sight is None:
-            for memory in (self._made, self._reported, self._restless):
-                memory.pop(key, None)
+            self._restless.pop(key, None)
             return DONE
-        written = self._reported.get(key)
-        if written is not None and not has_passed(self._caches.machines, written):
-            # The watch brings us here again.
-            return DONE
-        self._reported.pop(key, None)
         if sight.meta.going:
             return await self._end(sight)
-        await finalizers.put_on(self._client, kinds.MACHINES, sight.meta, VM_FINALIZER)
-        if await self._carry_requests(sight):
+        if await finalizers.put_on(self._client, targets.MACHINES, sight.meta, VM_FINALIZER) or await self._carry_requests(sight):
+            # The watch brings us here again.
             return DONE
         return await self._go_on(sight)
 
@@ -120,7 +113,7 @@ class VirtualMachineReconciler:
             if look.error is not None:
                 raise look.error
             return DONE
-        await finalizers.take_off(self._client, kinds.MACHINES, sight.meta, VM_FINALIZER)
+        await finalizers.take_off(self._client, targets.MACHINES, sight.meta, VM_FINALIZER)
         return DONE
 
     async def _release(self, look: _Look) -> None:
@@ -134,7 +127,7 @@ class VirtualMachineReconciler:
         rest = [each for each in held if each != VM_FINALIZER]
         metadata = {"finalizers": rest or None, "resourceVersion": instance.metadata.resourceVersion, "uid": instance.metadata.uid}
         try:
-            await self._client.patch(kinds.INSTANCE_DATA, look.sight.key, merge_patch({"metadata": metadata}))
+            await self._client.patch(targets.INSTANCE_DATA, look.sight.key, merge_patch({"metadata": metadata}))
         except NotFound:
             return
 
@@ -158,14 +151,12 @@ class VirtualMachineReconciler:
                     change["memoryDumpRequest"] = {**outcome.remains, **gone}
         if identical(made, hardware) and not change:
             return False
-        revision = sight.meta.resourceVersion
+        seen = sight.seen
         if not identical(made, hardware):
-            operations = [at_revision(revision), {"op": "replace", "path": "/spec/template/spec", "value": made}]
-            written = self._reported[sight.key] = await self._client.patch(kinds.MACHINE_DATA, sight.key, json_patch(operations))
-            revision = written["metadata"]["resourceVersion"]
-        if change:
-            patch = merge_patch({"metadata": {"resourceVersion": revision}, "status": change})
-            self._reported[sight.key] = await self._acts.patch_status(sight.key, patch)
+            operations = [at_revision(sight.meta.resourceVersion), {"op": "replace", "path": "/spec/template/spec", "value": made}]
+            seen = CachedObject.of(await self._client.patch_raw(targets.MACHINES, sight.key, json_patch(operations)))
+            self._caches.machines.expectations.wrote(seen)
+        await self._statuses.change(seen, change)
         return True
 
     async def _go_on(self, sight: ObservedVirtualMachine) -> Outcome:
@@ -248,12 +239,12 @@ class VirtualMachineReconciler:
                 if made is None:
                     look.held = True
                 else:
-                    self._made[sight.key] = made
-                    sight.instance_data, sight.instance = made, from_data(made, kinds.INSTANCES.cls)
+                    self._caches.instances.expectations.wrote(CachedObject.from_data(made))
+                    sight.instance_data, sight.instance = made, from_data(made, targets.INSTANCES.cls)
                     look.decision = msgspec.structs.replace(decision, requests=lifecycle.waiting(decision.requests, sight.instance))
 
     async def _follow(self, look: _Look) -> None:
-        """What of a changed template a running instance gets now."""
+        """Apply the part of a changed template that a running instance can take now."""
         sight = look.sight
         instance, data = sight.instance, sight.instance_data
         if instance is None or data is None or not sight.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
@@ -280,7 +271,7 @@ class VirtualMachineReconciler:
 
     def _is_live(self) -> bool:
         seen = self._caches.installations.cache.get(_INSTALLATION)
-        configuration = seen.read(kinds.INSTALLATIONS).spec.configuration if seen is not None else None
+        configuration = seen.read(targets.INSTALLATIONS).spec.configuration if seen is not None else None
         return configuration is None or configuration.vmRolloutStrategy != "Stage"
 
     # --- the report -------------------------------------------------------------------------------------------------------
@@ -320,15 +311,7 @@ class VirtualMachineReconciler:
         if self._may_rest(look, before, wanted):
             return
         self._restless.pop(sight.key, None)
-        old, new = to_data(before) if before is not None else {}, to_data(wanted)
-        change: Data = {name: value for name, value in new.items() if old.get(name) != value}
-        change.update({name: None for name in old if name not in new})
-        # Lists are replaced by a merge patch; maps have to say what they lose.
-        for name, value in change.items():
-            if isinstance(value, dict) and isinstance(old.get(name), dict):
-                change[name] = {**{member: None for member in old[name] if member not in value}, **value}
-        patch = merge_patch({"metadata": {"resourceVersion": sight.meta.resourceVersion}, "status": change})
-        self._reported[sight.key] = await self._acts.patch_status(sight.key, patch)
+        await self._statuses.write(sight.seen, wanted)
 
     def _strategy(self, look: _Look) -> str:
         """The strategy as processed: a start that is still held leaves the one before, else the machine would look as if it was stopped."""
@@ -339,7 +322,7 @@ class VirtualMachineReconciler:
         return str(strategy)
 
     def _may_rest(self, look: _Look, before: VirtualMachineStatus | None, wanted: VirtualMachineStatus) -> bool:
-        """Whether nothing but conditions changed, while the machine starts, and they may change again at once."""
+        """Return whether only conditions changed, while the machine starts, and they may soon change again."""
         key, now = look.sight.key, asyncio.get_running_loop().time()
         if wanted.printableStatus != "Starting" or not machinestatus.differs_in_conditions_only(before, wanted):
             return False
@@ -358,12 +341,12 @@ class VirtualMachineReconciler:
 
 
 def _named(member: str, matcher: Data) -> tuple[str, str] | None:
-    """What a matcher, or the status about it, names: kind and name."""
+    """Return the kind and name in a matcher, or in the status about it."""
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
 
 
 def _is_restored(sight: ObservedVirtualMachine) -> bool:
-    """Whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
+    """Return whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
     return sight.machine.status is not None and bool(sight.machine.status.restoreInProgress)
 
 
@@ -385,8 +368,8 @@ def wire(program: ControllerManager) -> Controller:
     caches = VirtualMachineCaches(program.informers)
     machines = VirtualMachineReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
-    controller.watch(caches.instances, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
-    controller.watch(caches.disks, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
+    controller.watch(caches.instances, owners(targets.MACHINES.group, targets.MACHINES.kind))
+    controller.watch(caches.disks, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, caches.users_of_claim)
     controller.watch(caches.claims, caches.users_of_claim)
     controller.watch(caches.sources, caches.users_of_source)

@@ -1,4 +1,4 @@
-"""What a look at the caches gives of one machine, and which machines a change of something else concerns."""
+"""The observed state of one machine from the caches, and the machines that a change of another object concerns."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ import msgspec
 import orjson
 
 from paddock.client.target import Data, Key
-from paddock.controllers.virtualmachine import kinds
+from paddock.controllers.virtualmachine import targets
 from paddock.dialects.kubermatic.sources import references
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -15,7 +15,6 @@ from paddock.dialects.kubevirt.volumes import Volume
 from paddock.plan.machine.printable import ClaimedDisk
 from paddock.plan.storage import sourcerefs
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
-from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.runtime.reference import InvolvedObject, reference
 
@@ -54,14 +53,19 @@ _DISKS = msgspec.json.Decoder(_Disks)
 
 
 class ObservedVirtualMachine(msgspec.Struct):
-    """One machine and everything around it, as it was when it was looked at."""
+    """One machine and everything around it at one moment."""
 
-    meta: Meta
+    seen: CachedObject
     machine: VirtualMachine
     data: Data
     instance: VirtualMachineInstance | None
     instance_data: Data | None
     disks: list[ClaimedDisk]
+
+    @property
+    def meta(self) -> Meta:
+        """The metadata of the machine."""
+        return self.seen.meta
 
     @property
     def key(self) -> Key:
@@ -71,11 +75,11 @@ class ObservedVirtualMachine(msgspec.Struct):
     @property
     def about(self) -> InvolvedObject:
         """The machine, for events."""
-        return reference(kinds.MACHINES, self.meta)
+        return reference(targets.MACHINES, self.meta)
 
     @property
     def is_ours(self) -> bool:
-        """Whether the instance belongs to this machine: one that a user made may have its name."""
+        """True when the instance belongs to this machine: one that a user made may have its name."""
         if self.instance is None:
             return True
         owners = self.instance.metadata.ownerReferences or ()
@@ -86,31 +90,25 @@ class VirtualMachineCaches:
     """The informers that the controller reads."""
 
     def __init__(self, informers: Informers) -> None:
-        self.machines = informers.of(kinds.MACHINES)
-        self.instances = informers.of(kinds.INSTANCES)
-        self.disks = informers.of(kinds.DISKS)
-        self.claims = informers.of(kinds.CLAIMS)
-        self.installations = informers.of(kinds.INSTALLATIONS)
-        self.sources = informers.of(kinds.DATA_SOURCES)
+        self.machines = informers.of(targets.MACHINES)
+        self.instances = informers.of(targets.INSTANCES)
+        self.disks = informers.of(targets.DISKS)
+        self.claims = informers.of(targets.CLAIMS)
+        self.installations = informers.of(targets.INSTALLATIONS)
+        self.sources = informers.of(targets.DATA_SOURCES)
         self.machines.cache.index(BY_CLAIM, _claims)
         self.machines.cache.index(BY_SOURCE, _sources)
 
-    def look(self, key: Key, fresh: Data | None = None) -> ObservedVirtualMachine | None:
-        """A machine; None when it is gone. `fresh` is an instance that was made a moment ago and that the cache may lack."""
+    def look(self, key: Key) -> ObservedVirtualMachine | None:
+        """A machine; None when it is gone."""
         seen = self.machines.cache.get(key)
         if seen is None:
             return None
-        machine, data = seen.read(kinds.MACHINES), orjson.loads(seen.raw)
-        instance, instance_data = self._instance(key, fresh)
-        return ObservedVirtualMachine(seen.meta, machine, data, instance, instance_data, list(self._disks(machine, key)))
-
-    def _instance(self, key: Key, fresh: Data | None) -> tuple[VirtualMachineInstance | None, Data | None]:
-        seen = self.instances.cache.get(key)
-        if seen is not None:
-            return seen.read(kinds.INSTANCES), orjson.loads(seen.raw)
-        if fresh is None or has_passed(self.instances, fresh):
-            return None, None
-        return msgspec.convert(fresh, VirtualMachineInstance), fresh
+        machine, data = seen.read(targets.MACHINES), orjson.loads(seen.raw)
+        # One that was created a moment ago may not be in the cache.
+        started = self.instances.expectations.latest(key)
+        instance, instance_data = (started.read(targets.INSTANCES), orjson.loads(started.raw)) if started is not None else (None, None)
+        return ObservedVirtualMachine(seen, machine, data, instance, instance_data, list(self._disks(machine, key)))
 
     def _disks(self, machine: VirtualMachine, key: Key) -> Iterator[ClaimedDisk]:
         templates = tuple(template_names(machine))
@@ -124,33 +122,33 @@ class VirtualMachineCaches:
                 yield self._disk(place, expected=name in templates and wanted)
 
     def _is_leaving(self, key: Key, uid: str) -> bool:
-        """Whether a disk of this name is deleted, or will be, with a machine of this name that is gone."""
+        """Return whether a disk of this name is deleted, or will be, with a machine of this name that is gone."""
         disk, claim = self.disks.cache.get(key), self.claims.cache.get(key)
         if disk is not None:
             owner = disk.meta.owner
-            return disk.meta.going or (owner is not None and owner.kind == kinds.MACHINES.kind and owner.uid != uid)
+            return disk.meta.going or (owner is not None and owner.kind == targets.MACHINES.kind and owner.uid != uid)
         if claim is None:
             return False
         owner = claim.meta.owner
-        return claim.meta.going or (owner is not None and owner.kind == kinds.DISKS.kind)
+        return claim.meta.going or (owner is not None and owner.kind == targets.DISKS.kind)
 
     def _disk(self, key: Key, *, expected: bool) -> ClaimedDisk:
         claim = self.claims.cache.get(key)
         phase = None
         if claim is not None:
-            status = claim.read(kinds.CLAIMS).status
+            status = claim.read(targets.CLAIMS).status
             phase = (status.phase if status is not None else None) or "Pending"
         seen = self.disks.cache.get(key)
         if seen is None:
             return ClaimedDisk(key.name, claim=phase, expected=expected)
-        status_ = seen.read(kinds.DISKS).status
+        status_ = seen.read(targets.DISKS).status
         conditions = tuple((status_.conditions if status_ is not None else None) or ())
         return ClaimedDisk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
 
     def source(self, namespace: str, name: str) -> DataSource | None:
         """A DataSource."""
         seen = self.sources.cache.get(Key(namespace, name))
-        return None if seen is None else seen.read(kinds.DATA_SOURCES)
+        return None if seen is None else seen.read(targets.DATA_SOURCES)
 
     def users_of_source(self, change: CacheChange) -> Iterable[Key]:
         """The machines that name the DataSource that changed."""
@@ -178,12 +176,6 @@ def claims_of(volumes: Iterable[Volume]) -> Iterator[str]:
             yield volume.persistentVolumeClaim.claimName
 
 
-def has_passed(informer: Informer, written: Data) -> bool:
-    """Whether a cache has come to the revision of an object that was written."""
-    then, at = str(written["metadata"].get("resourceVersion", "")), informer.revision
-    return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
-
-
 def _claims(seen: CachedObject) -> Iterable[str]:
     """The claims of a machine as `namespace/name`; those of its templates, too."""
     spec, place = _DISKS.decode(seen.raw).spec, seen.meta.namespace or ""
@@ -196,6 +188,6 @@ def _sources(seen: CachedObject) -> Iterable[str]:
     """The DataSources that the templates of a machine name, as `namespace/name`."""
     if b'"sourceRef"' not in seen.raw:
         return ()
-    templates = seen.read(kinds.MACHINES).spec.dataVolumeTemplates
+    templates = seen.read(targets.MACHINES).spec.dataVolumeTemplates
     place = seen.meta.namespace or ""
     return dict.fromkeys(str(Key(each.namespace or place, each.name)) for each in references(templates))

@@ -1,69 +1,176 @@
-"""Where the data of each volume is: a layer for the engine, made where it has to be made, or the reason why it is not there yet."""
+"""The layers of volumes: found on a claim or the host, pulled from a registry, made as a seed, or the reason why there is none yet.
 
-from collections.abc import Callable, Mapping
+A pull that failed is reported as ErrImagePull at first, and as ImagePullBackOff until the next attempt.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, TypeVar, cast
 
-from paddock.base import quantity
+from paddock.base import quantity, reasons
+from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance import prerequisites
-from paddock.controllers.virtualmachineinstance.lookups import Lookups
-from paddock.controllers.virtualmachineinstance.pulls import Pulls
-from paddock.controllers.virtualmachineinstance.seeder import Seeder
+from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
+from paddock.controllers.virtualmachineinstance.seeder import Seeder, replace_file
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES, key_of
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import ContainerDisk, HostDisk, Volume
-from paddock.engine.images.library import Image, ImageLibrary
+from paddock.engine.engine import Engine
+from paddock.engine.images.errors import ImageError
+from paddock.engine.images.library import Image
 from paddock.engine.images.sources import RegistryImage
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage.volume import StoredVolume as VolumeOnHost
-from paddock.engine.storage.volumes import Volumes
+from paddock.engine.storage.volume import StoredVolume
+from paddock.plan.instance import prerequisites
+from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
+from paddock.runtime.informer import Informer
 
+T = TypeVar("T")
 # Volumes that are no disks: their content is read, or written, elsewhere.
 _NO_DISK = ("memoryDump", "downwardMetrics", "containerPath")
+# The place of a kernel among the pulls of a machine: no name that a volume can have.
+_KERNEL = "kernel boot"
+_PULL_AGAIN = Backoff(first=10.0, longest=300.0)
+# An image that is in the library is there within this time, and the machine starts without another reconcile.
+_PULL_SECONDS = 0.2
+# A failure is reported as an error for so long, and then as a back-off.
+_ERROR_SECONDS = 1.0
 
 
-class PendingPulls(NamedTuple):
-    """What is being pulled: disks, and the files of kernels."""
+class ImagePull:
+    """One pull for one machine, with its failures so far."""
 
-    disks: Pulls[Image]
-    kernels: Pulls[dict[str, Path]]
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        self._failures = 0
+        self._failed_at = 0.0
+        # 0.0: the task runs, or its failure was not counted yet
+        self._again_at = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Return true if it failed and its back-off is over."""
+        return self._task.done() and bool(self._again_at) and asyncio.get_running_loop().time() >= self._again_at
+
+    def restart(self, task: asyncio.Task[Any]) -> None:
+        """Go on with another attempt."""
+        self._task, self._again_at = task, 0.0
+
+    def cancel(self) -> None:
+        """Give up."""
+        self._task.cancel()
+
+    async def result(self, what: str, chance: random.Random) -> Any:
+        """The image; raises `MissingPrerequisite` while it is pulled, and when it failed."""
+        await asyncio.wait((self._task,), timeout=_PULL_SECONDS)
+        if not self._task.done():
+            raise prerequisites.volumes("Pulling", f"{what} is being pulled")
+        error = self._task.exception()
+        if error is None:
+            return self._task.result()
+        if not isinstance(error, ImageError):
+            raise error
+        now = asyncio.get_running_loop().time()
+        if not self._again_at:
+            self._failures += 1
+            self._failed_at = now
+            self._again_at = now + _PULL_AGAIN.pause(self._failures, chance)
+        if now < self._failed_at + _ERROR_SECONDS:
+            remaining = self._failed_at + _ERROR_SECONDS - now
+            raise prerequisites.failed("ErrImagePull", f"{what}: {error.text}", remaining, code=error.reason_code)
+        text = f"Back-off pulling {what}: {error.text}"
+        raise prerequisites.failed("ImagePullBackOff", text, self._again_at - now, code=error.reason_code)
+
+
+class ImagePulls:
+    """Pulls by machine and volume. Each is a task, so that no reconcile waits for one and a deleted machine goes at once.
+
+    `request` asks for a reconcile of a machine.
+    """
+
+    def __init__(self, chance: random.Random, request: Callable[[str], None]) -> None:
+        self._chance = chance
+        self._request = request
+        self._pulls: dict[tuple[str, str], ImagePull] = {}
+
+    async def pulled(self, machine: str, name: str, what: str, fetch: Callable[[], Awaitable[T]]) -> T:
+        """The image for a volume; raises `MissingPrerequisite` while it is pulled, and when it failed."""
+        pull = self._pulls.get((machine, name))
+        if pull is None:
+            pull = self._pulls[machine, name] = ImagePull(self._start(machine, fetch))
+        elif pull.due:
+            pull.restart(self._start(machine, fetch))
+        return cast(T, await pull.result(what, self._chance))
 
     def forget(self, machine: str) -> None:
-        """The machine is gone."""
-        self.disks.forget(machine)
-        self.kernels.forget(machine)
+        """Cancel the pulls of a machine that is gone."""
+        for place in [place for place in self._pulls if place[0] == machine]:
+            self._pulls.pop(place).cancel()
+
+    def _start(self, machine: str, fetch: Callable[[], Awaitable[T]]) -> asyncio.Task[T]:
+        task = asyncio.ensure_future(fetch())
+
+        def done(ended: asyncio.Task[T]) -> None:
+            if not ended.cancelled():
+                # Reading it keeps asyncio from logging a failure that nobody waits for any more.
+                ended.exception()
+                self._request(machine)
+
+        task.add_done_callback(done)
+        return task
+
+
+class ClaimUsers:
+    """The machines that use claims."""
+
+    def __init__(self, instances: Informer, engine: Engine) -> None:
+        self._instances = instances
+        self._engine = engine
+        instances.cache.index(BY_CLAIM, lambda seen: claim_places(seen.key.namespace, seen.raw))
+
+    def of(self, claim: Key) -> str:
+        """The name of a machine that lives and has a disk on the claim; empty if there is none."""
+        for seen in self._instances.cache.by(BY_CLAIM, str(claim)):
+            machine = self._engine.machines.get(seen.meta.uid)
+            if machine is None or not machine.observed.live:
+                continue
+            volumes = (each for each in seen.read(INSTANCES).spec.volumes or () if each.ephemeral is None)
+            if any(claim_of(each) == claim.name for each in volumes):
+                return seen.key.name
+        return ""
 
 
 class DiskLayers:
     """Finds and makes the layers of volumes."""
 
-    def __init__(self, images: ImageLibrary, volumes: Volumes, lookups: Lookups, seeder: Seeder, pulls: PendingPulls) -> None:
-        self._images = images
-        self._volumes = volumes
-        self._lookups = lookups
+    def __init__(self, engine: Engine, objects: InstanceReferences, seeder: Seeder, users: ClaimUsers, pulls: ImagePulls) -> None:
+        self._images = engine.images
+        self._volumes = engine.volumes
+        self._host_paths = engine.settings.host_paths
+        self._objects = objects
         self._seeder = seeder
+        self._users = users
         self._pulls = pulls
-        # claims in use by machines that live, so that two of them never write the same
-        self.users: Callable[[Key], str] = lambda claim: ""
-        # claims with one writer, by UID, and the machine that is just being started with each
-        self._beginning: dict[str, str] = {}
-        self.allowed_host_paths: tuple[Path, ...] = ()
+        # claims with one writer, by UID, and the machine that is being started with each
+        self._starting: dict[str, str] = {}
 
     async def layer(self, instance: VirtualMachineInstance, volume: Volume) -> DiskLayer | None:
-        """The layer of a volume; None for one that is no disk. Raises `NotYet`."""
+        """The layer of a volume; None for one that is no disk. Raises `MissingPrerequisite`."""
         if any(getattr(volume, name) is not None for name in _NO_DISK):
             return None
         if volume.containerDisk is not None:
             return await self._container(instance, volume.name, volume.containerDisk)
         if volume.ephemeral is not None:
-            below = self._claimed(instance, volume)
+            below = self._claim(instance, volume)
             return await self._volumes.overlay(self._scratch(instance, volume.name), below.layer, below.size)
         if claim_of(volume):
-            return await self._open_to_others(instance, volume, self._claimed(instance, volume))
+            return await self._shareable_layer(instance, volume, self._claim(instance, volume))
         if volume.emptyDisk is not None:
             size = quantity.whole(volume.emptyDisk.capacity) // (1 << 20) * (1 << 20)
             return await self._volumes.blank(self._scratch(instance, volume.name), max(size, 1 << 20))
@@ -86,18 +193,18 @@ class DiskLayers:
             found = await self._images.fetch_files(source, tuple(paths.values()), owner=instance.metadata.namespace or "")
             return {name: image.path for name, image in zip(paths, found, strict=True)}
 
-        return await self._pulls.kernels.fetched(instance.metadata.uid or "", "kernel", given.image, fetch)
+        return await self._pulls.pulled(instance.metadata.uid or "", _KERNEL, given.image, fetch)
 
     async def directory(self, instance: VirtualMachineInstance, volume: Volume) -> Path:
         """The directory of a volume that the guest mounts."""
         files = await self._seeder.files(instance, volume)
         path = self._scratch(instance, volume.name).with_suffix(".d")
         if files is not None:
-            _written(path, files)
+            _write_directory(path, files)
             return path
         if not claim_of(volume):
             raise prerequisites.failed("FailedMount", f"volume {volume.name} has no files that a guest could mount")
-        held = self._claimed(instance, volume)
+        held = self._claim(instance, volume)
         if held.files is None:
             why = "the guest can have it as a disk; a claim that was filled from an archive holds files"
             raise prerequisites.failed("FailedMount", f"volume {volume.name}: claim {claim_of(volume)} holds a disk and no files: {why}")
@@ -114,13 +221,13 @@ class DiskLayers:
         path.write_bytes(next(iter(files.values())))
         return path
 
-    def begun(self, machine: str) -> None:
-        """The machine runs, or is not started now: its claims are looked at for what they are."""
-        self._beginning = {claim: uid for claim, uid in self._beginning.items() if uid != machine}
+    def started(self, machine: str) -> None:
+        """Release the claims that the start of a machine reserved: it runs, or it could not be started."""
+        self._starting = {claim: uid for claim, uid in self._starting.items() if uid != machine}
 
     def forget(self, machine: str) -> None:
-        """The machine is gone."""
-        self.begun(machine)
+        """Drop what a machine that is gone reserved and waits for."""
+        self.started(machine)
         self._pulls.forget(machine)
 
     # --- container disks --------------------------------------------------------------------------------------------------
@@ -128,9 +235,11 @@ class DiskLayers:
     async def _container(self, instance: VirtualMachineInstance, name: str, disk: ContainerDisk) -> DiskLayer:
         source = self._registry(instance, disk.image, disk.imagePullSecret, disk.imagePullPolicy, disk.path or "")
         namespace = instance.metadata.namespace or ""
-        image = await self._pulls.disks.fetched(
-            instance.metadata.uid or "", name, disk.image, lambda: self._images.fetch(source, _nobody, owner=namespace)
-        )
+
+        async def fetch() -> Image:
+            return await self._images.fetch(source, owner=namespace)
+
+        image = await self._pulls.pulled(instance.metadata.uid or "", name, disk.image, fetch)
         below = DiskLayer(image.path, image.format)
         return await self._volumes.overlay(self._scratch(instance, name), below, image.virtual_size)
 
@@ -139,9 +248,11 @@ class DiskLayers:
     ) -> RegistryImage:
         configs: tuple[str, ...] = ()
         if secret:
-            found = self._lookups.secret(_key(instance), secret)
+            found = self._objects.secret(key_of(instance), secret)
             if found is None:
-                raise prerequisites.failed("ErrImagePull", f"the pull secret {secret} of {image} does not exist")
+                raise prerequisites.failed(
+                    "ErrImagePull", f"the pull secret {secret} of {image} does not exist", code=reasons.SECRET_MISSING
+                )
             values = decoded(found)
             configs = tuple(values[key].decode("utf-8", "replace") for key in (".dockerconfigjson", ".dockercfg") if key in values)
         return RegistryImage(
@@ -154,36 +265,36 @@ class DiskLayers:
 
     # --- claims -----------------------------------------------------------------------------------------------------------
 
-    def _claimed(self, instance: VirtualMachineInstance, volume: Volume) -> VolumeOnHost:
-        who, name = _key(instance), claim_of(volume)
-        claim = self._lookups.claim(who, name)
+    def _claim(self, instance: VirtualMachineInstance, volume: Volume) -> StoredVolume:
+        key, name = key_of(instance), claim_of(volume)
+        claim = self._objects.claim(key, name)
         if volume.dataVolume is not None:
-            self._filled(who, volume.dataVolume.name, claim)
+            self._check_filled(key, volume.dataVolume.name, claim)
         if claim is None:
-            raise prerequisites.failed("FailedPvcNotFound", f"PVC {who.namespace}/{name} does not exist, waiting for it to appear")
+            raise prerequisites.failed("FailedPvcNotFound", f"PVC {key.namespace}/{name} does not exist, waiting for it to appear")
         if claim.status is None or claim.status.phase != "Bound":
             raise prerequisites.volumes("PVCNotBound", f"PVC {name} is not bound yet")
-        other = self.users(Key(who.namespace, name))
-        if other not in ("", instance.metadata.name) and not _shared(claim) and not _shareable(instance, volume.name):
-            raise prerequisites.failed(
-                "PVCInUse",
-                f"PVC {name} is used by the running machine {other}, and allows one writer (its access mode is not ReadWriteMany)",
-            )
         if not _shared(claim) and not _shareable(instance, volume.name):
-            self._begin_alone(instance, claim)
+            self._reserve(instance, claim)
         found = self._volumes.get(claim.metadata.uid or "")
         if found is None:
             raise prerequisites.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
         return found
 
-    def _begin_alone(self, instance: VirtualMachineInstance, claim: PersistentVolumeClaim) -> None:
-        """Of two machines that begin at the same moment the second waits until it is seen whether the first runs."""
-        uid = instance.metadata.uid or ""
-        if self._beginning.setdefault(claim.metadata.uid or "", uid) != uid:
-            raise prerequisites.volumes("PVCInUse", f"PVC {claim.metadata.name} is wanted by a machine that is being started", again=0.25)
+    def _reserve(self, instance: VirtualMachineInstance, claim: PersistentVolumeClaim) -> None:
+        """Check that no other machine writes the claim. Of two that start at the same moment the second waits for the first."""
+        uid, name = instance.metadata.uid or "", claim.metadata.name
+        other = self._users.of(Key(instance.metadata.namespace or "", name))
+        if other not in ("", instance.metadata.name):
+            raise prerequisites.failed(
+                "PVCInUse",
+                f"PVC {name} is used by the running machine {other}, and allows one writer (its access mode is not ReadWriteMany)",
+            )
+        if self._starting.setdefault(claim.metadata.uid or "", uid) != uid:
+            raise prerequisites.volumes("PVCInUse", f"PVC {name} is wanted by a machine that is being started", again=0.25)
 
-    async def _open_to_others(self, instance: VirtualMachineInstance, volume: Volume, held: VolumeOnHost) -> DiskLayer:
-        """The layer; one that several machines write at the same time has to be one plain file."""
+    async def _shareable_layer(self, instance: VirtualMachineInstance, volume: Volume, held: StoredVolume) -> DiskLayer:
+        """The layer of a volume; if several machines write it at the same time, it must be one plain file."""
         if held.layer.format == "raw" or not _shareable(instance, volume.name):
             return held.layer
         try:
@@ -191,12 +302,12 @@ class DiskLayers:
         except PaddockError as error:
             raise prerequisites.failed("VolumeNotShareable", f"volume {volume.name} cannot be shared: {error}", again=10.0) from error
 
-    def _filled(self, who: Key, name: str, claim: PersistentVolumeClaim | None) -> None:
-        """A DataVolume has to have its data. One that is gone while its claim is there was filled once."""
-        volume = self._lookups.data_volume(who, name)
+    def _check_filled(self, key: Key, name: str, claim: PersistentVolumeClaim | None) -> None:
+        """Check that a DataVolume has its data. One that is gone while its claim is there was filled once."""
+        volume = self._objects.data_volume(key, name)
         if volume is None:
             if claim is None:
-                raise prerequisites.failed("FailedPvcNotFound", f"neither DataVolume nor PVC {who.namespace}/{name} exists")
+                raise prerequisites.failed("FailedPvcNotFound", f"neither DataVolume nor PVC {key.namespace}/{name} exists")
             return
         phase = volume.status.phase if volume.status is not None else ""
         if phase != "Succeeded":
@@ -207,7 +318,7 @@ class DiskLayers:
     async def _host(self, name: str, disk: HostDisk) -> DiskLayer:
         path = Path(disk.path)
         resolved = path.parent.resolve() / path.name
-        if not any(resolved.is_relative_to(each) for each in self.allowed_host_paths):
+        if not any(resolved.is_relative_to(each) for each in self._host_paths):
             raise prerequisites.failed(
                 "HostDiskNotAllowed", f"volume {name}: {path} is in no directory that hostDisk volumes are allowed in"
             )
@@ -221,10 +332,6 @@ class DiskLayers:
         return self._volumes.scratch(instance.metadata.uid or "", name)
 
 
-def _key(instance: VirtualMachineInstance) -> Key:
-    return Key(instance.metadata.namespace or "", instance.metadata.name)
-
-
 def _shared(claim: PersistentVolumeClaim) -> bool:
     modes = claim.spec.accessModes if claim.spec is not None else None
     return any(each in ("ReadWriteMany", "ReadOnlyMany") for each in modes or ())
@@ -234,20 +341,11 @@ def _shareable(instance: VirtualMachineInstance, name: str) -> bool:
     return any(each.name == name and each.shareable for each in instance.spec.domain.devices.disks or ())
 
 
-def _nobody(_: object) -> None:
-    """Nobody looks at the progress of a pull."""
-
-
-def _written(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Files and nothing else, each whole or as it was."""
+def _write_directory(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Make a directory hold these files and no others."""
     directory.mkdir(mode=0o755, exist_ok=True)
     for left in directory.iterdir():
         if left.name not in files:
             left.unlink()
     for name, data in files.items():
-        path = directory / name
-        if not path.exists() or path.read_bytes() != data:
-            fresh = directory / f".{name}"
-            fresh.write_bytes(data)
-            fresh.chmod(0o644)
-            fresh.replace(path)
+        replace_file(directory / name, data, mode=0o644)

@@ -1,94 +1,196 @@
-"""Changing a machine that runs: what its instance says now and did not when it was started.
+"""Changes of a machine that runs: what its instance asks for now and did not ask for when the machine was started.
 
-The instance is the goal: disks and cards that it names and the machine does not have are plugged, plugged ones that it no longer names
-are unplugged; links go up and down; sockets and memory grow; disks grow with their claims. One step that fails does not keep the
-others; what it said stands in the status of the volume, in a condition, or in an event.
+The instance is the goal: disks and interfaces that it names and the machine lacks are plugged, plugged ones that it no longer names are
+unplugged; links go up and down; sockets and memory grow; disks grow with their claims; its memory is dumped to a claim. A step that fails
+does not keep the others from running; its error stands in the status of the volume, in a condition, or in an event.
 """
 
+import asyncio
+import contextlib
 import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
 
 from paddock.base import quantity
+from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.events import MachineEvents
-from paddock.controllers.virtualmachineinstance.lookups import Lookups
-from paddock.controllers.virtualmachineinstance.memorydumps import Dumps
-from paddock.controllers.virtualmachineinstance.nics import Cards
+from paddock.controllers.virtualmachineinstance.nics import InstanceNics
 from paddock.controllers.virtualmachineinstance.preparer import Preparer
-from paddock.controllers.virtualmachineinstance.prerequisites import MissingPrerequisite
+from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
+from paddock.controllers.virtualmachineinstance.targets import key_of, reference_to
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.status import MemoryDumpInfo
 from paddock.dialects.kubevirt.volumes import Volume
-from paddock.engine.engine import Engine
 from paddock.engine.machine.config import DiskConfig
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
-from paddock.plan.instance import volumes as volume_plan
+from paddock.engine.storage.errors import VolumeMissing
+from paddock.engine.storage.volumes import Volumes
+from paddock.meta import ages
+from paddock.plan.instance.prerequisites import MissingPrerequisite
+from paddock.plan.instance.volumes import DUMPED, DUMPING, NOT_DUMPED, Dump, claim_of, is_hotplugged
 from paddock.plan.storage import claimsizes
+from paddock.runtime.controller import EventRecorder
 
 _LOG = logging.getLogger(__name__)
+_PART = ".part"
+
+
+class GuestMemoryDumps:
+    """Dumps of the memory of guests to claims, by machine and volume.
+
+    A volume of the instance asks for a dump, once for as long as the volume is there. A dump is a task, since it takes as long as the
+    memory is large. One that a restart of Paddock interrupted begins anew: the file gets its name when it is whole. `request` asks for a
+    reconcile of a machine.
+    """
+
+    def __init__(self, volumes: Volumes, objects: InstanceReferences, clock: Clock, request: Callable[[str], None]) -> None:
+        self._volumes = volumes
+        self._objects = objects
+        self._clock = clock
+        self._request = request
+        self._dumps: dict[str, dict[str, Dump]] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def progress(self, instance: VirtualMachineInstance) -> Mapping[str, Dump]:
+        """The progress of each dump, by volume; the status has that of dumps of an earlier process."""
+        status = instance.status.volumeStatus if instance.status is not None else None
+        said = {
+            each.name: Dump(each.phase or "", each.memoryDumpVolume, each.message or "")
+            for each in status or ()
+            if each.memoryDumpVolume is not None
+        }
+        return {**said, **self._dumps.get(instance.metadata.uid or "", {})}
+
+    async def carry_out(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
+        """Start the dumps that volumes ask for, and cancel those that no volume asks for any more."""
+        wanted = {each.name: each.memoryDump.claimName for each in instance.spec.volumes or () if each.memoryDump is not None}
+        known, dumps = self.progress(instance), self._dumps.setdefault(machine.id, {})
+        for name in [name for name in dumps if name not in wanted]:
+            await self._cancel(machine.id, name)
+        for name, claim in wanted.items():
+            if (machine.id, name) in self._tasks or (name in known and known[name].phase in (DUMPED, NOT_DUMPED)):
+                continue
+            now = self._clock.seconds()
+            file = f"{instance.metadata.name}-{claim}-{ages.timestamp(now).replace(':', '').replace('-', '')}.memory.dump"
+            info = MemoryDumpInfo(startTimestamp=ages.timestamp(now), claimName=claim, targetFileName=file)
+            dumps[name] = Dump(DUMPING, info)
+            self._tasks[machine.id, name] = asyncio.create_task(self._dump(instance, machine, name, claim), name=f"dump {machine.id}")
+
+    def forget(self, machine: str) -> None:
+        """Cancel the dumps of a machine that is gone."""
+        self._dumps.pop(machine, None)
+        for place in [place for place in self._tasks if place[0] == machine]:
+            self._tasks.pop(place).cancel()
+
+    async def _cancel(self, machine: str, name: str) -> None:
+        task = self._tasks.pop((machine, name), None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+        self._dumps.get(machine, {}).pop(name, None)
+
+    async def _dump(self, instance: VirtualMachineInstance, machine: QemuMachine, name: str, claim_name: str) -> None:
+        info = self._dumps[machine.id][name].info
+        try:
+            claim = self._objects.claim(key_of(instance), claim_name)
+            if claim is None:
+                raise VolumeMissing(f"there is no claim {claim_name}")
+            directory = await self._volumes.as_files(claim.metadata.uid or "")
+            await _dump_whole(machine, directory / (info.targetFileName or ""))
+            phase, message = DUMPED, ""
+        except (PaddockError, OSError) as error:
+            phase, message = NOT_DUMPED, f"the memory was not written to claim {claim_name}: {error}"
+        ended = msgspec.structs.replace(info, endTimestamp=ages.timestamp(self._clock.seconds()))
+        if machine.id in self._dumps:
+            self._dumps[machine.id][name] = Dump(phase, ended, message)
+            self._request(machine.id)
 
 
 class LiveChanges:
-    """Carries out changes."""
+    """Brings machines that run to what their instances ask for."""
 
-    def __init__(self, engine: Engine, preparer: Preparer, lookups: Lookups, cards: Cards, telling: MachineEvents, dumps: Dumps) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        volumes: Volumes,
+        preparer: Preparer,
+        objects: InstanceReferences,
+        nics: InstanceNics,
+        recorder: EventRecorder,
+        dumps: GuestMemoryDumps,
+    ) -> None:
+        self._volumes = volumes
         self._preparer = preparer
-        self._lookups = lookups
-        self._cards = cards
-        self._telling = telling
-        self.dumps = dumps
+        self._objects = objects
+        self._nics = nics
+        self._recorder = recorder
+        self._dumps = dumps
         # why a hot-plugged volume is not there yet, by machine and volume
-        self.waiting: dict[str, dict[str, str]] = {}
-        # why sockets or memory are not what they should be, by machine and condition; tried again at each look
-        self.refused: dict[str, dict[str, str]] = {}
-        # what was told already, by machine
-        self._told: dict[str, set[str]] = {}
+        self._pending: dict[str, dict[str, str]] = {}
+        # why sockets or memory are not what they should be, by machine and condition; tried again at each reconcile
+        self._refused: dict[str, dict[str, str]] = {}
+        # the failures that were recorded, by machine
+        self._recorded: dict[str, set[str]] = {}
+
+    def pending(self, machine: str) -> Mapping[str, str]:
+        """Return the reasons why hot-plugged volumes of a machine are not there yet, by volume."""
+        return self._pending.get(machine, {})
+
+    def refused(self, machine: str) -> Mapping[str, str]:
+        """Return the reasons why a machine cannot have more sockets or memory while it runs, by condition."""
+        return self._refused.get(machine, {})
+
+    def dumps(self, instance: VirtualMachineInstance) -> Mapping[str, Dump]:
+        """The progress of the dumps of its memory, by volume."""
+        return self._dumps.progress(instance)
 
     async def carry_out(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
-        """Bring the machine to what its instance says."""
+        """Bring the machine to what its instance asks for."""
         await self._disks(instance, machine)
         await self._links(instance, machine)
         await self._size(instance, machine)
         await self._grow(instance, machine)
-        await self.dumps.carry_out(instance, machine)
+        await self._dumps.carry_out(instance, machine)
 
     def forget(self, machine: str) -> None:
-        """The machine is gone."""
-        self.waiting.pop(machine, None)
-        self.refused.pop(machine, None)
-        self._told.pop(machine, None)
-        self.dumps.forget(machine)
+        """Drop what is known of a machine that is gone."""
+        self._pending.pop(machine, None)
+        self._refused.pop(machine, None)
+        self._recorded.pop(machine, None)
+        self._dumps.forget(machine)
 
-    # --- disks and cards --------------------------------------------------------------------------------------------------
+    # --- disks and interfaces ---------------------------------------------------------------------------------------------
 
     async def _disks(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
-        hot = [each for each in instance.spec.volumes or () if volume_plan.is_hotplugged(each) and each.memoryDump is None]
+        hot = [each for each in instance.spec.volumes or () if is_hotplugged(each) and each.memoryDump is None]
         there = {disk.name: disk for disk in machine.config.disks}
         named = {each.name for each in instance.spec.volumes or ()}
-        said: dict[str, str] = {}
+        pending: dict[str, str] = {}
         for volume in hot:
             if volume.name not in there:
-                said |= await self._plug(instance, machine, volume)
+                pending |= await self._plug(instance, machine, volume)
         for disk in there.values():
             if disk.hotplugged and disk.name not in named:
                 await self._unplug(instance, machine, disk)
-        self.waiting[machine.id] = said
+        self._pending[machine.id] = pending
 
     async def _plug(self, instance: VirtualMachineInstance, machine: QemuMachine, volume: Volume) -> dict[str, str]:
         """Plug one volume; why it is not there yet, by its name."""
         try:
-            config = await self._preparer.wanted(instance, [volume.name])
+            config = await self._preparer.hotplugged(instance, [volume.name])
             disk = next((each for each in config.disks if each.name == volume.name), None)
             if disk is None:
                 return {volume.name: f"there is no disk for volume {volume.name}"}
             await machine.plug_disk(disk)
         except MissingPrerequisite as waits:
-            return {volume.name: waits.hold.message}
+            return {volume.name: waits.blocker.message}
         except PaddockError as error:
             self._once(instance, machine, "HotplugFailed", f"volume {volume.name}: {error}")
             return {volume.name: str(error)}
-        self._telling.note(instance, "VolumeReady", f"Successfully attach hotplugged volume {volume.name} to VM", warning=False)
+        note = f"Successfully attach hotplugged volume {volume.name} to VM"
+        self._recorder.tell(reference_to(instance), "Normal", "VolumeReady", note)
         return {}
 
     async def _unplug(self, instance: VirtualMachineInstance, machine: QemuMachine, disk: DiskConfig) -> None:
@@ -97,7 +199,7 @@ class LiveChanges:
         except PaddockError as error:
             self._once(instance, machine, "HotplugFailed", f"volume {disk.name} cannot be unplugged: {error}")
         else:
-            self._telling.note(instance, "VolumeUnplugged", f"Volume {disk.name} has been unplugged", warning=False)
+            self._recorder.tell(reference_to(instance), "Normal", "VolumeUnplugged", f"Volume {disk.name} has been unplugged")
 
     async def _links(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         there = {nic.name: nic for nic in machine.config.nics}
@@ -106,13 +208,13 @@ class LiveChanges:
             for name, card in wanted.items():
                 nic = there.get(name)
                 if nic is None and card.state != "absent":
-                    config = await self._preparer.wanted(instance, ())
+                    config = await self._preparer.hotplugged(instance, ())
                     for each in config.nics:
                         if each.name == name:
                             await machine.plug_nic(each)
                 elif nic is not None and card.state == "absent":
                     await machine.unplug_nic(name)
-                    await self._cards.unplug_one(instance, name)
+                    await self._nics.unplug(instance, name)
                 elif nic is not None and nic.link_up == (card.state == "down"):
                     await machine.set_link(name, card.state != "down")
         except (PaddockError, MissingPrerequisite) as error:
@@ -137,17 +239,17 @@ class LiveChanges:
         except PaddockError as error:
             refused |= _refusal("HotMemoryChange", error)
             self._once(instance, machine, "HotPlugMemoryError", str(error))
-        self.refused[machine.id] = refused
+        self._refused[machine.id] = refused
 
     async def _grow(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """A disk grows with its claim while the machine runs."""
         for volume in instance.spec.volumes or ():
-            name = volume_plan.claim_of(volume)
+            name = claim_of(volume)
             if not name or volume.ephemeral is not None or volume.memoryDump is not None:
                 continue
-            claim = self._lookups.claim(Key(instance.metadata.namespace or "", instance.metadata.name), name)
+            claim = self._objects.claim(key_of(instance), name)
             disk = machine.observed.disks.get(volume.name)
-            held = self._engine.volumes.get(claim.metadata.uid or "") if claim is not None else None
+            held = self._volumes.get(claim.metadata.uid or "") if claim is not None else None
             if claim is None or held is None or disk is None or not disk.size:
                 continue
             wanted = claimsizes.guest_size(claim)
@@ -155,18 +257,31 @@ class LiveChanges:
                 if wanted > disk.size:
                     await machine.resize_disk(volume.name, wanted)
                 if max(wanted, disk.size) > held.size:
-                    await self._engine.volumes.grown(held.id, wanted)
+                    await self._volumes.grown(held.id, wanted)
             except PaddockError as error:
                 self._once(instance, machine, "VolumeResizeFailed", f"volume {volume.name} cannot grow: {error}")
 
     def _once(self, instance: VirtualMachineInstance, machine: QemuMachine, reason: str, text: str) -> None:
-        told = self._told.setdefault(machine.id, set())
-        if text not in told:
-            told.add(text)
+        recorded = self._recorded.setdefault(machine.id, set())
+        if text not in recorded:
+            recorded.add(text)
             _LOG.warning("live change failed", extra={"machine": machine.id, "error": text})
-            self._telling.note(instance, reason, text)
+            self._recorder.tell(reference_to(instance), "Warning", reason, text)
 
 
 def _refusal(condition: str, error: PaddockError) -> dict[str, str]:
     """Only what the machine refuses needs a restart; what went wrong by chance is tried again."""
     return {condition: str(error)} if isinstance(error, RequestRefused) else {}
+
+
+async def _dump_whole(machine: QemuMachine, target: Path) -> None:
+    """Write the file, whole or not at all, in place of the earlier dumps."""
+    part = target.with_name(_PART)
+    try:
+        await machine.dump_memory(part)
+        for left in target.parent.glob("*.memory.dump"):
+            left.unlink()
+        part.rename(target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            part.unlink()

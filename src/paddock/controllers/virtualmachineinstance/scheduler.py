@@ -1,70 +1,122 @@
-"""Whether the host takes a machine: what its node says, who is there already, how much memory is left."""
+"""The fit of a machine on the host: the taints and labels of its node, the machines that run there, free CPUs and memory."""
 
 from collections.abc import Iterator
 
 import orjson
 
+from paddock.base import reasons
 from paddock.client.target import Data, Key
-from paddock.controllers.virtualmachineinstance import prerequisites
-from paddock.controllers.virtualmachineinstance.kinds import INSTANCES, NAMESPACES, NODES, PRIORITIES
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES, NAMESPACES, NODES, PRIORITIES, key_of
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.engine import Engine
+from paddock.engine.host import capacity
+from paddock.engine.host.capacity import PinnedCpus, Shortage
+from paddock.engine.machine.config import MachineConfig
+from paddock.plan.instance import prerequisites
 from paddock.plan.instance.phases import RUNNING, SCHEDULED
 from paddock.plan.machine import placement
 from paddock.runtime.cache import CacheChange, CachedObject
-from paddock.runtime.controller import Controller
+from paddock.runtime.controller import Keys
+from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 
 _CREATED_BY = "kubevirt.io/created-by"
-# In the JSON of a machine that does not want others beside it.
-_WISH = b'"podAntiAffinity"'
-# The index of those machines.
-_PICKY = "wishes about others"
+# The index of instances whose JSON names pods that they must not run beside.
+_ANTI_AFFINITY = "instances with anti-affinity"
+_IN_JSON = b'"podAntiAffinity"'
+# Not every end of another machine, which frees memory, reaches an instance that waits.
+_CAPACITY_SECONDS = 5.0
 
 
 class Scheduler:
-    """Asks the pure rules of placement with what is known of the host."""
+    """Asks the rules of placement and of capacity with the facts of the host."""
 
-    def __init__(self, informers: Informers, node: str) -> None:
+    def __init__(self, informers: Informers, engine: Engine, node: str) -> None:
         self._instances = informers.of(INSTANCES)
-        self._instances.cache.index(_PICKY, lambda seen: ("",) if _WISH in seen.raw else ())
+        self._instances.cache.index(_ANTI_AFFINITY, lambda seen: ("",) if _IN_JSON in seen.raw else ())
         self._nodes = informers.of(NODES)
         self._priorities = informers.of(PRIORITIES)
         self._namespaces = informers.of(NAMESPACES)
+        self._engine = engine
         self._node = node
-        # those that could not be placed: whatever changes about the host, they are looked at again
+        # instances that found no place: a change of the host concerns all of them
         self._waiting: dict[Key, None] = {}
+        # the memory that each machine takes with the config that it has
+        self._needs: dict[str, tuple[MachineConfig, int]] = {}
 
-    def wake(self, controller: Controller) -> None:
-        """Have the controller look again at machines that found no place when something about the host changes."""
+    @property
+    def watched(self) -> Iterator[tuple[Informer, Keys]]:
+        """The kinds to watch, and the instances that a change concerns: those that found no place."""
 
-        def keys(change: CacheChange) -> tuple[Key, ...]:
+        def waiting(change: CacheChange) -> tuple[Key, ...]:
             return tuple(self._waiting)
 
-        controller.watch(self._nodes, lambda change: keys(change) if _says_another_host(change) else ())
-        controller.watch(self._priorities, keys)
-        controller.watch(self._namespaces, keys)
+        yield self._nodes, lambda change: waiting(change) if _is_another_host(change) else ()
+        yield self._priorities, waiting
+        yield self._namespaces, waiting
         # A machine that goes may leave the place that another waits for.
-        controller.watch(self._instances, lambda change: keys(change) if change.new is None else ())
+        yield self._instances, lambda change: waiting(change) if change.new is None else ()
 
-    def check(self, instance: VirtualMachineInstance) -> None:
-        """Raises `NotYet` for a machine that may not run here now."""
-        key = Key(instance.metadata.namespace or "", instance.metadata.name)
-        refusal = placement.placed(instance.spec, _neighbour(instance), self._surroundings(key, instance))
+    def place(self, instance: VirtualMachineInstance) -> None:
+        """Check that the instance may run on this node now. Raises `MissingPrerequisite`."""
+        key = key_of(instance)
+        refusal = placement.placed(instance.spec, _neighbour(instance), self._environment(key, instance))
         if refusal is None:
             self._waiting.pop(key, None)
             return
         self._waiting[key] = None
         if refusal.reason == placement.UNSCHEDULABLE:
             raise prerequisites.unschedulable(refusal.message)
-        raise prerequisites.failed(refusal.reason, refusal.message)
+        raise prerequisites.failed(refusal.reason, refusal.message, code=reasons.PRIORITY_CLASS_MISSING)
 
-    def forget(self, key: Key) -> None:
-        """The machine is gone."""
-        self._waiting.pop(key, None)
+    def cpus(self, instance: VirtualMachineInstance) -> PinnedCpus:
+        """CPUs for this machine alone, if it wants any: those it has, or some that no machine has. Raises `MissingPrerequisite`."""
+        cpu = instance.spec.domain.cpu
+        if cpu is None or not cpu.dedicatedCpuPlacement:
+            return PinnedCpus(())
+        taken = {
+            each.id: PinnedCpus(each.config.cpu.pinned, each.config.cpu.emulator_pinned)
+            for each in self._engine.machines
+            if each.observed.live
+        }
+        own = taken.pop(instance.metadata.uid or "", None)
+        if own is not None and own.vcpus:
+            return own
+        count = (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
+        try:
+            return capacity.dedicate(self._engine.facts.cpus, taken, count, isolate=bool(cpu.isolateEmulatorThread))
+        except Shortage as error:
+            raise _shortage(error) from error
 
-    def _surroundings(self, asking: Key, instance: VirtualMachineInstance) -> placement.PlacementEnvironment:
+    def admit(self, machine: str, config: MachineConfig) -> None:
+        """Check that the memory of a machine is free as a whole. Raises `MissingPrerequisite`."""
+        given = {each.id: self._need(each.id, each.config) for each in self._engine.machines if each.observed.live}
+        given.pop(machine, None)
+        try:
+            capacity.admit(self._need(machine, config), given, self._engine.room)
+            if config.memory.hugepage:
+                capacity.admit_hugepages(config, self._engine.facts.hugepages())
+        except Shortage as error:
+            raise _shortage(error) from error
+
+    def release(self, machine: str) -> None:
+        """Drop what is known of a machine that ended."""
+        self._needs.pop(machine, None)
+
+    def forget(self, instance: Key) -> None:
+        """Drop what is known of an instance that is gone."""
+        self._waiting.pop(instance, None)
+
+    def _need(self, machine: str, config: MachineConfig) -> int:
+        """The memory of a machine, computed once for each config: every start asks for that of all machines."""
+        known = self._needs.get(machine)
+        if known is None or known[0] is not config:
+            known = self._needs[machine] = (config, capacity.needed(config, self._engine.facts.verdict(config).accelerator))
+        return known[1]
+
+    def _environment(self, key: Key, instance: VirtualMachineInstance) -> placement.PlacementEnvironment:
         node = self._nodes.cache.get(Key("", self._node))
-        neighbours = () if node is None else tuple(self._neighbours(asking, instance))
+        neighbours = () if node is None else tuple(self._neighbours(key, instance))
         return placement.PlacementEnvironment(
             host=_host(self._node, node),
             neighbours=neighbours,
@@ -72,14 +124,18 @@ class Scheduler:
             namespaces={seen.key.name: dict(seen.meta.labels or {}) for seen in self._namespaces.cache} if neighbours else {},
         )
 
-    def _neighbours(self, asking: Key, instance: VirtualMachineInstance) -> Iterator[placement.Neighbour]:
-        """Who is here. Most machines have no wishes about others: then only those matter that have wishes themselves."""
-        picky = instance.spec.affinity is not None or bool(instance.spec.topologySpreadConstraints)
-        for seen in self._instances.cache if picky else self._instances.cache.by(_PICKY, ""):
-            if seen.key != asking:
+    def _neighbours(self, key: Key, instance: VirtualMachineInstance) -> Iterator[placement.Neighbour]:
+        """The instances that run here. If this one has no rules about others, only those with anti-affinity matter."""
+        has_rules = instance.spec.affinity is not None or bool(instance.spec.topologySpreadConstraints)
+        for seen in self._instances.cache if has_rules else self._instances.cache.by(_ANTI_AFFINITY, ""):
+            if seen.key != key:
                 other = seen.read(INSTANCES)
                 if other.status is not None and other.status.phase in (SCHEDULED, RUNNING):
                     yield _neighbour(other)
+
+
+def _shortage(error: Shortage) -> prerequisites.MissingPrerequisite:
+    return prerequisites.unschedulable(f"0/1 nodes are available: {error}.", again=_CAPACITY_SECONDS, code=error.reason_code)
 
 
 def _neighbour(instance: VirtualMachineInstance) -> placement.Neighbour:
@@ -100,8 +156,8 @@ def _spec(node: CachedObject) -> Data:
     return orjson.loads(node.raw).get("spec") or {}
 
 
-def _says_another_host(change: CacheChange) -> bool:
-    """A heartbeat is no reason to look."""
+def _is_another_host(change: CacheChange) -> bool:
+    """Return true if more than the heartbeat of the node changed."""
     if change.old is None or change.new is None:
         return True
     return change.old.meta.labels != change.new.meta.labels or _spec(change.old) != _spec(change.new)

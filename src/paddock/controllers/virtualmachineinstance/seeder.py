@@ -12,10 +12,8 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance import prerequisites
-from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
-from paddock.controllers.virtualmachineinstance.lookups import Lookups
+from paddock.controllers.virtualmachineinstance.reader import CredentialReader, InstanceReferences
+from paddock.controllers.virtualmachineinstance.targets import key_of
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import (
@@ -31,7 +29,7 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.seeds import configdrive, configfiles, nocloud, seed, sysprep
 from paddock.engine.seeds.errors import SeedError
 from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
-from paddock.plan.instance import facts
+from paddock.plan.instance import facts, prerequisites
 from paddock.plan.instance.nics import hostname_of
 
 _TOKEN_SECONDS = 365 * 86400
@@ -50,21 +48,21 @@ class _Token(msgspec.Struct, frozen=True):
 class Seeder:
     """Makes the seeds of machines."""
 
-    def __init__(self, client: Client, lookups: Lookups, keyring: CredentialReader, authority: bytes) -> None:
+    def __init__(self, client: Client, objects: InstanceReferences, credentials: CredentialReader, authority: bytes) -> None:
         self._client = client
-        self._lookups = lookups
-        self._keyring = keyring
+        self._objects = objects
+        self._credentials = credentials
         self._authority = authority
 
     async def layer(self, instance: VirtualMachineInstance, volume: Volume, path: Path) -> DiskLayer | None:
-        """The disk of a volume; None for one that is no seed. Raises `NotYet`."""
+        """The disk of a volume; None for one that is no seed. Raises `MissingPrerequisite`."""
         try:
             found = await self._seed(instance, volume)
         except SeedError as error:
             raise prerequisites.failed("FailedMount", f"volume {volume.name}: {error}") from error
         if found is None:
             return None
-        _written(path, found.image())
+        replace_file(path, found.image())
         return DiskLayer(path, "raw")
 
     async def files(self, instance: VirtualMachineInstance, volume: Volume) -> Mapping[str, bytes] | None:
@@ -93,7 +91,7 @@ class Seeder:
     # --- cloud-init -------------------------------------------------------------------------------------------------------
 
     def _guest(self, instance: VirtualMachineInstance, method: str) -> SeedIdentity:
-        keys, missing = self._keyring.seeded(_key(instance), instance.spec, method)
+        keys, missing = self._credentials.seeded(key_of(instance), instance.spec, method)
         if missing:
             raise prerequisites.failed("FailedMount", f"access credentials: {'; '.join(missing)}")
         firmware, notes = instance.spec.domain.firmware, instance.metadata.annotations or {}
@@ -124,7 +122,7 @@ class Seeder:
         return {} if found is None else found.files
 
     def _config_map(self, instance: VirtualMachineInstance, name: str, given: ConfigMapVolume) -> Seed | None:
-        found = self._lookups.config_map(_key(instance), given.name)
+        found = self._objects.config_map(key_of(instance), given.name)
         if found is None and not given.optional:
             raise prerequisites.failed("FailedMount", f'volume {name}: configmap "{given.name}" not found')
         data, binary = (found.data or {}, found.binaryData or {}) if found is not None else ({}, {})
@@ -147,7 +145,7 @@ class Seeder:
         return configfiles.service_account(namespace, msgspec.json.decode(answer, type=_Token).status.token, self._authority)
 
     def _values(self, instance: VirtualMachineInstance, name: str, secret: str, *, optional: bool = False) -> dict[str, bytes]:
-        found = self._lookups.secret(_key(instance), secret)
+        found = self._objects.secret(key_of(instance), secret)
         if found is None and not optional:
             raise prerequisites.failed("FailedMount", f'volume {name}: secret "{secret}" not found')
         return decoded(found) if found is not None else {}
@@ -162,14 +160,12 @@ def _inline(text: str | None, encoded: str | None) -> bytes:
         raise SeedError("cannot read the base64 of a seed", why=str(error)) from error
 
 
-def _written(path: Path, data: bytes) -> None:
-    """The whole file or none; one that says the same is left alone."""
+def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a whole file or none. One that holds the data already stays as it is."""
     if path.exists() and path.read_bytes() == data:
         return
     fresh = path.with_name(f".{path.name}")
     fresh.write_bytes(data)
+    if mode is not None:
+        fresh.chmod(mode)
     fresh.replace(path)
-
-
-def _key(instance: VirtualMachineInstance) -> Key:
-    return Key(instance.metadata.namespace or "", instance.metadata.name)

@@ -1,10 +1,12 @@
-"""Clearing away what nobody asks for any more: machines without an instance, scratch files, addresses and states of owners that are gone.
+"""The work of which no event tells: it runs at the start, when it is requested, and now and then.
 
-Events tell of most of it at once; the sweep at the start, and now and then, finds what went while nobody looked.
+The sweeper removes what nothing asks for any more: machines without an instance, scratch files, addresses and states of owners that are
+gone. The upgrade watch finds machines whose QEMU was replaced on the host.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from paddock.base.errors import PaddockError
 from paddock.engine.engine import Engine
@@ -15,10 +17,11 @@ from paddock.runtime.informer import Informer
 _LOG = logging.getLogger(__name__)
 _SWEEP_SECONDS = 3600.0
 _AGAIN_SECONDS = 60.0
+UPGRADE_SECONDS = 60.0
 
 
 class Sweeper:
-    """Clears away."""
+    """Removes what nothing asks for any more."""
 
     def __init__(self, engine: Engine, instances: Informer, machines: Informer) -> None:
         self._engine = engine
@@ -26,18 +29,18 @@ class Sweeper:
         self._machines = machines
         self._due = asyncio.Event()
         for informer in (instances, machines):
-            informer.handle(self._heard)
+            informer.handle(self._changed)
 
-    def look(self) -> None:
-        """There is something to clear away, perhaps."""
+    def request(self) -> None:
+        """Have a sweep begin as soon as the last one is over."""
         self._due.set()
 
-    def _heard(self, change: CacheChange) -> None:
+    def _changed(self, change: CacheChange) -> None:
         if change.new is None:
             self._due.set()
 
     async def run(self) -> None:
-        """Sweep now, whenever something went, and once in a while; until cancelled."""
+        """Sweep now, when requested, when an object is deleted, and every hour; until cancelled."""
         await self._instances.wait_synced()
         await self._machines.wait_synced()
         while True:
@@ -69,12 +72,31 @@ class Sweeper:
         await self._engine.states.keep_only(owners)
 
     async def _abandon(self, machine: QemuMachine) -> None:
-        """Nobody asks for it: its instance was removed by force, or while Paddock was away."""
+        """End a machine whose instance was removed by force, or while Paddock was away."""
         if machine.observed.phase == "stopping":
             return
         if machine.observed.live:
             _LOG.warning("stopping machine without an instance", extra={"machine": machine.id})
-            # When it has ended it is forgotten: its end is heard of like any other.
+            # Its end requests a sweep, which forgets it.
             await machine.stop(0)
         else:
             await machine.forget()
+
+
+class UpgradeWatch:
+    """Requests a reconcile of machines whose QEMU was replaced; the controller reports it in their status."""
+
+    def __init__(self, engine: Engine, request: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._request = request
+        # machines, each with the process it had
+        self._outdated: frozenset[tuple[str, int]] = frozenset()
+
+    async def run(self) -> None:
+        """Check until cancelled."""
+        while True:
+            await asyncio.sleep(UPGRADE_SECONDS)
+            outdated = frozenset((machine.id, machine.observed.pid) for machine in self._engine.machines if machine.outdated)
+            for uid in sorted({uid for uid, _ in outdated ^ self._outdated}):
+                self._request(uid)
+            self._outdated = outdated

@@ -1,30 +1,98 @@
-"""Bringing about what a machine should have: the definitions of its networks, its claims, its Secret, its VirtualMachine."""
+"""The writes for a machine: its network definitions, claims, Secret and VirtualMachine, and the deletion of all of them."""
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.client.errors import Conflict
+from paddock.client.client import Client
+from paddock.client.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound
+from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, plain
-from paddock.controllers.vitistack import kinds, problems
+from paddock.controllers.vitistack import targets
 from paddock.controllers.vitistack.context import ControllerParts, MachineContext
-from paddock.controllers.vitistack.networks import NetworkDefinitions
-from paddock.controllers.vitistack.storage import DiskStorage
+from paddock.controllers.vitistack.networks import NetworkDefinitions, networks_of
+from paddock.controllers.vitistack.reader import VitistackCaches
 from paddock.controllers.vitistack.translation import Translation, WantedObjects
+from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.meta.rendering import Rendering
-from paddock.plan.vitistack import phases, power
-from paddock.plan.vitistack.observed import Aspect
+from paddock.plan.vitistack import claims, objects, phases, problems
+from paddock.plan.vitistack.claims import ClaimAction, ExistingClaim
+from paddock.plan.vitistack.objects import RemainingObjects
+from paddock.plan.vitistack.observed import Aspect, MachineProblem, ObservedClaim
+from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.comparing import applied_fields
-from paddock.runtime.desired import DesiredObject as Applied
-from paddock.runtime.desired import DesiredSet
+from paddock.runtime.deleting import delete_seen
+from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
 from paddock.runtime.reference import InvolvedObject
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.vitistack.devices import iso_name
-from paddock.translate.vitistack.errors import UntranslatableMachine
+from paddock.translate.vitistack.errors import NetworkConfigurationNotFound, StorageClassNotFound, UntranslatableMachine
 
+_LOG = logging.getLogger(__name__)
 _Step = Callable[[MachineContext, WantedObjects], Awaitable[None]]
-_VM_DATA: Target[Data] = plain("kubevirt.io", "v1", kinds.VMS.plural, kinds.VMS.kind)
+_VM_DATA: Target[Data] = plain("kubevirt.io", "v1", targets.VMS.plural, targets.VMS.kind)
+_INSTALLED: dict[Aspect, str] = {"network": "install Multus", "storage": "install CDI", "machine": "install KubeVirt"}
+_TARGETS: Mapping[str, Target[Data]] = {"PersistentVolumeClaim": targets.CLAIM_DATA, "DataVolume": targets.VOLUMES}
+
+
+class DiskStorage:
+    """Makes and grows what the disks of machines lie on."""
+
+    def __init__(self, client: Client, caches: VitistackCaches) -> None:
+        self._client = client
+        self._caches = caches
+        # Claims stay until their machine goes, whatever becomes of their disks.
+        self._set = DesiredSet(client, (), manager=targets.MANAGER, keeps=(caches.claims, caches.volumes))
+
+    async def reach(
+        self, owner: InvolvedObject, disks: tuple[Data, ...], found: Mapping[str, ExistingClaim], known: frozenset[str]
+    ) -> list[ObservedClaim]:
+        """Bring each disk to its desired state and return the claims. `known` claims were used by the machine and are not made anew."""
+        acts = [self._act(owner.namespace, each, found, known) for each in disks]
+        await self._set.reach(owner, [DesiredObject(_TARGETS[act.data["kind"]], act.data) for act in acts if act.verb == "apply"])
+        for act in acts:
+            if act.verb == "grow":
+                patch = merge_patch({"spec": {"resources": {"requests": {"storage": act.size}}}})
+                await self._client.patch(targets.CLAIM_DATA, Key(owner.namespace, act.name), patch, WriteOptions(manager=targets.MANAGER))
+        return [await self._claim(owner.namespace, act, found.get(act.name)) for act in acts]
+
+    def forget(self, owner: InvolvedObject) -> None:
+        """The machine is gone."""
+        self._set.forget(owner)
+
+    def _act(self, namespace: str, wanted: Data, found: Mapping[str, ExistingClaim], known: frozenset[str]) -> ClaimAction:
+        name = wanted["metadata"]["name"]
+        filled = self._caches.volumes.cache.get(Key(namespace, name)) is not None
+        return claims.settle(wanted, found.get(name), filled=filled, known=name in known)
+
+    async def _claim(self, namespace: str, act: ClaimAction, found: ExistingClaim | None) -> ObservedClaim:
+        if act.verb == "miss":
+            return ObservedClaim(act.name, "Pending", lost=await self._is_lost(Key(namespace, act.name)))
+        return ObservedClaim(act.name, found.status.phase if found is not None else "Pending")
+
+    async def _is_lost(self, key: Key) -> bool:
+        """The cache may be behind: nobody is told of a loss that is none."""
+        try:
+            await self._client.get(targets.CLAIM_DATA, key)
+        except NotFound:
+            return True
+        return False
+
+    async def drop_image(self, owner: CachedObject, name: str) -> None:
+        """The installation image is not wanted any more: its DataVolume goes, and its claim with it."""
+        seen = self._caches.volumes.cache.get(Key(owner.key.namespace, name))
+        if seen is not None and not seen.meta.going and seen in self._caches.volumes_of(owner.key, owner.meta.uid):
+            await delete_seen(self._client, targets.VOLUMES, seen)
+
+    async def clear(self, owner: CachedObject) -> None:
+        """Delete every claim that was made for a machine; those of DataVolumes go with them."""
+        for seen in self._caches.volumes_of(owner.key, owner.meta.uid):
+            await delete_seen(self._client, targets.VOLUMES, seen)
+        for seen in self._caches.claims_of(owner.key, owner.meta.uid):
+            await delete_seen(self._client, targets.CLAIM_DATA, seen)
 
 
 class MachineMaker:
@@ -36,14 +104,14 @@ class MachineMaker:
         self._storage = storage
         self._translation = Translation(means.caches, Rendering(mac_set=settings.mac_set, power_field=settings.power_field))
         self._unread = UnreadFieldEvents(means.teller)
-        self._set = DesiredSet(means.client, [means.caches.secrets, means.caches.vms], manager=kinds.MANAGER)
+        self._set = DesiredSet(means.client, [means.caches.secrets, means.caches.vms], manager=targets.MANAGER)
 
     async def bring_about(self, look: MachineContext) -> None:
         """Do what can be done. What keeps the machine from being complete is noted in the look; conflicts are raised."""
         try:
             wanted = self._translation.of(look.seen, look.machine, look.found)
         except UntranslatableMachine as error:
-            look.problem = problems.of_unmet(error)
+            look.problem = problem_of_unmet(error)
             return
         self._unread.tell(look.owner, wanted.losses)
         steps: tuple[tuple[Aspect, _Step], ...] = (("network", self._networks), ("storage", self._disks), ("machine", self._machine))
@@ -58,11 +126,10 @@ class MachineMaker:
         except Conflict:
             raise
         except PaddockError as error:
-            look.problem, look.error = problems.of_backend(error, aspect), error
+            look.problem, look.error = problem_of_backend(error, aspect), error
 
     def forget(self, owner: InvolvedObject) -> None:
         """The machine is gone."""
-        self._translation.forget(Key(owner.namespace, owner.name))
         self._set.forget(owner)
         self._unread.forget(owner.uid)
         self._storage.forget(owner)
@@ -84,7 +151,7 @@ class MachineMaker:
         if look.vm_seen is not None and look.vm_seen.meta.going:
             # It is made again when it is gone.
             return
-        secrets = [Applied(kinds.SECRETS, each) for each in wanted.secrets]
+        secrets = [DesiredObject(targets.SECRETS, each) for each in wanted.secrets]
         reached = await self._set.reach(look.owner, [*secrets, self._with_power(look, wanted.vm)])
         look.made = True
         look.wrote = look.wrote or bool(reached.applied or reached.deleted)
@@ -92,13 +159,96 @@ class MachineMaker:
             await self._storage.drop_image(look.seen, iso_name(look.key.name))
 
     @staticmethod
-    def _with_power(look: MachineContext, vm: Data) -> Applied:
+    def _with_power(look: MachineContext, vm: Data) -> DesiredObject:
         """The VirtualMachine with what it says of power; where that only repeats what is there, it must still be there."""
         if look.vm_seen is None:
-            return Applied(_VM_DATA, vm)
+            return DesiredObject(_VM_DATA, vm)
         there: Data = orjson.loads(look.vm_seen.raw)
-        ours = {name.removeprefix("f:") for name in (applied_fields(there, kinds.MANAGER) or {}).get("f:spec", {})}
-        on = power.declared(look.machine)
-        spec = power.powered(vm["spec"], there.get("spec") or {}, ours, on)
-        repeats = on is None and spec.keys() & {power.RUNNING, power.STRATEGY}
-        return Applied(_VM_DATA, {**vm, "spec": spec}, at=look.vm_seen.meta.resourceVersion if repeats else "")
+        ours = {name.removeprefix("f:") for name in (applied_fields(there, targets.MANAGER) or {}).get("f:spec", {})}
+        on = objects.declared_power(look.machine)
+        spec = objects.with_power(vm["spec"], there.get("spec") or {}, ours, on)
+        repeats = on is None and spec.keys() & {objects.RUNNING, objects.STRATEGY}
+        return DesiredObject(_VM_DATA, {**vm, "spec": spec}, at=look.vm_seen.meta.resourceVersion if repeats else "")
+
+
+# --- the way out: VirtualMachine, claims, networks, finalizer, each when the one before is gone -----------------------------
+
+
+class MachineFinalizer:
+    """Clears machines away. `ask_network` has the network's controller look at it."""
+
+    def __init__(self, means: ControllerParts, storage: DiskStorage, ask_network: Callable[[Key], None]) -> None:
+        self._client = means.client
+        self._caches = means.caches
+        self._storage = storage
+        self._ask_network = ask_network
+
+    async def step(self, look: MachineContext) -> RemainingObjects | None:
+        """Do what comes next; what is still there, or None when the machine has been let go."""
+        if FINALIZER not in (look.seen.meta.finalizers or ()):
+            return None
+        networks = networks_of(look.seen)
+        remains = self._caches.remains(look.seen, (each.name for each in networks))
+        if remains.step != "machine" and await self._is_behind(look):
+            return remains
+        _LOG.info("deleting machine", extra={"step": remains.step})
+        if remains.step == "machine":
+            await self._delete_vm(look)
+        elif remains.step == "claims":
+            await self._storage.clear(look.seen)
+        elif remains.step == "networks":
+            for each in networks:
+                self._ask_network(each)
+        else:
+            await finalizers.take_off(self._client, targets.MACHINES, look.seen.meta, FINALIZER)
+            return None
+        return remains
+
+    async def _delete_vm(self, look: MachineContext) -> None:
+        if look.vm_seen is not None:
+            await delete_seen(self._client, _VM_DATA, look.vm_seen)
+
+    async def _is_behind(self, look: MachineContext) -> bool:
+        """Delete a VirtualMachine that the cache does not have yet; return whether there was one."""
+        try:
+            found = await self._client.get(_VM_DATA, look.key)
+        except NotFound:
+            return False
+        meta = found["metadata"]
+        if not any(each.get("uid") == look.seen.meta.uid for each in meta.get("ownerReferences") or ()):
+            return False
+        await self._client.delete(
+            _VM_DATA, look.key, DeletionOptions(uid=meta["uid"], revision=meta["resourceVersion"], propagation="Background")
+        )
+        return True
+
+
+# --- what an error means for a machine (docs/spec/vitistack.md section 4.6) -------------------------------------------------
+
+
+def problem_of_unmet(error: UntranslatableMachine) -> MachineProblem:
+    """Return the problem that keeps a machine from being translated."""
+    aspect: Aspect = "spec"
+    if isinstance(error, NetworkConfigurationNotFound):
+        aspect = "network"
+    elif isinstance(error, StorageClassNotFound):
+        aspect = "storage"
+    network = error.name if aspect == "network" else ""
+    return MachineProblem(error.error_type, str(error), aspect, fails=error.phase == "Failed", network=network)
+
+
+def problem_of_backend(error: PaddockError, aspect: Aspect) -> MachineProblem:
+    """Return the problem behind the backend's answer to a write of that aspect."""
+    text = str(error)
+    if isinstance(error, Forbidden):
+        if "exceeded quota" in text:
+            return MachineProblem(problems.RESOURCES, f"{text}; raise the quota or make the machine smaller", aspect)
+        if "cannot" in text and "in API group" in text:
+            return MachineProblem(problems.BACKEND, f"{text}; check the permissions of the controller", aspect)
+    if isinstance(error, Forbidden | Invalid | BadRequest):
+        return MachineProblem(problems.BACKEND, f"{text}; correct the machine", aspect, fails=True)
+    if isinstance(error, NotFound):
+        return MachineProblem(problems.BACKEND, f"{text}; {_INSTALLED.get(aspect, 'check the installation')}", aspect)
+    if isinstance(error, ForeignObject):
+        return MachineProblem(problems.BACKEND, text, aspect)
+    return MachineProblem(problems.BACKEND, f"{text}; check the installation and its permissions", aspect)

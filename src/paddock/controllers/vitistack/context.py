@@ -10,9 +10,9 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.target import Key
-from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import VitistackCaches, references
+from paddock.controllers.vitistack import targets
 from paddock.controllers.vitistack.metrics import VitistackMetrics
+from paddock.controllers.vitistack.reader import VitistackCaches, references
 from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.dialects.vitistack.machine import Machine
 from paddock.plan.vitistack.claims import ExistingClaim
@@ -25,7 +25,7 @@ from paddock.translate.vitistack.cloudinit import secret_name
 
 @dataclass(frozen=True)
 class ControllerParts:
-    """What the parts of the controller share."""
+    """The shared parts of the controller."""
 
     client: Client
     caches: VitistackCaches
@@ -64,27 +64,27 @@ class MachineContext(msgspec.Struct):
     @property
     def owner(self) -> InvolvedObject:
         """The machine, as an owner and in events."""
-        return reference(kinds.MACHINES, self.seen.meta)
+        return reference(targets.MACHINES, self.seen.meta)
 
 
 def look_at(caches: VitistackCaches, seen: CachedObject) -> MachineContext:
     """A machine and everything that was made for it."""
     vm, instance = caches.vm_of(seen), caches.instance_of(seen.key)
-    found = {each.meta.name: each.read(kinds.CLAIMS) for each in caches.claims_of(seen.key, seen.meta.uid)}
+    found = {each.meta.name: each.read(targets.CLAIMS) for each in caches.claims_of(seen.key, seen.meta.uid)}
     used = [ObservedClaim(name, each.status.phase) for name, each in found.items()]
     return MachineContext(
         seen,
-        seen.read(kinds.MACHINES),
+        seen.read(targets.MACHINES),
         vm,
-        vm.read(kinds.VMS) if vm is not None else None,
-        instance.read(kinds.INSTANCES) if instance is not None else None,
+        vm.read(targets.VMS) if vm is not None else None,
+        instance.read(targets.INSTANCES) if instance is not None else None,
         found,
         used or None,
     )
 
 
 def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSettings) -> ObservedMachine:
-    """What the status is made from."""
+    """Return the observed state for the status."""
     return ObservedMachine(
         machine=look.machine,
         vm=look.vm,

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from paddock.client.target import Key
-from paddock.controllers.vitistack import kinds, machines, networks
-from paddock.controllers.vitistack.caches import VitistackCaches
+from paddock.controllers.vitistack import machines, networks, targets
 from paddock.controllers.vitistack.context import ControllerParts
 from paddock.controllers.vitistack.machines import VitistackMachineReconciler
 from paddock.controllers.vitistack.metrics import VitistackMetrics
 from paddock.controllers.vitistack.networks import NetworkConfigurationReconciler, NetworkDefinitions
+from paddock.controllers.vitistack.reader import VitistackCaches
 from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.dialects.vitistack.marks import MACHINE, NETWORK_CONFIGURATION
 from paddock.runtime.cache import CacheChange
@@ -25,7 +27,7 @@ def wire(program: ControllerManager, settings: VitistackSettings = VitistackSett
         caches,
         machinery.clock,
         VitistackMetrics(machinery, caches),
-        program.recorder.voice(kinds.MANAGER),
+        program.recorder.voice(targets.MANAGER),
         settings,
     )
     attachments = NetworkDefinitions(program.client, caches)
@@ -41,12 +43,12 @@ def wire(program: ControllerManager, settings: VitistackSettings = VitistackSett
 
 
 def _machines(looks: VitistackMachineReconciler, caches: VitistackCaches, program: ControllerManager, pace: Pace) -> Controller:
-    found = Controller(machines.CONTROLLER, caches.machines, looks.reconcile, machinery=program.machinery, settings=pace)
-    found.about = looks.fields
-    found.watch(caches.vms, _gathered(found, owners(kinds.MACHINES.group, kinds.MACHINES.kind)))
+    settings = msgspec.structs.replace(pace, about=looks.fields)
+    found = Controller(machines.CONTROLLER, caches.machines, looks.reconcile, machinery=program.machinery, settings=settings)
+    found.watch(caches.vms, _gathered(found, owners(targets.MACHINES.group, targets.MACHINES.kind)))
     for informer in (caches.instances, caches.claims, caches.volumes):
         found.watch(informer, _gathered(found, labelled(MACHINE)))
-    found.watch(caches.secrets, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
+    found.watch(caches.secrets, owners(targets.MACHINES.group, targets.MACHINES.kind))
     found.watch(caches.secrets, caches.users(caches.secrets))
     found.watch(caches.templates, caches.users(caches.templates))
     found.watch(caches.attachments, caches.users(caches.attachments))

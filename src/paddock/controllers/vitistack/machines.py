@@ -18,25 +18,23 @@ from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
-from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.actions import MachineMaker
-from paddock.controllers.vitistack.caches import brief
-from paddock.controllers.vitistack.cleanup import MachineFinalizer
+from paddock.controllers.vitistack import targets
+from paddock.controllers.vitistack.actions import DiskStorage, MachineFinalizer, MachineMaker
 from paddock.controllers.vitistack.context import ControllerParts, MachineContext, look_at, revisions, sight
 from paddock.controllers.vitistack.networks import NetworkDefinitions
-from paddock.controllers.vitistack.storage import DiskStorage
+from paddock.controllers.vitistack.reader import brief
 from paddock.dialects.vitistack.machine import MachineStatus
 from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.meta import ages
-from paddock.meta.wire import to_data
 from paddock.plan.vitistack import phases, problems, report
 from paddock.plan.vitistack.events import news
 from paddock.plan.vitistack.observed import MachineProblem
 from paddock.runtime import finalizers, logs
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.memo import StateMemo
 from paddock.runtime.reference import InvolvedObject, reference
-from paddock.runtime.statuses import write_status
+from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
 CONTROLLER = "Machine"
@@ -54,7 +52,6 @@ _FOREIGN_FINALIZER = "machine.vitistack.io/finalizer"
 class _Quiet(msgspec.Struct, frozen=True):
     """A look that found nothing to do, or something that has to wait."""
 
-    revisions: tuple[Any, ...]
     problem: MachineProblem | None = None
 
 
@@ -66,10 +63,9 @@ class _Hold(msgspec.Struct, frozen=True):
 
 
 class _Past(msgspec.Struct):
-    """What is remembered of a machine."""
+    """The memory of a machine."""
 
     owner: InvolvedObject
-    quiet: _Quiet | None = None
     # how often in a row there was too little of something
     scarce: int = 0
     hold: _Hold | None = None
@@ -77,8 +73,6 @@ class _Past(msgspec.Struct):
     lazy: float | None = None
     # since when it is being cleared away
     leaving: float | None = None
-    # the revision that we have written: until it comes back through the watch, there is nothing new to see
-    written: str = ""
     # something was made in the last look
     made: bool = False
 
@@ -94,6 +88,8 @@ class VitistackMachineReconciler:
         storage = DiskStorage(means.client, means.caches)
         self._making = MachineMaker(means, attachments, storage)
         self._leaving = MachineFinalizer(means, storage, ask_network)
+        self._statuses = StatusWriter(means.client, targets.MACHINES, means.caches.machines.expectations)
+        self._quiet: StateMemo[tuple[Any, ...], _Quiet] = StateMemo(means.caches.machines)
         self._past: dict[Key, _Past] = {}
 
     # --- one look ---------------------------------------------------------------------------------------------------------
@@ -108,19 +104,19 @@ class VitistackMachineReconciler:
             return DONE
         past = self._past.get(key)
         if past is None or past.owner.uid != seen.meta.uid:
-            past = self._past[key] = _Past(reference(kinds.MACHINES, seen.meta))
-        if _is_before(seen, past.written):
-            return DONE
+            past = self._past[key] = _Past(reference(targets.MACHINES, seen.meta))
         if past.made:
             past.made = False
             return again(GATHER_SECONDS)
         at = revisions(self._means.caches, seen)
-        if past.quiet is not None and self._is_quiet(past.quiet, at):
+        quiet = self._quiet.get(key, at)
+        if quiet is not None:
+            if quiet.problem is not None:
+                self._count(quiet.problem)
             return DONE
         wait = self._wait(past, seen)
         if wait > 0:
             return again(wait)
-        past.quiet = None
         look = look_at(self._means.caches, seen)
         with logs.about(phase=(look.machine.status.phase if look.machine.status else None) or phases.PENDING):
             if seen.meta.going:
@@ -128,41 +124,34 @@ class VitistackMachineReconciler:
             outcome = await self._accept(look, past)
             return await self._work(look, past, at) if outcome is None else outcome
 
-    def _is_quiet(self, quiet: _Quiet, at: tuple[Any, ...]) -> bool:
-        if quiet.revisions != at:
-            return False
-        if quiet.problem is not None:
-            self._count(quiet.problem)
-        return True
-
     def _wait(self, past: _Past, seen: CachedObject) -> float:
-        """How long a machine for which there was too little has to wait; one that is another now, or goes, does not."""
+        """Return the seconds that a machine waits after a shortage; 0 for one that has changed or is being deleted."""
         hold = past.hold
         if hold is None or seen.meta.going or hold.generation != seen.meta.generation:
             return 0.0
         return hold.until - self._means.clock.seconds()
 
     async def _accept(self, look: MachineContext, past: _Past) -> Outcome | None:
-        """What comes before anything is made: the finalizer, and that the machine is pending. None: go on."""
+        """Take the steps before anything is made: the finalizer and the phase Pending. None means to go on."""
         if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
             _LOG.warning("machine has the finalizer of another operator; leaving it in place", extra={"finalizer": _FOREIGN_FINALIZER})
         try:
-            written = await finalizers.put_on(self._means.client, kinds.MACHINES, look.seen.meta, FINALIZER)
+            written = await finalizers.put_on(self._means.client, targets.MACHINES, look.seen.meta, FINALIZER)
         except NotFound:
             # Deleted a moment ago.
             return DONE
         if written is not None:
-            self._go_on_from(written, look, past)
+            self._means.caches.machines.expectations.wrote(written)
+            self._go_on_from(written, look)
         if not report.accepts(look.machine) or self._is_final(look):
             return None
         outcome = await self._say(look, past, self._status(look))
         return outcome or DONE if report.accepts(look.machine) else None
 
     @staticmethod
-    def _go_on_from(written: CachedObject, look: MachineContext, past: _Past) -> None:
+    def _go_on_from(written: CachedObject, look: MachineContext) -> None:
         """The machine is now as we have just written it."""
-        look.seen, look.machine = written, written.read(kinds.MACHINES)
-        past.written = written.meta.resourceVersion
+        look.seen, look.machine = written, written.read(targets.MACHINES)
 
     async def _work(self, look: MachineContext, past: _Past, at: tuple[Any, ...]) -> Outcome:
         """Make what is missing, and say how it is."""
@@ -177,7 +166,7 @@ class VitistackMachineReconciler:
         if not look.wrote and not any(each.lost for each in look.claims or ()) and self._status(look) == look.machine.status:
             # All is said: a phase may take several steps. One that has failed for good is not tried again.
             problem = look.problem if look.problem is not None and not look.problem.fails else None
-            past.quiet = _Quiet((look.seen.meta.resourceVersion, *at[1:]), problem)
+            self._quiet.put(look.key, (look.seen.meta.resourceVersion, *at[1:]), _Quiet(problem))
         return outcome or DONE
 
     def _again_later(self, look: MachineContext, past: _Past, problem: MachineProblem, error: PaddockError) -> Outcome:
@@ -210,14 +199,14 @@ class VitistackMachineReconciler:
             if now < past.lazy + _LAZY_SECONDS:
                 return again(past.lazy + _LAZY_SECONDS - now)
         past.lazy = None
-        written = await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted))
+        written = await self._statuses.write(look.seen, wanted)
         if written is None:
             return None
         if before.phase != wanted.phase:
             with logs.about(phase=wanted.phase or ""):
                 _LOG.info("machine phase changed", extra={"before": before.phase or "", "reason": report.reason_of(wanted)})
         told = tuple(news(look.machine, wanted))
-        self._go_on_from(written, look, past)
+        self._go_on_from(written, look)
         for each in told:
             self._means.teller.tell(look.owner, each.kind, each.reason, each.note)
             if each.reason in problems.ERROR_TYPES:
@@ -236,7 +225,7 @@ class VitistackMachineReconciler:
         return ages.timestamp(self._means.clock.seconds())
 
     def fields(self, key: Key) -> dict[str, str]:
-        """What every line of the log about a machine has."""
+        """Return the fields of every log line about a machine."""
         seen = self._means.caches.machines.cache.get(key)
         return {"machine": key.name, "phase": brief(seen).phase if seen is not None else phases.PENDING}
 
@@ -252,9 +241,7 @@ class VitistackMachineReconciler:
         if patience > 0:
             return again(patience)
         wanted = report.leaving_status(sight(self._means.caches, look, self._means.settings), remains.said(), self._now())
-        written = await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted))
-        if written is not None:
-            past.written = written.meta.resourceVersion
+        await self._statuses.write(look.seen, wanted)
         return DONE
 
     # --- who concerns whom ------------------------------------------------------------------------------------------------
@@ -269,11 +256,5 @@ class VitistackMachineReconciler:
 
     def by_class(self, change: CacheChange) -> list[Key]:
         """The machines that wait for a class."""
-        waiting = {key: past.quiet.problem for key, past in self._past.items() if past.quiet is not None}
-        return [key for key, problem in waiting.items() if problem is not None and problem.error_type == problems.STORAGE_CLASS]
-
-
-def _is_before(seen: CachedObject, revision: str) -> bool:
-    """Whether an object is one from before that revision."""
-    now = seen.meta.resourceVersion
-    return revision.isdecimal() and now.isdecimal() and int(now) < int(revision)
+        quiet = ((key, each.problem) for key, (_, each) in self._quiet.items())
+        return [key for key, problem in quiet if problem is not None and problem.error_type == problems.STORAGE_CLASS]

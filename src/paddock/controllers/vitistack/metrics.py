@@ -4,8 +4,8 @@ from collections import Counter
 
 import msgspec
 
-from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import VitistackCaches, brief
+from paddock.controllers.vitistack import targets
+from paddock.controllers.vitistack.reader import VitistackCaches, brief
 from paddock.dialects.vitistack.marks import API_VERSION, MACHINE
 from paddock.meta import ages
 from paddock.runtime.cache import CacheChange, CachedObject
@@ -89,18 +89,18 @@ class VitistackMetrics:
     def _claim_changed(self, change: CacheChange) -> None:
         """A claim of ours that is bound for the first time, as far as can be told."""
         new = change.new
-        if new is None or MACHINE not in (new.meta.labels or {}) or new.read(kinds.CLAIMS).status.phase != "Bound":
+        if new is None or MACHINE not in (new.meta.labels or {}) or new.read(targets.CLAIMS).status.phase != "Bound":
             return
         made = ages.seconds_of(_CLAIMS.decode(new.raw).metadata.creationTimestamp) or 0.0
         if change.old is None:
             # It was bound before anybody saw it: a moment ago, or before this program began.
             is_new = made >= self._began
         else:
-            is_new = change.old.read(kinds.CLAIMS).status.phase != "Bound"
+            is_new = change.old.read(targets.CLAIMS).status.phase != "Bound"
         if is_new:
-            self._provisioning.observe(max(self._clock.seconds() - made, 0.0), new.read(kinds.CLAIMS).spec.storageClassName or "")
+            self._provisioning.observe(max(self._clock.seconds() - made, 0.0), new.read(targets.CLAIMS).spec.storageClassName or "")
 
 
 def _is_of_machine(seen: CachedObject) -> bool:
     owner = seen.meta.owner
-    return owner is not None and (owner.apiVersion, owner.kind) == (API_VERSION, kinds.MACHINES.kind)
+    return owner is not None and (owner.apiVersion, owner.kind) == (API_VERSION, targets.MACHINES.kind)

@@ -8,9 +8,9 @@ import orjson
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.target import Data, Key
-from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import VitistackCaches, brief
+from paddock.controllers.vitistack import targets
 from paddock.controllers.vitistack.context import ControllerParts
+from paddock.controllers.vitistack.reader import VitistackCaches, brief
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.meta.wire import to_data
@@ -21,7 +21,7 @@ from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.desired import DesiredObject, DesiredSet
 from paddock.runtime.reference import reference
-from paddock.runtime.statuses import write_status
+from paddock.runtime.statuses import StatusWriter
 from paddock.translate.vitistack.attachments import is_managed, to_definition
 
 _LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class NetworkDefinitions:
 
     def __init__(self, client: Client, caches: VitistackCaches) -> None:
         self._caches = caches
-        self._set = DesiredSet(client, [caches.attachments], manager=kinds.MANAGER)
+        self._set = DesiredSet(client, [caches.attachments], manager=targets.MANAGER)
 
     async def ensure(self, wanted: NetworkAttachmentDefinition) -> None:
         """Make a definition that a machine needs; one that is there is looked after by the network's own controller."""
@@ -53,10 +53,10 @@ class NetworkDefinitions:
 
     async def drop(self, owner: CachedObject) -> None:
         """Take the definition away; one that somebody else made stays."""
-        await self._set.reach(reference(kinds.NETWORKS, owner.meta), [])
+        await self._set.reach(reference(targets.NETWORKS, owner.meta), [])
 
     async def _reach(self, owner: CachedObject, wanted: NetworkAttachmentDefinition) -> tuple[str, ...]:
-        reached = await self._set.reach(reference(kinds.NETWORKS, owner.meta), [DesiredObject(kinds.ATTACHMENTS, to_data(wanted))])
+        reached = await self._set.reach(reference(targets.NETWORKS, owner.meta), [DesiredObject(targets.ATTACHMENTS, to_data(wanted))])
         return reached.applied
 
 
@@ -64,8 +64,8 @@ class NetworkConfigurationReconciler:
     """The controller of NetworkConfigurations."""
 
     def __init__(self, means: ControllerParts, attachments: NetworkDefinitions) -> None:
-        self._client = means.client
         self._caches = means.caches
+        self._statuses = StatusWriter(means.client, targets.NETWORKS, means.caches.networks.expectations)
         self._attachments = attachments
         self._clock = means.clock
         self._teller = means.teller
@@ -99,7 +99,7 @@ class NetworkConfigurationReconciler:
             if seen is None or (seen.meta.going and not self._caches.remains(seen, ()).uses_networks):
                 continue
             instance = self._caches.instance_of(each)
-            yield NetworkUser(seen.read(kinds.MACHINES), instance.read(kinds.INSTANCES) if instance is not None else None)
+            yield NetworkUser(seen.read(targets.MACHINES), instance.read(targets.INSTANCES) if instance is not None else None)
 
     async def _see_to_definition(self, seen: CachedObject, network: NetworkConfiguration, users: list[NetworkUser]) -> None:
         if users:
@@ -109,7 +109,7 @@ class NetworkConfigurationReconciler:
             await self._attachments.drop(seen)
 
     def _others_use(self, key: Key) -> bool:
-        """Whether a VirtualMachine that nobody knows as a Machine is attached to it."""
+        """Return whether a VirtualMachine without a Machine is attached to it."""
         for seen in self._caches.vms.cache.by("namespace", key.namespace):
             spec: Data = orjson.loads(seen.raw).get("spec") or {}
             attached = ((spec.get("template") or {}).get("spec") or {}).get("networks") or ()
@@ -123,12 +123,11 @@ class NetworkConfigurationReconciler:
         for user in users:
             seen = self._caches.machines.cache.get(Key.of(user.name))
             if seen is not None and user.instance is not None:
-                self._teller.tell(reference(kinds.MACHINES, seen.meta), "Normal", "RestartRequired", note)
+                self._teller.tell(reference(targets.MACHINES, seen.meta), "Normal", "RestartRequired", note)
 
     async def _report(self, seen: CachedObject, users: list[NetworkUser]) -> None:
         ready = self._caches.attachments.cache.get(seen.key) is not None
-        wanted = to_data(networks.status(seen.meta.name, users, ready=ready))
-        if await write_status(self._client, kinds.NETWORKS, seen, wanted):
+        if await self._statuses.write(seen, networks.status(seen.meta.name, users, ready=ready)):
             self._written[seen.key] = self._clock.seconds()
             _LOG.info("network status updated", extra={"machines": len(users)})
 
@@ -142,7 +141,7 @@ class NetworkConfigurationReconciler:
         found = networks_of(seen) if seen is not None else []
         if not found:
             return ()
-        old, new = (each.read(kinds.INSTANCES).status.interfaces if each is not None else None for each in (change.old, change.new))
+        old, new = (each.read(targets.INSTANCES).status.interfaces if each is not None else None for each in (change.old, change.new))
         return found if old != new else ()
 
 

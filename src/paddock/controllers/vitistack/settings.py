@@ -1,4 +1,4 @@
-"""How the controllers of Vitistack's kinds work. The operator reads it from the seven variables of its environment."""
+"""Settings of the controllers of Vitistack's kinds. The operator reads them from the seven variables of its environment."""
 
 import msgspec
 

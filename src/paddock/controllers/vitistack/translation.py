@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from paddock.client.target import Data, Key
-from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import VitistackCaches
+from paddock.controllers.vitistack import targets
+from paddock.controllers.vitistack.reader import VitistackCaches
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack import boot, machinetemplate
 from paddock.dialects.vitistack.effective import effective
@@ -17,10 +17,10 @@ from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet
-from paddock.plan.vitistack import assumptions
-from paddock.plan.vitistack.claims import ExistingClaim
+from paddock.plan.vitistack.claims import ExistingClaim, decided_classes, with_decided_default, without_image
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
+from paddock.runtime.memo import StateMemo
 from paddock.translate.vitistack import to_kubevirt
 from paddock.translate.vitistack.devices import claim_name
 
@@ -36,18 +36,13 @@ class WantedObjects(msgspec.Struct, frozen=True):
     losses: tuple[Loss, ...] = ()
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    inputs: Any
-    wanted: WantedObjects
-
-
 class Translation:
     """Translates machines."""
 
     def __init__(self, caches: VitistackCaches, rendering: Rendering) -> None:
         self._caches = caches
         self._rendering = rendering
-        self._kept: dict[Key, _Kept] = {}
+        self._kept: StateMemo[Any, WantedObjects] = StateMemo(caches.machines)
 
     def of(self, seen: CachedObject, machine: Machine, claims: Mapping[str, ExistingClaim]) -> WantedObjects:
         """The objects of a machine, whose claims are those given; raises an `Unmet` when it cannot have them."""
@@ -60,14 +55,8 @@ class Translation:
             self._caches.classes_revision,
             {name: each.spec for name, each in claims.items()},
         )
-        kept = self._kept.get(seen.key)
-        if kept is None or kept.inputs != inputs:
-            kept = self._kept[seen.key] = _Kept(inputs, self._translated(seen.key, machine, claims))
-        return kept.wanted
-
-    def forget(self, key: Key) -> None:
-        """The machine is gone."""
-        self._kept.pop(key, None)
+        kept = self._kept.get(seen.key, inputs)
+        return kept if kept is not None else self._kept.put(seen.key, inputs, self._translated(seen.key, machine, claims))
 
     def _translated(self, key: Key, machine: Machine, claims: Mapping[str, ExistingClaim]) -> WantedObjects:
         resources = list(self._resources(key, machine))
@@ -78,16 +67,16 @@ class Translation:
         if boot.root_image(machine) and root in claims and self._caches.volumes.cache.get(Key(key.namespace, root)) is None:
             machine = self._as_it_is(key, machine, root)
         # What is there goes before what is assumed: an assumed class is nobody's default.
-        world = ObjectSet([*assumptions.decided_classes(merged, found), *resources], complete=True)
-        rendering = assumptions.with_decided_default(self._rendering, merged, found)
+        world = ObjectSet([*decided_classes(merged, found), *resources], complete=True)
+        rendering = with_decided_default(self._rendering, merged, found)
         return _sorted(to_kubevirt(machine, world, rendering))
 
     def _as_it_is(self, key: Key, machine: Machine, root: str) -> Machine:
         """A claim without a DataVolume was blank, unless the VirtualMachine knows of one, which is collected when it is done."""
         vm = self._caches.vms.cache.get(key)
-        volumes = vm.read(kinds.VMS).spec.template.spec.volumes if vm is not None else None
+        volumes = vm.read(targets.VMS).spec.template.spec.volumes if vm is not None else None
         imported = any(each.dataVolume is not None and each.dataVolume.name == root for each in volumes or ())
-        return machine if imported else assumptions.without_image(machine)
+        return machine if imported else without_image(machine)
 
     @staticmethod
     def _template(machine: Machine, world: ObjectSet, namespace: str) -> Any:

@@ -25,7 +25,7 @@ class ConfigMap(Resource):
 
 
 def values(config_map: ConfigMap) -> dict[str, bytes]:
-    """What a ConfigMap holds; what is not base64 is left out."""
+    """Return the values of a ConfigMap; values that are not base64 are left out."""
     found = {key: text.encode() for key, text in (config_map.data or {}).items()}
     for key, text in (config_map.binaryData or {}).items():
         try:

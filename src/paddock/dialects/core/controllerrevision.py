@@ -11,7 +11,7 @@ from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, transition
 
 
 class ControllerRevision(Resource):
-    """What an object looked like at one time: the template of a pool, the instancetype of a machine."""
+    """A former state of an object: the template of a pool, the instancetype of a machine."""
 
     data: Annotated[Freeform | None, Field("The object or the part of it that is kept.")] = None
     revision: Annotated[int, Field("Number of the revision.", required=True, ge=0)] = 0
@@ -19,7 +19,7 @@ class ControllerRevision(Resource):
 
 @transition("core/revision-change")
 def data_stays(old: ControllerRevision, new: ControllerRevision, settings: AdmissionSettings) -> Iterator[Finding]:
-    """What is kept does not change."""
+    """The stored state is immutable."""
     if old.data != new.data:
         yield finding.secret_invalid(("data",), "field is immutable", "core/revision-change")
 

@@ -20,7 +20,7 @@ class ObjectReference(Object):
 
 
 class EventSource(Object):
-    """Who tells."""
+    """The source of an event."""
 
     component: Annotated[str | None, Field("Part of the system.")] = None
     host: Annotated[str | None, Field("Node.")] = None

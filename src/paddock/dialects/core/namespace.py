@@ -13,13 +13,13 @@ from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule
 
 
 class NamespaceSpec(Object):
-    """Who has to agree before the namespace goes."""
+    """The finalizers of a namespace."""
 
     finalizers: Annotated[list[str] | None, Field("Who has to agree before the namespace goes.")] = None
 
 
 class NamespaceStatus(Object):
-    """What was observed."""
+    """The observed state of a namespace."""
 
     phase: Annotated[str | None, Field("Active or Terminating.", enum=("Active", "Terminating"))] = None
     conditions: Annotated[list[Condition] | None, Field("Conditions of the namespace.", keys=("type",))] = None

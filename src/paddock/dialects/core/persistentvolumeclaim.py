@@ -17,7 +17,7 @@ REQUEST: Path = ("spec", "resources", "requests", "storage")
 
 
 class PersistentVolumeClaimStatus(Object):
-    """What was observed."""
+    """The observed state of a claim."""
 
     phase: Annotated[str | None, Field("Pending, Bound or Lost.", enum=("Pending", "Bound", "Lost"))] = None
     accessModes: AccessModes = None

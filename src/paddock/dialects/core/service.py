@@ -23,7 +23,7 @@ class ServicePort(Object):
 
 
 class ServiceSpec(Object):
-    """Whom the Service leads to, and how it is reached."""
+    """The endpoints of a Service, and the ways to reach it."""
 
     type: Annotated[
         str | None,
@@ -66,13 +66,13 @@ class LoadBalancerIngress(Object):
 
 
 class LoadBalancerStatus(Object):
-    """What the load balancer says."""
+    """The addresses of the load balancer."""
 
     ingress: Annotated[list[LoadBalancerIngress] | None, Field("Its addresses.")] = None
 
 
 class ServiceStatus(Object):
-    """What was observed."""
+    """The observed state of a Service."""
 
     loadBalancer: Annotated[LoadBalancerStatus | None, Field("The load balancer.")] = None
     conditions: Annotated[list[Condition] | None, Field("Conditions of the Service.", keys=("type",))] = None

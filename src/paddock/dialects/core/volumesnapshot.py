@@ -14,14 +14,14 @@ _POLICIES = ("Delete", "Retain")
 
 
 class VolumeSnapshotSource(Object):
-    """What is kept: a claim as it is, or a content that is there already."""
+    """The source of a snapshot: a claim, or a content that exists."""
 
     persistentVolumeClaimName: Annotated[str | None, Field("The claim.")] = None
     volumeSnapshotContentName: Annotated[str | None, Field("A content that exists.")] = None
 
 
 class VolumeSnapshotSpec(Object):
-    """What is kept, and how."""
+    """The source and the class of a snapshot."""
 
     source: Annotated[VolumeSnapshotSource, Field("What is kept.", required=True)] = VolumeSnapshotSource()
     volumeSnapshotClassName: Annotated[str | None, Field("The class; default: the default class.")] = None
@@ -35,7 +35,7 @@ class VolumeSnapshotError(Object):
 
 
 class VolumeSnapshotStatus(Object):
-    """How far it has come."""
+    """The progress of a snapshot."""
 
     boundVolumeSnapshotContentName: Annotated[str | None, Field("The content.")] = None
     creationTime: Annotated[Time | None, Field("The moment it shows.")] = None
@@ -53,7 +53,7 @@ class VolumeSnapshot(Resource):
 
 
 class VolumeSnapshotContentSpec(Object):
-    """Where what was kept is."""
+    """The place of a snapshot's content."""
 
     deletionPolicy: Annotated[str, Field("What becomes of it when the snapshot is deleted.", required=True, enum=_POLICIES)] = "Delete"
     driver: Annotated[str, Field("Who keeps it.", required=True)] = ""
@@ -64,7 +64,7 @@ class VolumeSnapshotContentSpec(Object):
 
 
 class VolumeSnapshotContentStatus(Object):
-    """How far it has come."""
+    """The progress of the content."""
 
     creationTime: Annotated[int | None, Field("The moment it shows, in nanoseconds since the epoch.")] = None
     error: Annotated[VolumeSnapshotError | None, Field("The last thing that went wrong.")] = None
@@ -75,14 +75,14 @@ class VolumeSnapshotContentStatus(Object):
 
 
 class VolumeSnapshotContent(Resource):
-    """What was kept of a volume."""
+    """The content of a volume snapshot."""
 
     spec: Annotated[VolumeSnapshotContentSpec, Field("Where it is.", required=True)] = VolumeSnapshotContentSpec()
     status: Annotated[VolumeSnapshotContentStatus | None, Field("How far it has come.")] = None
 
 
 class VolumeSnapshotClass(Resource):
-    """Who keeps what claims held, and what becomes of it."""
+    """The driver of volume snapshots, and the deletion policy of their content."""
 
     driver: Annotated[str, Field("Who keeps it.", required=True)] = ""
     parameters: Annotated[dict[str, str] | None, Field("Settings for the driver.")] = None
@@ -107,7 +107,7 @@ def one_source(snapshot: VolumeSnapshot, settings: AdmissionSettings) -> Iterato
 
 @transition("core/volume-snapshot-change", Cel("spec.source", "self == oldSelf", "field is immutable"))
 def source_stays(old: VolumeSnapshot, new: VolumeSnapshot, settings: AdmissionSettings) -> Iterator[Finding]:
-    """What is kept does not change."""
+    """The source of a snapshot is immutable."""
     if old.spec.source != new.spec.source:
         yield Finding(path=("spec", "source"), message="Invalid value: field is immutable", rule="core/volume-snapshot-change")
 

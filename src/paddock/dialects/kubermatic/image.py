@@ -30,7 +30,7 @@ class SourceClaim(Object):
 
 
 class ImageSpec(Object):
-    """What the image is, and where it comes from; exactly one source."""
+    """The description and the source of an image; exactly one source."""
 
     type: Annotated[str, Field("Kind of the image.", required=True, min_length=1)] = ""
     readableName: Annotated[str, Field("Name for people.", required=True, min_length=1)] = ""
@@ -44,7 +44,7 @@ class ImageSpec(Object):
 
 
 class ImageStatus(Object):
-    """What was observed."""
+    """The observed state of an image."""
 
     conditions: Annotated[list[Condition] | None, Field("Conditions of the image.", keys=("type",))] = None
 

@@ -1,6 +1,6 @@
-"""What Kubermatic's forms say of the sources of disks, for the engine and for a cluster alike (docs/spec/kubermatic.md 2.1 to 2.3).
+"""Sources of disks in Kubermatic's forms, for the engine and for a cluster alike (docs/spec/kubermatic.md 2.1 to 2.3).
 
-A DataSource is found by namespace and name by whoever asks: in a world of documents, or in a cache.
+The caller finds a DataSource by namespace and name: in a world of documents, or in a cache.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ Find = Callable[[str, str], DataSource | None]
 
 
 def is_cached(source: DataSource) -> bool:
-    """Whether the image of a DataSource, which has an address, is imported once and copied from then on."""
+    """Return whether the image of a DataSource, which has an address, is imported once and copied from then on."""
     return (source.metadata.annotations or {}).get(CACHE) == "true"
 
 
@@ -28,7 +28,7 @@ def golden_name(source: DataSource) -> str:
 
 
 def needs_secret(source: DataSourceSource) -> bool:
-    """Whether a source cannot be read without a Secret, so that it is for its own namespace only."""
+    """Return whether a source cannot be read without a Secret, so that it is for its own namespace only."""
     member: Any = getattr(source, source_type(source), None)
     config = getattr(member, "certConfig", None)
     return bool(
@@ -50,19 +50,19 @@ def names_read(http: HttpSource | None) -> frozenset[str]:
 
 
 def references(templates: Iterable[DataVolumeTemplate] | None) -> Iterator[SourceReference]:
-    """What the DataVolumes of a machine refer to."""
+    """Yield the source references of a machine's DataVolumes."""
     for template in templates or ():
         if template.spec.sourceRef is not None:
             yield template.spec.sourceRef
 
 
 def is_kubermatic(templates: Iterable[DataVolumeTemplate] | None, namespace: str, find: Find) -> bool:
-    """Whether a machine says something that only Kubermatic understands: a group in a sourceRef, or a source that is an address."""
+    """Return whether a machine uses Kubermatic's own forms: a group in a sourceRef, or a source that is an address."""
     return any(each.apiGroup or _is_import(each, namespace, find) for each in references(templates))
 
 
 def is_address(source: DataSource, find: Find) -> bool:
-    """Whether CDI cannot hold a DataSource: it has an address, or names one that has."""
+    """Return whether CDI cannot hold a DataSource: it has an address, or names one that has."""
     to = source.spec.source.dataSource
     if to is not None and to.name != source.metadata.name:
         named = find(to.namespace or namespace_of(source), to.name)

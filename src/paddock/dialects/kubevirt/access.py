@@ -1,4 +1,4 @@
-"""Who may log in, and how one sees that a machine is well: credentials and probes."""
+"""Credentials of guests, and probes of their health."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ class SecretSource(Object):
 
 
 class CredentialSource(Object):
-    """Where credentials come from."""
+    """The source of credentials."""
 
     secret: Annotated[SecretSource | None, Field("A Secret; its values are public keys, or passwords by user.")] = None
 
@@ -25,7 +25,7 @@ class AgentKeyPropagation(Object):
 
 
 class KeyPropagation(Object):
-    """How keys reach the guest; exactly one."""
+    """The way keys reach the guest; exactly one."""
 
     noCloud: Annotated[Empty | None, Field("By cloud-init's NoCloud disk.")] = None
     configDrive: Annotated[Empty | None, Field("By cloud-init's ConfigDrive disk.")] = None
@@ -40,7 +40,7 @@ class SSHPublicKey(Object):
 
 
 class PasswordPropagation(Object):
-    """How passwords reach the guest."""
+    """The way passwords reach the guest."""
 
     qemuGuestAgent: Annotated[Empty | None, Field("By the guest agent.")] = None
 
@@ -60,7 +60,7 @@ class AccessCredential(Object):
 
 
 class Probe(Object):
-    """How one sees that a machine is ready, or alive; exactly one way."""
+    """A check that a machine is ready, or alive; exactly one method."""
 
     exec: Annotated[ExecAction | None, Field("A command in the guest, run by the guest agent.")] = None
     guestAgentPing: Annotated[Empty | None, Field("The guest agent answers.")] = None

@@ -21,7 +21,7 @@ _PERCENT = Field(
 
 
 class FilesystemOverhead(Object, rename={"global_": "global"}):
-    """What is set aside for the filesystem."""
+    """The share of a volume reserved for the filesystem."""
 
     global_: Annotated[str | None, _PERCENT] = None
     storageClass: Annotated[dict[str, Annotated[str, _PERCENT]] | None, Field("For single classes, by their name.")] = None
@@ -37,7 +37,7 @@ class ImportProxy(Object):
 
 
 class CDIConfigSpec(Object):
-    """What an administrator decides about disks and their images."""
+    """The administrator's choices for disks and their images."""
 
     uploadProxyURLOverride: Annotated[str | None, Field("Address clients upload to.")] = None
     importProxy: Annotated[ImportProxy | None, Field("The proxy that images are fetched through.")] = None
@@ -59,7 +59,7 @@ class CDIConfigSpec(Object):
 
 
 class CDIConfigStatus(Object):
-    """What holds."""
+    """The settings in force."""
 
     uploadProxyURL: Annotated[str | None, Field("Address clients upload to.")] = None
     uploadProxyCA: Annotated[str | None, Field("Certificates to trust there.")] = None
@@ -72,7 +72,7 @@ class CDIConfigStatus(Object):
 
 
 class CDIConfig(Resource):
-    """What holds for disks and their images everywhere. There is one, named `config`."""
+    """The settings for disks and their images everywhere. There is one, named `config`."""
 
     spec: Annotated[CDIConfigSpec, Field("What an administrator decides.", required=True)] = CDIConfigSpec()
     status: Annotated[CDIConfigStatus | None, Field("What holds.")] = None

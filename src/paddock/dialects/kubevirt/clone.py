@@ -23,14 +23,14 @@ Filters = Annotated[
 
 
 class TemplateFilters(Object):
-    """Which labels and annotations of the machine's template are copied."""
+    """The labels and annotations of the machine's template to copy."""
 
     annotationFilters: Filters = None
     labelFilters: Filters = None
 
 
 class CloneSpec(Object):
-    """What is cloned to what."""
+    """The source and the target of a clone."""
 
     source: Annotated[TypedLocalReference, Field("A machine or a snapshot of one.", required=True)] = TypedLocalReference()
     target: Annotated[TypedLocalReference | None, Field("The new machine; default: a name is made up.")] = None
@@ -47,7 +47,7 @@ class CloneSpec(Object):
 
 
 class CloneStatus(Object):
-    """How far the clone has come."""
+    """The progress of a clone."""
 
     creationTime: Annotated[Time | None, Field("When it was begun.", nullable=True)] = None
     phase: Annotated[

@@ -31,7 +31,7 @@ class CronTemplate(Object):
 
 
 class DataImportCronSpec(Object):
-    """What is fetched, and when."""
+    """The images to import, and the schedule."""
 
     template: Annotated[CronTemplate, Field("The DataVolumes that are made; their source is a registry or a claim.", required=True)] = (
         CronTemplate()
@@ -55,7 +55,7 @@ class ImportStatus(Object):
 
 
 class DataImportCronStatus(Object):
-    """What was fetched."""
+    """The progress of the recurring import."""
 
     currentImports: Annotated[list[ImportStatus] | None, Field("Imports in progress.")] = None
     lastImportedPVC: Annotated[NamespacedReference | None, Field("The newest import.")] = None
@@ -73,7 +73,7 @@ class DataImportCron(Resource):
 
 
 def is_schedule(text: str) -> bool:
-    """Whether a text is a cron expression: five fields, or six with a year, or a word such as @daily."""
+    """Return whether a text is a cron expression: five fields, or six with a year, or a word such as @daily."""
     if text.startswith("@"):
         return text in _MACROS
     fields = text.split()

@@ -25,7 +25,7 @@ from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Versi
 
 
 class DataSourceSource(Object):
-    """Where disks come from; exactly one member."""
+    """The source of disks; exactly one member."""
 
     STRANGERS = {
         "blank": "a DataSource names content; a DataVolume of its own can be blank",
@@ -50,13 +50,13 @@ _ONE = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in SOURCES)
 
 
 class DataSourceSpec(Object):
-    """Where disks come from."""
+    """The source of disks."""
 
     source: Annotated[DataSourceSource, Field("Where disks come from.", required=True)] = DataSourceSource()
 
 
 class DataSourceStatus(Object):
-    """What was observed."""
+    """The observed state of a DataSource."""
 
     source: Annotated[DataSourceSource | None, Field("The source in force.")] = None
     sourceType: Annotated[str | None, Field("Which kind of source it is, such as http or pvc.")] = None

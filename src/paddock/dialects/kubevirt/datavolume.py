@@ -1,4 +1,4 @@
-"""What a DataVolume asks for: the claim, and the source its content comes from (docs/spec/kubevirt.md sections 5.1 and 5.3).
+"""The parts of a DataVolume: the claim, and the source of its content (docs/spec/kubevirt.md sections 5.1 and 5.3).
 
 A machine embeds it in `dataVolumeTemplates`, a DataImportCron in its template, and a DataSource has the sources.
 """
@@ -71,7 +71,7 @@ class GcsSource(Object):
 
 
 class Platform(Object):
-    """Which variant of an image is wanted."""
+    """The variant of an image."""
 
     architecture: Annotated[str | None, Field("Architecture of the image.")] = None
 
@@ -117,7 +117,7 @@ class NamespacedReference(Object):
 
 
 class DataVolumeSource(Object):
-    """Where the content comes from; exactly one member."""
+    """The source of the content; exactly one member."""
 
     http: Annotated[HttpSource | None, Field("An image behind a URL.")] = None
     registry: Annotated[RegistrySource | None, Field("An image in an OCI registry.")] = None
@@ -151,7 +151,7 @@ class Checkpoint(Object):
 
 
 class DataVolumeSpec(Object):
-    """What a DataVolume asks for."""
+    """The claim and the content of a DataVolume."""
 
     source: Annotated[DataVolumeSource | None, Field("Where the content comes from.")] = None
     sourceRef: Annotated[SourceReference | None, Field("A DataSource that says where the content comes from.")] = None

@@ -45,7 +45,7 @@ class DataCondition(Condition):
 
 
 class DataVolumeStatus(Object):
-    """How far the content has come."""
+    """The progress of the content."""
 
     claimName: Annotated[str | None, Field("Name of the claim.")] = None
     phase: Annotated[str | None, Field("Pending, ImportInProgress, Succeeded, Failed and the steps between.")] = None

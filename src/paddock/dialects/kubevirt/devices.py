@@ -104,7 +104,7 @@ class Input(Object):
 
 
 class WatchdogTimer(Object):
-    """What a watchdog does."""
+    """The action of a watchdog."""
 
     action: Annotated[str | None, Field("What happens when it is not fed; default: reset.", enum=("poweroff", "reset", "shutdown"))] = None
 

@@ -78,7 +78,7 @@ class Memory(Object):
 
 
 class Resources(Object):
-    """What the machine takes from the host; keys are cpu and memory."""
+    """The resources that the machine takes from the host; keys are cpu and memory."""
 
     requests: Annotated[dict[str, Quantity] | None, Field("At least this much.")] = None
     limits: Annotated[dict[str, Quantity] | None, Field("At most this much.")] = None

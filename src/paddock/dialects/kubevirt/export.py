@@ -21,7 +21,7 @@ SOURCES: tuple[GroupKind, ...] = (
 
 
 class ExportSpec(Object):
-    """What is exported, and for how long."""
+    """The source and the lifetime of an export."""
 
     source: Annotated[TypedLocalReference, Field("A claim, a machine or a snapshot of one.", required=True)] = TypedLocalReference()
     tokenSecretRef: Annotated[
@@ -53,7 +53,7 @@ class ExportManifest(Object):
 
 
 class ExportLink(Object):
-    """Where the volumes and manifests are fetched."""
+    """The addresses of the volumes and manifests."""
 
     cert: Annotated[str, Field("Certificates to trust, PEM.", required=True)] = ""
     volumes: Annotated[list[ExportVolume] | None, Field("The volumes.", keys=("name",))] = None
@@ -69,7 +69,7 @@ class ExportLinks(Object):
 
 
 class ExportStatus(Object):
-    """How far the export has come."""
+    """The progress of an export."""
 
     phase: Annotated[str | None, Field("Pending, Ready, Terminated or Skipped.")] = None
     links: Annotated[ExportLinks | None, Field("Where things are fetched.")] = None

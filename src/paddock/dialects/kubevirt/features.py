@@ -73,7 +73,7 @@ class HyperVPassthrough(Object):
 
 
 class KVM(Object):
-    """How the guest sees KVM."""
+    """The guest's view of KVM."""
 
     hidden: Annotated[bool | None, Field("Hide KVM from the guest.")] = None
 

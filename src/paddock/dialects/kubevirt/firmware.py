@@ -1,4 +1,4 @@
-"""What a machine boots with, and what it says of itself: firmware, kernel, ACPI tables, chassis."""
+"""Boot and identity of a machine: firmware, kernel, ACPI tables, chassis."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ class EFI(Object):
 
 
 class Bootloader(Object):
-    """Which firmware boots the machine; at most one. Default: BIOS."""
+    """The firmware that boots the machine; at most one. Default: BIOS."""
 
     bios: Annotated[BIOS | None, Field("Legacy BIOS.")] = None
     efi: Annotated[EFI | None, Field("UEFI.")] = None
@@ -54,7 +54,7 @@ class ACPITables(Object):
 
 
 class Firmware(Object):
-    """What the machine boots with, and its identity."""
+    """The firmware of the machine, and its identity."""
 
     uuid: Annotated[
         str | None,
@@ -80,7 +80,7 @@ class Firmware(Object):
 
 
 class Chassis(Object):
-    """What SMBIOS says of the case."""
+    """The description of the case in SMBIOS."""
 
     manufacturer: Annotated[str | None, Field("Maker of the case.", max_length=_LONGEST_TEXT)] = None
     version: Annotated[str | None, Field("Version of the case.", max_length=_LONGEST_TEXT)] = None

@@ -85,7 +85,7 @@ class VirtualMachineInstanceSpec(Object):
 
 
 class VirtualMachineInstanceTemplate(Object):
-    """What a running machine is made from."""
+    """The template of a running machine."""
 
     metadata: Annotated[TemplateMeta | None, Field("Labels and annotations of the running machine.", nullable=True)] = None
     spec: Annotated[VirtualMachineInstanceSpec, Field("Its hardware and where it runs.", zero=True)] = VirtualMachineInstanceSpec()

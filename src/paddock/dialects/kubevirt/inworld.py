@@ -1,7 +1,7 @@
-"""What is wrong between a machine and the instancetype and preference it names (docs/spec/kubevirt.md V15, V16 and 7.5).
+"""Conflicts between a machine and the instancetype and preference it names (docs/spec/kubevirt.md V15, V16 and 7.5).
 
-These findings need two objects, so they belong to no rule of one kind: whoever has the objects (a server, a command with all of
-them in its input) asks here. An instancetype or a preference that is not in the world says nothing.
+These findings need two objects, so they belong to no rule of one kind: callers that have the objects (a server, a command with all of
+them in its input) check here. An instancetype or a preference that is not in the world gives no finding.
 """
 
 from collections.abc import Iterator

@@ -37,7 +37,7 @@ class LiveUpdateConfiguration(Object):
 
 
 class DefaultNetworkConfiguration(Object):
-    """How machines are connected that do not say it."""
+    """The default network of machines."""
 
     OPEN = True
 
@@ -46,7 +46,7 @@ class DefaultNetworkConfiguration(Object):
 
 
 class InstancetypeConfiguration(Object):
-    """How machines keep their instancetype."""
+    """The way machines keep their instancetype."""
 
     referencePolicy: Annotated[
         str | None,
@@ -55,7 +55,7 @@ class InstancetypeConfiguration(Object):
 
 
 class KubeVirtConfiguration(Object):
-    """What holds for all machines. More is kept than what is described here."""
+    """The settings for all machines. Further fields are kept."""
 
     OPEN = True
 
@@ -114,7 +114,7 @@ class KubeVirtSpec(Object):
 
 
 class KubeVirtStatus(Object):
-    """What is there. More is kept than what is described here."""
+    """The observed state. Further fields are kept."""
 
     OPEN = True
 

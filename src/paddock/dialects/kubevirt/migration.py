@@ -19,7 +19,7 @@ class MigrationSource(Object):
 
 
 class MigrationSpec(Object):
-    """Which instance moves."""
+    """The instance to migrate."""
 
     vmiName: Annotated[str | None, Field("Name of the instance.", format="dns1123-subdomain", max_length=253)] = None
     addedNodeSelector: Annotated[dict[str, str] | None, Field("More labels the target node must have.", not_honoured=_ONE_HOST)] = None
@@ -32,14 +32,14 @@ class MigrationSpec(Object):
 
 
 class MigrationPhaseTransition(Object):
-    """When a phase began."""
+    """The start of a phase."""
 
     phase: Annotated[str | None, Field("The phase.")] = None
     phaseTransitionTimestamp: Annotated[Time | None, Field("When it began.")] = None
 
 
 class MigrationStatus(Object):
-    """How far the migration has come."""
+    """The progress of the migration."""
 
     phase: Annotated[str | None, Field("Pending, Scheduling, Running, Succeeded, Failed and the steps between.")] = None
     conditions: Annotated[list[Condition] | None, Field("Conditions of the migration.", keys=("type",))] = None

@@ -11,14 +11,14 @@ _ONE_HOST = "there is one host, nothing migrates"
 
 
 class Selectors(Object):
-    """Whom a policy is for."""
+    """The instances that a policy is for."""
 
     namespaceSelector: Annotated[dict[str, str] | None, Field("Labels of namespaces.", key_format="label-key")] = None
     virtualMachineInstanceSelector: Annotated[dict[str, str] | None, Field("Labels of instances.", key_format="label-key")] = None
 
 
 class MigrationPolicySpec(Object):
-    """Whom it is for, and how they migrate."""
+    """The instances of a policy, and the way they migrate."""
 
     selectors: Annotated[Selectors, Field("Whom it is for.", required=True)] = Selectors()
     allowAutoConverge: Annotated[bool | None, Field("Slow the guest down until it converges.", not_honoured=_ONE_HOST)] = None
@@ -33,13 +33,13 @@ class MigrationPolicySpec(Object):
 
 
 class MigrationPolicyStatus(Object):
-    """What was observed: nothing so far."""
+    """The observed state: nothing so far."""
 
     conditions: Annotated[list[Condition] | None, Field("Conditions of the policy.", keys=("type",))] = None
 
 
 class MigrationPolicy(Resource):
-    """How the instances of some namespaces or with some labels migrate."""
+    """A policy for the migrations of instances in some namespaces or with some labels."""
 
     spec: Annotated[MigrationPolicySpec, Field("Whom it is for, and how they migrate.", required=True)] = MigrationPolicySpec()
     status: Annotated[MigrationPolicyStatus | None, Field("What was observed.")] = None

@@ -39,7 +39,7 @@ class DHCPPrivateOption(Object):
 
 
 class DHCPOptions(Object):
-    """What the guest is told by DHCP besides its address."""
+    """The options that DHCP gives the guest besides its address."""
 
     bootFileName: Annotated[str | None, Field("Boot file (option 67).")] = None
     tftpServerName: Annotated[str | None, Field("TFTP server (option 66).")] = None

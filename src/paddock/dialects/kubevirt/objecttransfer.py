@@ -15,7 +15,7 @@ KINDS_THAT_MOVE = ("DataVolume", "PersistentVolumeClaim")
 
 
 class TransferSource(Object):
-    """What moves."""
+    """The object to move."""
 
     apiVersion: Annotated[str | None, Field("Group and version of the object.")] = None
     kind: Annotated[str, Field("Kind of the object.", required=True, enum=KINDS_THAT_MOVE)] = ""
@@ -25,14 +25,14 @@ class TransferSource(Object):
 
 
 class TransferTarget(Object):
-    """Where it goes."""
+    """The destination of the object."""
 
     namespace: Annotated[str | None, Field("New namespace; default: the same.", format="dns1123-label")] = None
     name: Annotated[str | None, Field("New name; default: the same.", format="dns1123-subdomain", max_length=253)] = None
 
 
 class ObjectTransferSpec(Object):
-    """What moves, and where it goes."""
+    """The object to move, and its destination."""
 
     source: Annotated[TransferSource, Field("What moves.", required=True)] = TransferSource()
     target: Annotated[TransferTarget, Field("Where it goes.", required=True)] = TransferTarget()
@@ -40,7 +40,7 @@ class ObjectTransferSpec(Object):
 
 
 class ObjectTransferStatus(Object):
-    """How far it has come."""
+    """The progress of the transfer."""
 
     phase: Annotated[str | None, Field("Pending, Running, Complete or Error.")] = None
     data: Annotated[dict[str, str] | None, Field("What is kept meanwhile.")] = None

@@ -13,7 +13,7 @@ KEY = ("tls.key", "key")
 
 
 def first(held: Mapping[str, bytes], keys: tuple[str, ...]) -> bytes:
-    """What a Secret holds under the first of these keys that it has; nothing when it has none."""
+    """Return the value of the first of these keys that a Secret has; empty when it has none."""
     return next((held[key] for key in keys if held.get(key)), b"")
 
 

@@ -58,21 +58,21 @@ class PoolTemplate(Object):
 
 
 class NameGeneration(Object):
-    """What else gets the number of the machine in its name."""
+    """The further names that get the number of the machine."""
 
     appendIndexToConfigMapRefs: Annotated[bool | None, Field("ConfigMaps that the machine refers to; default: false.")] = None
     appendIndexToSecretRefs: Annotated[bool | None, Field("Secrets that the machine refers to; default: false.")] = None
 
 
 class ScaleInSelectors(Object):
-    """Which machines come first; both must match."""
+    """The machines that come first; both must match."""
 
     labelSelector: Annotated[LabelSelector | None, Field("Labels of the machines.")] = None
     nodeSelectorRequirementMatcher: Annotated[list[NodeSelectorRequirement] | None, Field("Labels of the nodes they run on.")] = None
 
 
 class SelectionPolicy(Object):
-    """Which machines come first."""
+    """The machines that come first."""
 
     sortPolicy: Annotated[str | None, Field("By what they are sorted; default: Random.", enum=SORT_POLICIES)] = None
     selectors: Annotated[ScaleInSelectors | None, Field("Which machines come first.")] = None
@@ -92,7 +92,7 @@ class ProactiveScaleIn(Object):
 
 
 class ScaleInStrategy(Object):
-    """How the pool gets smaller; at most one."""
+    """The way the pool gets smaller; at most one."""
 
     unmanaged: Annotated[Empty | None, Field("Machines are never touched.")] = None
     opportunistic: Annotated[OpportunisticScaleIn | None, Field("Machines go when somebody deletes them.")] = None
@@ -108,7 +108,7 @@ class ProactiveUpdate(Object):
 
 
 class UpdateStrategy(Object):
-    """How a change of the template reaches the machines; at most one."""
+    """The way a change of the template reaches the machines; at most one."""
 
     unmanaged: Annotated[Empty | None, Field("Machines are never touched.")] = None
     opportunistic: Annotated[Empty | None, Field("Machines are changed; the change takes effect when they restart.")] = None
@@ -116,14 +116,14 @@ class UpdateStrategy(Object):
 
 
 class Autohealing(Object):
-    """When a machine that fails is replaced."""
+    """The conditions under which a failing machine is replaced."""
 
     startUpFailureThreshold: Annotated[int | None, Field("After so many failed starts; default: 3.", ge=1, bits=32)] = None
     minFailingToStartDuration: Annotated[str | None, Field("Or after failing for so long; default: 5m.", format="duration")] = None
 
 
 class PoolSpec(Object):
-    """How many machines, and what they are."""
+    """The number of machines, and their template."""
 
     replicas: Annotated[int, Field("How many machines there should be.", ge=0, bits=32)] = 1
     selector: Annotated[LabelSelector, Field("Labels of the machines.", required=True)] = LabelSelector()
@@ -146,7 +146,7 @@ class PoolSpec(Object):
 
 
 class PoolStatus(Object):
-    """How many machines there are."""
+    """The number of machines."""
 
     replicas: Annotated[int | None, Field("How many machines there are, including those that go.", bits=32)] = None
     readyReplicas: Annotated[int | None, Field("How many of them are ready.", bits=32)] = None

@@ -29,13 +29,13 @@ def flat_keys(spec: PoolMachineSpec) -> tuple[str, ...]:
 
 
 def is_flat(pool: "VirtualMachinePool") -> bool:
-    """Whether a pool has the flat form and nothing of the nested one."""
+    """Return whether a pool has the flat form and nothing of the nested one."""
     spec = pool.spec.virtualMachineTemplate.spec
     return spec.template is None and bool(flat_keys(spec))
 
 
 def instance_metadata(metadata: TemplateMeta | None) -> TemplateMeta | None:
-    """What the flat form says of a running machine's metadata: the labels and annotations of the machine."""
+    """Return the metadata of a running machine in the flat form: the labels and annotations of the machine."""
     if metadata is None or (metadata.labels is None and metadata.annotations is None):
         return None
     return TemplateMeta(labels=metadata.labels, annotations=metadata.annotations)
@@ -63,19 +63,19 @@ def unfold(pool: "VirtualMachinePool") -> "VirtualMachinePool":
 
 
 def machine_spec(pool: "VirtualMachinePool") -> VirtualMachineSpec:
-    """What each machine of the pool is, as a VirtualMachine says it. A pool of neither form gives a machine without hardware."""
+    """Return each machine of the pool as the spec of a VirtualMachine. A pool of neither form gives a machine without hardware."""
     spec = fold(pool).spec.virtualMachineTemplate.spec
     template = VirtualMachineInstanceTemplate() if spec.template is None else spec.template
     return VirtualMachineSpec(template=template, **{name: getattr(spec, name) for name in _MACHINE_KEYS})
 
 
 def hardware_path(pool: "VirtualMachinePool") -> Path:
-    """Where the pool has the hardware of its machines."""
+    """Return the path of the hardware of the pool's machines."""
     return MACHINE if is_flat(pool) else (*MACHINE, "template", "spec")
 
 
 def instance_metadata_path(pool: "VirtualMachinePool") -> Path:
-    """Where the pool has the metadata of its running machines."""
+    """Return the path of the metadata of the pool's running machines."""
     return (*TEMPLATE, "metadata") if is_flat(pool) else (*MACHINE, "template", "metadata")
 
 
@@ -128,7 +128,7 @@ def moved(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parts(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is around the machine of a pool, and the machine; empty where the data is something else."""
+    """Return the parts around the machine of a pool, and the machine; both empty where the data has another form."""
     place: Any = data
     found = []
     for name in MACHINE:

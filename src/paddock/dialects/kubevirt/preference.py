@@ -26,7 +26,7 @@ _BUS = Field("Bus of such devices.", enum=DISK_BUSES)
 
 
 class ClockOffset(Object):
-    """What the clock starts with; one of the two."""
+    """The start value of the clock; one of the two."""
 
     utc: Annotated[ClockUTC | None, Field("The clock starts with UTC.")] = None
     timezone: Annotated[str | None, TIMEZONE] = None
@@ -40,14 +40,14 @@ class ClockPreferences(Object):
 
 
 class SpreadOptions(Object):
-    """How vCPUs are spread."""
+    """The spread of vCPUs."""
 
     across: Annotated[str | None, Field("Over what; default: SocketsCores.", enum=SPREADS)] = None
     ratio: Annotated[int | None, Field("In which ratio; default: 2.", ge=1, bits=32)] = None
 
 
 class CPUPreferences(Object):
-    """How vCPUs are arranged."""
+    """The arrangement of vCPUs."""
 
     preferredCPUTopology: Annotated[str | None, Field("What the vCPUs are to the guest; default: sockets.", enum=TOPOLOGIES)] = None
     spreadOptions: Annotated[SpreadOptions | None, Field("How vCPUs are spread.")] = None
@@ -133,7 +133,7 @@ class MemoryRequirement(Object):
 
 
 class PreferenceRequirements(Object):
-    """What a machine must have at least for this preference."""
+    """The least that a machine must have for this preference."""
 
     cpu: Annotated[CPURequirement | None, Field("The least processors.")] = None
     memory: Annotated[MemoryRequirement | None, Field("The least memory.")] = None
@@ -141,7 +141,7 @@ class PreferenceRequirements(Object):
 
 
 class PreferenceSpec(Object):
-    """What a machine gets where it says nothing."""
+    """The defaults for fields that a machine leaves out."""
 
     clock: Annotated[ClockPreferences | None, Field("The clock.")] = None
     cpu: Annotated[CPUPreferences | None, Field("How vCPUs are arranged.")] = None
@@ -161,13 +161,13 @@ class PreferenceSpec(Object):
 
 
 class VirtualMachinePreference(Resource):
-    """What machines of one namespace get where they say nothing."""
+    """The defaults for machines of one namespace."""
 
     spec: Annotated[PreferenceSpec, Field("What machines get.", required=True)] = PreferenceSpec()
 
 
 class VirtualMachineClusterPreference(Resource):
-    """What machines everywhere get where they say nothing."""
+    """The defaults for machines everywhere."""
 
     spec: Annotated[PreferenceSpec, Field("What machines get.", required=True)] = PreferenceSpec()
 

@@ -17,7 +17,7 @@ from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Scale
 
 
 class ReplicaSetSpec(Object):
-    """How many instances, and what they are."""
+    """The number of instances, and their template."""
 
     replicas: Annotated[int, Field("How many instances there should be.", ge=0, bits=32)] = 1
     selector: Annotated[LabelSelector, Field("Labels of the instances.", required=True)] = LabelSelector()
@@ -26,7 +26,7 @@ class ReplicaSetSpec(Object):
 
 
 class ReplicaSetStatus(Object):
-    """How many instances there are."""
+    """The number of instances."""
 
     replicas: Annotated[int | None, Field("How many instances there are.", bits=32)] = None
     readyReplicas: Annotated[int | None, Field("How many of them are ready.", bits=32)] = None

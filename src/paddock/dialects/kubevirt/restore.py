@@ -17,7 +17,7 @@ from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, r
 
 
 class VolumeRestoreOverride(Object):
-    """What is different about one restored volume."""
+    """The differences of one restored volume."""
 
     volumeName: Annotated[str, Field("The volume.", required=True)] = ""
     restoreName: Annotated[str | None, Field("Name of the restored claim.", format="dns1123-subdomain", max_length=253)] = None
@@ -26,7 +26,7 @@ class VolumeRestoreOverride(Object):
 
 
 class RestoreSpec(Object):
-    """What is restored to where."""
+    """The snapshot to restore, and its target."""
 
     target: Annotated[TypedLocalReference, Field("The machine; one that does not exist is made.", required=True)] = TypedLocalReference()
     virtualMachineSnapshotName: Annotated[str, Field("The snapshot.", required=True, format="dns1123-subdomain", max_length=253)] = ""
@@ -59,7 +59,7 @@ class VolumeRestore(Object):
 
 
 class RestoreStatus(Object):
-    """How far the restore has come."""
+    """The progress of the restore."""
 
     restores: Annotated[list[VolumeRestore] | None, Field("The volumes.")] = None
     restoreTime: Annotated[Time | None, Field("When it was done.")] = None

@@ -97,7 +97,7 @@ def _spread(check: Check, places: Places) -> Callable[[Any, AdmissionSettings], 
 
 
 def is_populated_from_outside(spec: DataVolumeSpec) -> bool:
-    """Whether something else than CDI fills the claim."""
+    """Return whether something other than CDI fills the claim."""
     claim = spec.pvc or spec.storage
     return claim is not None and (claim.dataSource is not None or claim.dataSourceRef is not None)
 

@@ -18,7 +18,7 @@ _EXTERNAL = "overlays are kept beside the disk and need no volume of their own"
 
 
 class SnapshotSpec(Object):
-    """What is snapshotted."""
+    """The machine to snapshot."""
 
     source: Annotated[TypedLocalReference, Field("The machine.", required=True)] = TypedLocalReference()
     deletionPolicy: Annotated[
@@ -53,14 +53,14 @@ class SourceIndication(Object):
 
 
 class SnapshotVolumes(Object):
-    """Which volumes are in the snapshot."""
+    """The volumes in the snapshot."""
 
     includedVolumes: Annotated[list[str] | None, Field("Volumes that are in it.")] = None
     excludedVolumes: Annotated[list[str] | None, Field("Volumes that are not.")] = None
 
 
 class SnapshotStatus(Object):
-    """How far the snapshot has come."""
+    """The progress of the snapshot."""
 
     sourceUID: Annotated[str | None, Field("UID of the machine.")] = None
     virtualMachineSnapshotContentName: Annotated[str | None, Field("The object that holds the content.")] = None
@@ -82,7 +82,7 @@ class VirtualMachineSnapshot(Resource):
 
 
 class SnapshotSource(Object):
-    """What the snapshot shows."""
+    """The state that the snapshot shows."""
 
     virtualMachine: Annotated[Freeform | None, Field("Metadata, spec and status of the machine at that moment.")] = None
 
@@ -104,7 +104,7 @@ class SnapshotContentSpec(Object):
 
 
 class SnapshotVolumeStatus(Object):
-    """How far the snapshot of a volume has come."""
+    """The progress of a volume's snapshot."""
 
     volumeSnapshotName: Annotated[str, Field("Its name.", required=True)] = ""
     creationTime: Annotated[Time | None, Field("The moment it shows.", nullable=True)] = None
@@ -113,7 +113,7 @@ class SnapshotVolumeStatus(Object):
 
 
 class SnapshotContentStatus(Object):
-    """How far the content has come."""
+    """The progress of the content."""
 
     creationTime: Annotated[Time | None, Field("The moment it shows.", nullable=True)] = None
     readyToUse: Annotated[bool | None, Field("Whether it can be restored.")] = None
@@ -123,7 +123,7 @@ class SnapshotContentStatus(Object):
 
 
 class VirtualMachineSnapshotContent(Resource):
-    """What a snapshot consists of. Written by Paddock, read by a restore."""
+    """The content of a snapshot. Written by Paddock, read by a restore."""
 
     spec: Annotated[SnapshotContentSpec, Field("The machine and its volumes.", required=True)] = SnapshotContentSpec()
     status: Annotated[SnapshotContentStatus | None, Field("How far it has come.")] = None
@@ -157,7 +157,7 @@ def scratch_is_for_external(snapshot: VirtualMachineSnapshot, settings: Admissio
 
 @transition("kubevirt/content-change", Cel("spec.source", "self == oldSelf", "field is immutable"))
 def content_stays(old: VirtualMachineSnapshotContent, new: VirtualMachineSnapshotContent, settings: AdmissionSettings) -> Iterator[Finding]:
-    """What a snapshot shows does not change; the volumes are filled in while it is taken."""
+    """The state in a snapshot is immutable; its volumes are filled in while it is taken."""
     if differ(old.spec.source, new.spec.source):
         yield Finding(path=("spec", "source"), message="Invalid value: field is immutable", rule="kubevirt/content-change")
 

@@ -1,4 +1,4 @@
-"""What is observed of a running machine. Written by controllers, read by people, dashboards and `virtctl`."""
+"""The observed state of a running machine. Written by controllers, read by people, dashboards and `virtctl`."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ PHASES = ("", "Pending", "Scheduling", "Scheduled", "Running", "Succeeded", "Fai
 
 
 class PhaseTransition(Object):
-    """When a phase began."""
+    """The start of a phase."""
 
     phase: Annotated[str | None, Field("The phase.")] = None
     phaseTransitionTimestamp: Annotated[Time | None, Field("When it began.")] = None
@@ -90,7 +90,7 @@ class ClaimInfo(Object):
 
 
 class HotplugVolumeStatus(Object):
-    """Who attached a volume."""
+    """The pod that attached a volume."""
 
     attachPodName: Annotated[str | None, Field("Name of the pod.")] = None
     attachPodUID: Annotated[str | None, Field("UID of the pod.")] = None
@@ -106,7 +106,7 @@ class MemoryDumpInfo(Object):
 
 
 class Checksum(Object):
-    """What a file is known by."""
+    """The checksum of a file."""
 
     checksum: Annotated[int | None, Field("Its checksum.", ge=0, le=4294967295)] = None
 
@@ -134,7 +134,7 @@ class KernelBootStatus(Object):
 
 
 class TopologyHints(Object):
-    """What the machine needs of its node."""
+    """The requirements of the machine for its node."""
 
     tscFrequency: Annotated[int | None, Field("Frequency of the time stamp counter.")] = None
 
@@ -165,14 +165,14 @@ class MigratedVolume(Object):
 
 
 class ChangedBlockTracking(Object):
-    """How far the tracking of changed blocks is."""
+    """The progress of the tracking of changed blocks."""
 
     state: Annotated[str, Field("State of the tracking.", required=True)] = ""
     backupStatus: Annotated[Freeform | None, Field("The backup that runs.", nullable=True)] = None
 
 
 class VirtualMachineInstanceStatus(Object):
-    """What was observed of a running machine."""
+    """The observed state of a running machine."""
 
     phase: Annotated[str | None, Field("How far the machine is.", enum=PHASES)] = None
     phaseTransitionTimestamps: Annotated[list[PhaseTransition] | None, Field("When each phase began.")] = None

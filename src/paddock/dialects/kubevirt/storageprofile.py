@@ -28,7 +28,7 @@ PropertySets = Annotated[list[ClaimPropertySet] | None, Field("The forms claims 
 
 
 class StorageProfileSpec(Object):
-    """What an administrator decides; it goes before what was found."""
+    """The administrator's choices; they take precedence over the detected ones."""
 
     cloneStrategy: CloneStrategy = None
     claimPropertySets: PropertySets = None
@@ -37,7 +37,7 @@ class StorageProfileSpec(Object):
 
 
 class StorageProfileStatus(Object):
-    """What holds."""
+    """The settings in force."""
 
     storageClass: Annotated[str | None, Field("The StorageClass.")] = None
     provisioner: Annotated[str | None, Field("Who makes its volumes.")] = None
@@ -49,7 +49,7 @@ class StorageProfileStatus(Object):
 
 
 class StorageProfile(Resource):
-    """What a claim of a StorageClass looks like when a DataVolume leaves it open. Made by Paddock, one for each class."""
+    """The defaults that a StorageClass gives to claims that a DataVolume leaves open. Made by Paddock, one for each class."""
 
     spec: Annotated[StorageProfileSpec, Field("What an administrator decides.", required=True)] = StorageProfileSpec()
     status: Annotated[StorageProfileStatus | None, Field("What holds.")] = None

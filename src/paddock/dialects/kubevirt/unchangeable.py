@@ -10,7 +10,7 @@ from paddock.schema.kind import AdmissionSettings, Cel, Transition, transition
 
 
 def differ(old: Object | None, new: Object | None) -> bool:
-    """Whether two values mean different things: 1Gi is 1024Mi, and a default may be spelled out."""
+    """Return whether two values differ in meaning: 1Gi is 1024Mi, and a default may be spelled out."""
     if old is None or new is None:
         return old is not new
     return bool(residue(old, new) or residue(new, old))

@@ -8,7 +8,7 @@ from paddock.schema.kind import Kind, Version
 
 
 class UploadTokenRequestSpec(Object):
-    """What is uploaded to."""
+    """The target of an upload."""
 
     pvcName: Annotated[str, Field("Name of the claim.", required=True, format="dns1123-subdomain", max_length=253)] = ""
 

@@ -71,7 +71,7 @@ class DataVolumeTemplate(Object):
 
 
 class VirtualMachineSpec(Object):
-    """What the machine should be, and when it runs."""
+    """The desired machine, and the times at which it runs."""
 
     runStrategy: Annotated[
         str | None,
@@ -129,7 +129,7 @@ class VolumeRequest(Object):
 
 
 class VolumeSnapshotSupport(Object):
-    """Whether a volume can be part of a snapshot."""
+    """The ability of a volume to be part of a snapshot."""
 
     name: Annotated[str, Field("Name of the volume.", required=True)] = ""
     enabled: Annotated[bool, Field("Whether it can.", required=True)] = False
@@ -185,7 +185,7 @@ class InstancetypeStatusRef(Object):
 
 
 class VirtualMachineStatus(Object):
-    """What was observed of a machine."""
+    """The observed state of a machine."""
 
     printableStatus: Annotated[str, Field("Status in one word.", enum=PRINTABLE_STATUSES)] = "Stopped"
     created: Annotated[bool | None, Field("Whether a running machine exists.")] = None

@@ -30,7 +30,7 @@ Preallocation = Annotated[bool | None, Field("Allocate the whole disk at once.")
 
 
 class ImportSource(Object):
-    """Where the content comes from; exactly one member."""
+    """The source of the content; exactly one member."""
 
     http: Annotated[HttpSource | None, Field("An image behind a URL.")] = None
     registry: Annotated[RegistrySource | None, Field("An image in an OCI registry.")] = None
@@ -45,7 +45,7 @@ _ONE = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in ImportSource.__struc
 
 
 class VolumeImportSourceSpec(Object):
-    """What is imported."""
+    """The source of an import."""
 
     source: Annotated[ImportSource, Field("Where the content comes from.", required=True)] = ImportSource()
     contentType: ContentType = None
@@ -63,7 +63,7 @@ class VolumeImportSource(Resource):
 
 
 class VolumeUploadSourceSpec(Object):
-    """What is uploaded."""
+    """The content of an upload."""
 
     contentType: ContentType = None
     preallocation: Preallocation = None
@@ -77,7 +77,7 @@ class VolumeUploadSource(Resource):
 
 
 class VolumeCloneSourceSpec(Object):
-    """What is copied."""
+    """The source of a copy."""
 
     source: Annotated[TypedLocalReference, Field("The claim or snapshot to copy.", required=True)] = TypedLocalReference()
     preallocation: Preallocation = None

@@ -69,7 +69,7 @@ class RegistryDisk(Object):
 
 
 class DiskSource(Object):
-    """Where the content of an additional disk comes from; the member named by sourceType."""
+    """The source of the content of an additional disk; the member named by sourceType."""
 
     pvc: Annotated[PvcSource | None, Field("A claim to copy.")] = None
     http: Annotated[HttpImageSource | None, Field("An image behind a URL.")] = None
@@ -144,7 +144,7 @@ class NetworkParameters(Object):
 
 
 class CloudInitParameters(Object):
-    """What the guest is told on its first boot."""
+    """The configuration of the guest's first boot."""
 
     user: Annotated[str, Field("Default user.", pattern="^[a-z_][a-z0-9_-]{0,31}$", message="not a Linux user name")] = "cloud-user"
     password: Annotated[
@@ -162,7 +162,7 @@ class CloudInitParameters(Object):
 
 
 class SSHKeySecret(Object):
-    """Who may log in."""
+    """The public keys that may log in."""
 
     data: Annotated[str | None, Field("Public keys, raw or base64; a Secret is made of them.", secret=True)] = None
     secretName: Annotated[str | None, Field("Existing Secret with the public keys.", format="dns1123-subdomain")] = None
@@ -170,7 +170,7 @@ class SSHKeySecret(Object):
 
 
 class FirmwareParameters(Object):
-    """What the machine boots with."""
+    """The firmware of the machine."""
 
     efi: Annotated[bool, Field("Boot with EFI.")] = True
     secureBoot: Annotated[bool | None, Field("Secure Boot, which needs EFI and SMM; default: the value of efi.")] = None

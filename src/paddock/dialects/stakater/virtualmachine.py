@@ -17,7 +17,7 @@ _CROSSPLANE = "Crossplane's own; Paddock implements the resulting API, not Cross
 
 
 class StakaterMachineSpec(Object):
-    """What the machine should be. Crossplane's keys are kept, so that manifests of a Crossplane cluster apply unchanged."""
+    """The desired machine. Crossplane's keys are kept, so that manifests of a Crossplane cluster apply unchanged."""
 
     parameters: Annotated[Parameters, Field("The parameters of the machine.")] = Parameters()
     compositionRef: Annotated[Freeform | None, Field("Crossplane composition.", not_honoured=_CROSSPLANE)] = None
@@ -50,7 +50,7 @@ class GeneratedMachineStatus(Object):
 
 
 class StakaterMachineStatus(Object):
-    """What was observed."""
+    """The observed state of a machine."""
 
     vm: Annotated[GeneratedMachineStatus | None, Field("The generated machine.")] = None
     conditions: Annotated[list[Condition] | None, Field("Synced and Ready.", keys=("type",))] = None

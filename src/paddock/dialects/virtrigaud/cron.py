@@ -1,4 +1,4 @@
-"""What a schedule may say: five to seven cron fields, a word such as `@daily`, or `@every` and a duration."""
+"""Schedules: five to seven cron fields, a word such as `@daily`, or `@every` and a duration."""
 
 import re
 
@@ -22,7 +22,7 @@ _PART = re.compile(r"(\*|\?|[0-9A-Za-z]+)(?:-([0-9A-Za-z]+))?(?:/([0-9]+))?\Z", 
 
 
 def problem(text: str) -> str:
-    """What is wrong with a schedule; the empty text when nothing is."""
+    """Return the mistake in a schedule, or an empty text."""
     if text.startswith("@every "):
         span = text.removeprefix("@every ").strip()
         good = duration.is_duration(span) and duration.parse(span) >= duration.SECOND

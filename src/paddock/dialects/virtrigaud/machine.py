@@ -84,7 +84,7 @@ class Ignition(Object):
 
 
 class UserData(Object):
-    """What the guest is told on its first boot: cloud-init or Ignition, not both."""
+    """The configuration of the guest's first boot: cloud-init or Ignition, not both."""
 
     cloudInit: Annotated[CloudInitUserData | None, Field("Cloud-init user data.")] = None
     ignition: Annotated[Ignition | None, Field("Ignition configuration.")] = None
@@ -109,7 +109,7 @@ class MetaData(Object):
 
 
 class ProviderPlacement(Object):
-    """Where at the provider the machine is put. What is not said here comes from the Provider's defaults."""
+    """The place of the machine at the provider. Fields that are left out come from the Provider's defaults."""
 
     cluster: Annotated[str | None, Field("Compute cluster.")] = None
     host: Annotated[str | None, Field("Host the machine is pinned to.")] = None
@@ -172,7 +172,7 @@ class SnapshotAction(Object):
 
 
 class LifecycleHandler(Object):
-    """What is done at a point of the machine's life: exactly one of the actions."""
+    """An action at a point of the machine's life: exactly one."""
 
     exec: Annotated[GuestExecAction | None, Field("Run a command in the guest.")] = None
     httpGet: Annotated[GuestHTTPGetAction | None, Field("Send an HTTP request.")] = None
@@ -180,7 +180,7 @@ class LifecycleHandler(Object):
 
 
 class VirtualMachineLifecycle(Object):
-    """What is done around power changes."""
+    """The actions around power changes."""
 
     preStop: Annotated[LifecycleHandler | None, Field("Before the machine is powered off or deleted.")] = None
     postStart: Annotated[LifecycleHandler | None, Field("After the machine was seen running.")] = None
@@ -188,7 +188,7 @@ class VirtualMachineLifecycle(Object):
 
 
 class VirtrigaudMachineSpec(Object):
-    """What a machine should be."""
+    """The desired machine."""
 
     providerRef: Annotated[ObjectRef, Field("The Provider that runs the machine.", required=True)] = ObjectRef()
     classRef: Annotated[ObjectRef, Field("The VMClass that says how large it is.", required=True)] = ObjectRef()

@@ -41,7 +41,7 @@ CAPABILITIES = (
 
 
 class ProviderDefaults(Object):
-    """Where machines are put that do not say it themselves."""
+    """The default place of machines."""
 
     datastore: Annotated[str | None, Field("Datastore; not together with storagePod.", max_length=255)] = None
     storagePod: Annotated[
@@ -55,7 +55,7 @@ class ProviderDefaults(Object):
 
 
 class RateLimit(Object):
-    """How often the provider may be called."""
+    """The limit of calls to the provider."""
 
     qps: Annotated[int, Field("Calls in a second.", ge=1, le=1000)] = 10
     burst: Annotated[int, Field("Calls at a time.", ge=1, le=2000)] = 20
@@ -77,7 +77,7 @@ class ProviderService(Object):
 
 
 class ProviderRuntime(Object):
-    """How the program of the provider runs."""
+    """The program of the provider."""
 
     mode: Annotated[str, Field("Where it runs.", enum=("Remote",))] = "Remote"
     image: Annotated[
@@ -101,7 +101,7 @@ class ProviderRuntime(Object):
 
 
 class HealthCheck(Object):
-    """How the health of the provider is watched."""
+    """The health checks of the provider."""
 
     enabled: Annotated[bool, Field("Whether it is watched.")] = True
     interval: Annotated[str, Field("Time between two checks.", format="duration")] = "30s"
@@ -146,7 +146,7 @@ class ProviderSpec(Object):
 
 
 class ReportedCapabilities(Object):
-    """What the provider says it can do."""
+    """The abilities that the provider reports."""
 
     supportsReconfigureOnline: Annotated[bool | None, Field("Change CPU and memory of a running machine.")] = None
     supportsDiskExpansionOnline: Annotated[bool | None, Field("Grow a disk of a running machine.")] = None
@@ -167,7 +167,7 @@ class ReportedCapabilities(Object):
 
 
 class RuntimeStatus(Object):
-    """How the program of the provider is."""
+    """The observed state of the provider's program."""
 
     mode: Annotated[str | None, Field("Where it runs.")] = None
     endpoint: Annotated[str | None, Field("Where it listens.")] = None
@@ -179,7 +179,7 @@ class RuntimeStatus(Object):
 
 
 class UsageQuantity(Object):
-    """How much of something is used."""
+    """The usage of a resource."""
 
     total: Annotated[int | None, Field("All of it.")] = None
     used: Annotated[int | None, Field("What is used.")] = None
@@ -188,7 +188,7 @@ class UsageQuantity(Object):
 
 
 class NetworkUsage(Object):
-    """How much went over the network."""
+    """The traffic over the network."""
 
     bytesReceived: Annotated[int | None, Field("Bytes received.")] = None
     bytesSent: Annotated[int | None, Field("Bytes sent.")] = None
@@ -197,7 +197,7 @@ class NetworkUsage(Object):
 
 
 class ResourceUsage(Object):
-    """How much of the hypervisor is used."""
+    """The usage of the hypervisor."""
 
     cpu: Annotated[UsageQuantity | None, Field("Processors.")] = None
     memory: Annotated[UsageQuantity | None, Field("Memory.")] = None
@@ -206,7 +206,7 @@ class ResourceUsage(Object):
 
 
 class AdoptionStatus(Object):
-    """What became of machines that were found at the provider."""
+    """The machines that were found at the provider, and their adoption."""
 
     lastDiscoveryTime: Annotated[Time | None, Field("When it was last looked.")] = None
     discoveredVMs: Annotated[int | None, Field("Machines that were found.", bits=32)] = None
@@ -216,7 +216,7 @@ class AdoptionStatus(Object):
 
 
 class ProviderStatus(Object):
-    """What was observed of a provider."""
+    """The observed state of a provider."""
 
     healthy: Annotated[bool | None, Field("Whether it answers.")] = None
     lastHealthCheck: Annotated[Time | None, Field("When it was last asked.")] = None

@@ -1,4 +1,4 @@
-"""What several VirtRigaud kinds share: references, conditions, and the vocabularies that stand in more than one of them."""
+"""Shared parts of VirtRigaud's kinds: references, conditions, and the vocabularies that stand in more than one of them."""
 
 from typing import Annotated
 
@@ -68,7 +68,7 @@ ObservedGeneration = Annotated[int | None, Field("The generation that was last a
 
 
 class ProviderPart(Object):
-    """How something stands at one provider."""
+    """The state of something at one provider."""
 
     available: Annotated[bool, Field("Whether the provider has it.", required=True)] = False
     id: Annotated[str | None, Field("Its identifier there.")] = None

@@ -1,7 +1,7 @@
-"""Which block of an image or of a network counts for a provider (docs/spec/virtrigaud.md rulings 0.18 and 0.19).
+"""The block of an image or of a network that counts for a provider (docs/spec/virtrigaud.md rulings 0.18 and 0.19).
 
 A block belongs to one type of provider, and blocks are never mixed. A provider without a block of its own takes `http` or
-`registry`, which everybody understands.
+`registry`, which every provider understands.
 """
 
 from paddock.dialects.virtrigaud.vmimage import ImageSource

@@ -1,4 +1,4 @@
-"""What a guest is told on its first boot: which key of a Secret has the document, and how two documents become one
+"""User data of guests: the key of a Secret that has the document, and the merge of two documents
 (docs/spec/virtrigaud.md section 2.1.3)."""
 
 from collections.abc import Iterable, Mapping

@@ -24,7 +24,7 @@ class VMSnapshotInfo(Object):
 
 
 class VirtrigaudMachineStatus(Object):
-    """What was observed of a machine."""
+    """The observed state of a machine."""
 
     id: Annotated[str | None, Field("The provider's identifier of the machine.")] = None
     powerState: Annotated[str | None, Field("Power state that was observed.", enum=POWER_STATES)] = None

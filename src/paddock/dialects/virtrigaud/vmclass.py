@@ -10,7 +10,7 @@ from paddock.schema.kind import AGE, Column, Kind
 
 
 class DiskDefaults(Object):
-    """What the disks of a machine are when nothing else is said."""
+    """The defaults for the disks of a machine."""
 
     STRANGERS = {"sizeGiB": 'write size as a quantity, such as size: "40Gi"'}
 
@@ -21,7 +21,7 @@ class DiskDefaults(Object):
 
 
 class VMResourceLimits(Object):
-    """How much of a host a machine may use, and how much it is promised."""
+    """The limits and the reservations of a machine on a host."""
 
     cpuLimit: Annotated[int | None, Field("Most processor time, in MHz.", ge=100, le=100000)] = None
     cpuReservation: Annotated[int | None, Field("Promised processor time, in MHz.", ge=0, le=100000)] = None
@@ -31,7 +31,7 @@ class VMResourceLimits(Object):
 
 
 class PerformanceProfile(Object):
-    """How the machine shares the processors, and what may be added to it while it runs."""
+    """The share of the processors, and the hardware that may be added while the machine runs."""
 
     latencySensitivity: Annotated[str, Field("How much the machine minds waiting.", enum=("low", "normal", "high"))] = "normal"
     cpuHotAddEnabled: Annotated[bool, Field("Whether CPUs may be added while the machine runs.")] = False
@@ -50,7 +50,7 @@ class EncryptionPolicy(Object):
 
 
 class SecurityProfile(Object):
-    """What protects the machine."""
+    """The protection of the machine."""
 
     secureBoot: Annotated[bool, Field("Boot signed programs only.")] = False
     tpmEnabled: Annotated[bool, Field("Give the machine a TPM.")] = False
@@ -60,7 +60,7 @@ class SecurityProfile(Object):
 
 
 class VMClassSpec(Object):
-    """What machines of a class are like."""
+    """The properties of the machines of a class."""
 
     STRANGERS = {"memoryMiB": 'write memory as a quantity, such as memory: "4Gi"', "cpus": "write cpu"}
 
@@ -76,7 +76,7 @@ class VMClassSpec(Object):
 
 
 class ClassValidation(Object):
-    """Whether a provider can make machines of the class."""
+    """The ability of a provider to make machines of the class."""
 
     valid: Annotated[bool, Field("Whether it can.", required=True)] = False
     message: Annotated[str | None, Field("Why, or why not.")] = None
@@ -85,7 +85,7 @@ class ClassValidation(Object):
 
 
 class VMClassStatus(Object):
-    """What was observed of a class."""
+    """The observed state of a class."""
 
     conditions: Conditions = None
     observedGeneration: ObservedGeneration = None

@@ -25,7 +25,7 @@ CLONE_TYPES = ("FullClone", "LinkedClone", "InstantClone")
 
 
 class CloneSource(Object):
-    """What is cloned: exactly one of the four."""
+    """The source of a clone: exactly one of the four."""
 
     vmRef: Annotated[LocalObjectReference | None, Field("A VirtualMachine.")] = None
     snapshotRef: Annotated[LocalObjectReference | None, Field("A VMSnapshot.")] = None
@@ -50,7 +50,7 @@ class CloneTarget(Object):
 
 
 class CloneRetryPolicy(Object):
-    """How often a failed clone is tried again."""
+    """The retries of a failed clone."""
 
     maxRetries: Annotated[int, Field("Most retries.", ge=0, le=10)] = 3
     retryDelay: Annotated[str, Field("Time before the first retry.", format="duration")] = "5m"
@@ -58,7 +58,7 @@ class CloneRetryPolicy(Object):
 
 
 class CloneStorage(Object):
-    """Where and how the new disks lie."""
+    """The place and the format of the new disks."""
 
     preferThinProvisioning: Annotated[bool, Field("Thin disks where the provider has them.")] = True
     diskFormat: Annotated[str | None, Field("Provisioning or medium.", enum=CLASS_DISK_TYPES)] = None
@@ -69,7 +69,7 @@ class CloneStorage(Object):
 
 
 class ClonePerformance(Object):
-    """How hard the provider works on it."""
+    """The resources that the provider spends on the copy."""
 
     priority: Annotated[str, Field("Priority of the copy.", enum=("Low", "Normal", "High"))] = "Normal"
     ioThrottling: Annotated[bool, Field("Whether the copy is slowed down.")] = False
@@ -78,7 +78,7 @@ class ClonePerformance(Object):
 
 
 class CloneOptions(Object):
-    """How the clone is made."""
+    """The options of the clone."""
 
     type: Annotated[str, Field("Kind of clone.", enum=CLONE_TYPES)] = "FullClone"
     powerOn: Annotated[bool, Field("Whether the new machine is started.")] = False
@@ -153,7 +153,7 @@ class Certificate(Object):
 
 
 class Customization(Object):
-    """What is different in the new machine."""
+    """The differences of the new machine."""
 
     hostname: Annotated[
         str | None,
@@ -175,7 +175,7 @@ class Customization(Object):
 
 
 class CloneMetadata(Object):
-    """What people and programs may want to know of the clone."""
+    """Information about the clone for people and programs."""
 
     purpose: Annotated[
         str | None,
@@ -188,7 +188,7 @@ class CloneMetadata(Object):
 
 
 class VMCloneSpec(Object):
-    """What is cloned, and what becomes of it."""
+    """The source of a clone, the new machine, and the options."""
 
     source: Annotated[CloneSource, Field("What is cloned.", required=True)] = CloneSource()
     target: Annotated[CloneTarget, Field("The new machine.", required=True)] = CloneTarget()
@@ -198,7 +198,7 @@ class VMCloneSpec(Object):
 
 
 class DiskProgress(Object):
-    """How far the copy of a disk is."""
+    """The progress of the copy of a disk."""
 
     name: Annotated[str, Field("Name of the disk.", required=True)] = ""
     totalBytes: Annotated[int | None, Field("Bytes in all.")] = None
@@ -208,7 +208,7 @@ class DiskProgress(Object):
 
 
 class CloneProgress(Object):
-    """How far the clone is."""
+    """The progress of the clone."""
 
     totalDisks: Annotated[int | None, Field("Disks in all.")] = None
     completedDisks: Annotated[int | None, Field("Disks so far.")] = None
@@ -218,7 +218,7 @@ class CloneProgress(Object):
 
 
 class CustomizationStatus(Object):
-    """How far the customization is."""
+    """The progress of the customization."""
 
     started: Annotated[bool | None, Field("Whether it has begun.")] = None
     completed: Annotated[bool | None, Field("Whether it is complete.")] = None
@@ -229,7 +229,7 @@ class CustomizationStatus(Object):
 
 
 class VMCloneStatus(Object):
-    """What was observed of a clone."""
+    """The observed state of a clone."""
 
     targetRef: Annotated[LocalObjectReference | None, Field("The new VirtualMachine.")] = None
     targetVMID: Annotated[str | None, Field("The provider's identifier of the new machine.")] = None

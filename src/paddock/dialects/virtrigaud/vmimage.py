@@ -103,7 +103,7 @@ class ClientCert(Object):
 
 
 class HTTPAuthentication(Object):
-    """How to log in where the image is: one of the three."""
+    """The credentials for the image's address: one of the three."""
 
     basicAuth: Annotated[BasicAuth | None, Field("User name and password.")] = None
     bearer: Annotated[BearerToken | None, Field("A token.")] = None
@@ -148,7 +148,7 @@ class DataVolumeImageSource(Object):
 
 
 class ImageSource(Object):
-    """Where the image is: a block for each type of provider, and http or registry for all others."""
+    """The source of the image: a block for each type of provider, and http or registry for all others."""
 
     vsphere: Annotated[VSphereImageSource | None, Field("For providers of type vsphere.")] = None
     libvirt: Annotated[LibvirtImageSource | None, Field("For providers of type libvirt.")] = None
@@ -159,7 +159,7 @@ class ImageSource(Object):
 
 
 class VSphereStorage(Object):
-    """Where vSphere puts the prepared image."""
+    """The place of the prepared image in vSphere."""
 
     datastore: Annotated[str | None, Field("Datastore.", max_length=255)] = None
     folder: Annotated[str | None, Field("Folder.", max_length=255)] = None
@@ -168,7 +168,7 @@ class VSphereStorage(Object):
 
 
 class LibvirtStorage(Object):
-    """Where libvirt puts the prepared image."""
+    """The place of the prepared image in libvirt."""
 
     storagePool: Annotated[str | None, Field("Storage pool.", max_length=255)] = None
     allocationPolicy: Annotated[str | None, Field("When space is taken.", enum=("eager", "lazy"))] = None
@@ -176,7 +176,7 @@ class LibvirtStorage(Object):
 
 
 class PrepareStorage(Object):
-    """Where and in which format the prepared image is kept."""
+    """The place and the format of the prepared image."""
 
     vsphere: Annotated[VSphereStorage | None, Field("For providers of type vsphere.")] = None
     libvirt: Annotated[LibvirtStorage | None, Field("For providers of type libvirt.")] = None
@@ -185,7 +185,7 @@ class PrepareStorage(Object):
 
 
 class ImageOptimization(Object):
-    """What is done to the image once it is there."""
+    """The optimization of the image once it is there."""
 
     enableCompression: Annotated[bool, Field("Compress it.")] = False
     removeUnusedSpace: Annotated[bool, Field("Give back unused space.")] = False
@@ -194,7 +194,7 @@ class ImageOptimization(Object):
 
 
 class ImagePrepare(Object):
-    """How the image comes to a provider that does not have it."""
+    """The preparation of the image at a provider that does not have it."""
 
     onMissing: Annotated[str, Field("What to do when a provider lacks the image.", enum=("Import", "Fail", "Wait"))] = "Import"
     validateChecksum: Annotated[bool, Field("Whether the checksum is compared.")] = True
@@ -206,7 +206,7 @@ class ImagePrepare(Object):
 
 
 class ImageMetadata(Object):
-    """What people and programs may want to know of the image."""
+    """Information about the image for people and programs."""
 
     displayName: Annotated[str | None, Field("Name for people.", max_length=255)] = None
     description: Annotated[str | None, Field("What it is.", max_length=1024)] = None
@@ -240,7 +240,7 @@ class DistributionInfo(Object):
 
 
 class VMImageSpec(Object):
-    """Where an image comes from and how it is prepared."""
+    """The source of an image, and its preparation."""
 
     source: Annotated[ImageSource, Field("Where the image is.", required=True)] = ImageSource()
     prepare: Annotated[ImagePrepare | None, Field("How it comes to a provider.")] = None
@@ -249,7 +249,7 @@ class VMImageSpec(Object):
 
 
 class ImportProgress(Object):
-    """How far an import is."""
+    """The progress of an import."""
 
     totalBytes: Annotated[int | None, Field("Bytes in all.")] = None
     transferredBytes: Annotated[int | None, Field("Bytes so far.")] = None
@@ -260,14 +260,14 @@ class ImportProgress(Object):
 
 
 class ProviderImage(ProviderPart):
-    """How the image stands at one provider."""
+    """The state of the image at one provider."""
 
     path: Annotated[str | None, Field("Where it lies there.")] = None
     size: Annotated[Quantity | None, Field("Its size there.")] = None
 
 
 class VMImageStatus(Object):
-    """What was observed of an image."""
+    """The observed state of an image."""
 
     ready: Annotated[bool | None, Field("Whether the image can be used.")] = None
     phase: Annotated[

@@ -65,7 +65,7 @@ class MigrationTarget(Object):
 
 
 class MigrationRetryPolicy(Object):
-    """How often a failed migration is tried again."""
+    """The retries of a failed migration."""
 
     maxRetries: Annotated[int, Field("Most retries.", ge=0, le=10)] = 3
     retryDelay: Annotated[str, Field("Time before the first retry.", format="duration")] = "5m"
@@ -73,7 +73,7 @@ class MigrationRetryPolicy(Object):
 
 
 class ValidationChecks(Object):
-    """What has to be good before the migration counts as done."""
+    """The checks to pass before the migration counts as done."""
 
     checkDiskSize: Annotated[bool, Field("The sizes of the disks.")] = True
     checkChecksum: Annotated[bool, Field("The checksums of the disks.")] = True
@@ -82,7 +82,7 @@ class ValidationChecks(Object):
 
 
 class MigrationOptions(Object):
-    """How the machine is moved."""
+    """The options of the migration."""
 
     diskFormat: Annotated[str | None, Field("Format of the disks on the way.", enum=("qcow2", "vmdk", "raw"))] = None
     compress: Annotated[bool, Field("Compress the disks on the way.")] = False
@@ -137,7 +137,7 @@ class S3Storage(Object):
 
 
 class MigrationStorage(Object):
-    """What lies between the two providers."""
+    """The storage between the two providers."""
 
     type: Annotated[str, Field("Kind of storage; the block of this name tells more.", enum=("pvc", "nfs", "s3"))] = "pvc"
     transferMode: Annotated[str, Field("Whether the providers' own hosts move the data.", enum=("auto", "relay", "direct"))] = "auto"
@@ -147,7 +147,7 @@ class MigrationStorage(Object):
 
 
 class MigrationMetadata(Object):
-    """What people and programs may want to know of the migration."""
+    """Information about the migration for people and programs."""
 
     purpose: Annotated[
         str | None,
@@ -160,7 +160,7 @@ class MigrationMetadata(Object):
 
 
 class VMMigrationSpec(Object):
-    """Which machine moves where, and how."""
+    """The machine to migrate, its target, and the options."""
 
     source: Annotated[MachineMigrationSource, Field("The machine that moves.", required=True)] = MachineMigrationSource()
     target: Annotated[MigrationTarget, Field("The machine it becomes.", required=True)] = MigrationTarget()
@@ -170,7 +170,7 @@ class VMMigrationSpec(Object):
 
 
 class MigrationProgress(Object):
-    """How far the migration is."""
+    """The progress of the migration."""
 
     currentPhase: Annotated[str | None, Field("Phase it is in.", enum=PHASES)] = None
     totalBytes: Annotated[int | None, Field("Bytes in all.")] = None
@@ -197,7 +197,7 @@ class DiskInfo(Object):
 
 
 class StorageInfo(Object):
-    """What lies between the two providers now."""
+    """The present storage between the two providers."""
 
     url: Annotated[str | None, Field("Where it is.")] = None
     size: Annotated[Quantity | None, Field("How large it is.")] = None
@@ -206,7 +206,7 @@ class StorageInfo(Object):
 
 
 class ValidationResults(Object):
-    """What the checks at the end said."""
+    """The results of the checks at the end."""
 
     diskSizeMatch: Annotated[bool | None, Field("The sizes of the disks.")] = None
     checksumMatch: Annotated[bool | None, Field("The checksums of the disks.")] = None
@@ -216,7 +216,7 @@ class ValidationResults(Object):
 
 
 class VMMigrationStatus(Object):
-    """What was observed of a migration."""
+    """The observed state of a migration."""
 
     phase: Annotated[str | None, Field("Where the migration is.", enum=PHASES)] = None
     message: Annotated[str | None, Field("More about the phase.")] = None

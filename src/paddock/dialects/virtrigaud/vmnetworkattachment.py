@@ -40,7 +40,7 @@ class VLANConfig(Object):
 
 
 class PortgroupSecurity(Object):
-    """What a card may do on a portgroup."""
+    """The permissions of a card on a portgroup."""
 
     allowPromiscuous: Annotated[bool, Field("See traffic of others.")] = False
     allowMACChanges: Annotated[bool, Field("Change its MAC address.")] = True
@@ -154,7 +154,7 @@ class IPPoolConfig(Object):
 
 
 class DHCPConfig(Object):
-    """What a DHCP client says."""
+    """The values that a DHCP client sends."""
 
     clientID: Annotated[str | None, Field("Client identifier.", max_length=255)] = None
     hostname: Annotated[str | None, Field("Host name.", max_length=255)] = None
@@ -170,7 +170,7 @@ class GuestDNSConfig(Object):
 
 
 class IPAllocation(Object):
-    """How a card gets its address."""
+    """The address allocation of a card."""
 
     type: Annotated[str, Field("Who gives the address.", enum=("DHCP", "Static", "Pool", "None"))] = "DHCP"
     staticConfig: Annotated[StaticIPConfig | None, Field("For type Static.")] = None
@@ -208,7 +208,7 @@ class FirewallConfig(Object):
 
 
 class NetworkIsolation(Object):
-    """Whom the machine can talk to."""
+    """The networks that the machine can talk to."""
 
     mode: Annotated[str | None, Field("How strict it is.", enum=("none", "strict", "custom"))] = None
     allowedNetworks: Annotated[list[str] | None, Field("Networks it may talk to.", max_items=50)] = None
@@ -224,7 +224,7 @@ class NetworkEncryption(Object):
 
 
 class NetworkSecurity(Object):
-    """What protects the network."""
+    """The protection of the network."""
 
     firewall: Annotated[FirewallConfig | None, Field("Firewall.")] = None
     isolation: Annotated[NetworkIsolation | None, Field("Isolation.")] = None
@@ -232,7 +232,7 @@ class NetworkSecurity(Object):
 
 
 class NetworkQoS(Object):
-    """How much traffic, and how important it is."""
+    """The limits and the priority of traffic."""
 
     ingressLimit: Annotated[int | None, Field("Most bits in a second to the guest.", ge=1000)] = None
     egressLimit: Annotated[int | None, Field("Most bits in a second from the guest.", ge=1000)] = None
@@ -241,7 +241,7 @@ class NetworkQoS(Object):
 
 
 class NetworkMetadata(Object):
-    """What people and programs may want to know of the network."""
+    """Information about the network for people and programs."""
 
     displayName: Annotated[str | None, Field("Name for people.", max_length=255)] = None
     description: Annotated[str | None, Field("What it is.", max_length=1024)] = None
@@ -250,7 +250,7 @@ class NetworkMetadata(Object):
 
 
 class VMNetworkAttachmentSpec(Object):
-    """What a card is connected to."""
+    """The connection of a card."""
 
     network: Annotated[NetworkConfig, Field("The network.", required=True)] = NetworkConfig()
     ipAllocation: Annotated[IPAllocation | None, Field("How a card gets its address.")] = None
@@ -270,13 +270,13 @@ class GivenAddress(Object):
 
 
 class ProviderNetwork(ProviderPart):
-    """How the network stands at one provider."""
+    """The state of the network at one provider."""
 
     state: Annotated[str | None, Field("Its state there.")] = None
 
 
 class VMNetworkAttachmentStatus(Object):
-    """What was observed of a network."""
+    """The observed state of a network."""
 
     ready: Annotated[bool | None, Field("Whether it can be used.")] = None
     phase: Annotated[str | None, Field("Where it is in its life.", enum=("Pending", "Configuring", "Ready", "Failed"))] = None

@@ -115,7 +115,7 @@ class ApplicationRule(Object):
 
 
 class AffinityRules(Object):
-    """What belongs together."""
+    """The machines and places that belong together."""
 
     vmAffinity: Annotated[VMAffinity | None, Field("Rules between machines.")] = None
     hostAffinity: Annotated[HostAffinity | None, Field("Hosts.")] = None
@@ -158,7 +158,7 @@ class ZoneAntiAffinity(Object):
 
 
 class AntiAffinityRules(Object):
-    """What belongs apart."""
+    """The machines that belong apart."""
 
     vmAntiAffinity: Annotated[VMAffinity | None, Field("Rules between machines.")] = None
     hostAntiAffinity: Annotated[HostAntiAffinity | None, Field("By host.")] = None
@@ -169,7 +169,7 @@ class AntiAffinityRules(Object):
 
 
 class ResourceConstraints(Object):
-    """What a host has to have left."""
+    """The resources that a host must have left."""
 
     minCPUPerHost: Annotated[int | None, Field("Free CPUs.", ge=1, bits=32)] = None
     minMemoryPerHost: Annotated[Quantity | None, Field("Free memory.")] = None
@@ -182,7 +182,7 @@ class ResourceConstraints(Object):
 
 
 class SecurityConstraints(Object):
-    """What a host has to offer for security."""
+    """The security features that a host must offer."""
 
     requireSecureBoot: Annotated[bool | None, Field("Secure Boot.")] = None
     requireTPM: Annotated[bool | None, Field("A TPM.")] = None
@@ -195,7 +195,7 @@ class SecurityConstraints(Object):
 
 
 class VMPlacementPolicySpec(Object):
-    """Where machines may be put, and where they should."""
+    """The permitted and the preferred places of machines."""
 
     hard: Annotated[PlacementConstraints | None, Field("What must hold.")] = None
     soft: Annotated[PlacementConstraints | None, Field("What should hold.")] = None
@@ -208,7 +208,7 @@ class VMPlacementPolicySpec(Object):
 
 
 class PolicyValidation(Object):
-    """Whether a provider can keep the policy."""
+    """The ability of a provider to keep the policy."""
 
     valid: Annotated[bool, Field("Whether it can.", required=True)] = False
     message: Annotated[str | None, Field("Why, or why not.")] = None
@@ -220,7 +220,7 @@ class PolicyValidation(Object):
 
 
 class PlacementStats(Object):
-    """How often the policy was used."""
+    """The usage of the policy."""
 
     totalPlacements: Annotated[int | None, Field("Placements in all.", bits=32)] = None
     successfulPlacements: Annotated[int | None, Field("Placements that found a place.", bits=32)] = None
@@ -244,7 +244,7 @@ class PolicyConflict(Object):
 
 
 class VMPlacementPolicyStatus(Object):
-    """What was observed of a policy."""
+    """The observed state of a policy."""
 
     observedGeneration: ObservedGeneration = None
     usedByVMs: Annotated[list[LocalObjectReference] | None, Field("Machines that use it.", max_items=1000)] = None

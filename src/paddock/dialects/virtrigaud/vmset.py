@@ -18,14 +18,14 @@ Count = Annotated[int | None, Field("Number of machines.", ge=0, bits=32)]
 
 
 class SetTemplate(Object):
-    """What the machines of a set are made from."""
+    """The template of the machines of a set."""
 
     metadata: Annotated[TemplateMeta | None, Field("Labels and annotations of the machines.")] = None
     spec: Annotated[VirtrigaudMachineSpec, Field("What each machine should be.", required=True)] = VirtrigaudMachineSpec()
 
 
 class RollingUpdate(Object):
-    """How machines are replaced one after another."""
+    """The replacement of machines one after another."""
 
     maxUnavailable: Annotated[
         IntOrString, Field("How many machines may be missing.", ge=0, bits=32, pattern=AMOUNT_PATTERN, message=AMOUNT_MESSAGE)
@@ -40,21 +40,21 @@ class RollingUpdate(Object):
 
 
 class SetUpdateStrategy(Object):
-    """How a change of the template reaches the machines."""
+    """The way a change of the template reaches the machines."""
 
     type: Annotated[str, Field("Kind of update.", enum=("RollingUpdate", "OnDelete", "Recreate"))] = "RollingUpdate"
     rollingUpdate: Annotated[RollingUpdate | None, Field("For type RollingUpdate.")] = None
 
 
 class ClaimRetention(Object):
-    """What becomes of claims when their machine goes."""
+    """The fate of claims when their machine is deleted."""
 
     whenDeleted: Annotated[str, Field("When the set is deleted.", enum=("Retain", "Delete"))] = "Retain"
     whenScaled: Annotated[str, Field("When the set shrinks.", enum=("Retain", "Delete"))] = "Retain"
 
 
 class Ordinals(Object):
-    """How the machines are numbered."""
+    """The numbers of the machines."""
 
     start: Annotated[int, Field("Number of the first machine.", ge=0, le=999999)] = 0
 
@@ -67,7 +67,7 @@ class ClaimTemplate(Object):
 
 
 class VMSetSpec(Object):
-    """How many machines, and what they are made from."""
+    """The number of machines, and their template."""
 
     replicas: Annotated[int, Field("Number of machines.", ge=0, le=1000)] = 1
     selector: Annotated[LabelSelector, Field("Labels of the machines that belong to the set.", required=True)] = LabelSelector()
@@ -92,7 +92,7 @@ class FailedMachine(Object):
 
 
 class UpdateStatus(Object):
-    """How far an update is."""
+    """The progress of an update."""
 
     phase: Annotated[str | None, Field("Where the update is.", enum=("Pending", "InProgress", "Paused", "Completed", "Failed"))] = None
     message: Annotated[str | None, Field("More about the phase.")] = None
@@ -104,7 +104,7 @@ class UpdateStatus(Object):
 
 
 class MachineInSet(Object):
-    """How one machine of the set is."""
+    """The state of one machine of the set."""
 
     name: Annotated[str, Field("Name of the machine.", required=True)] = ""
     phase: Annotated[str | None, Field("Its phase.", enum=PHASES)] = None
@@ -116,7 +116,7 @@ class MachineInSet(Object):
 
 
 class VMSetStatus(Object):
-    """What was observed of a set."""
+    """The observed state of a set."""
 
     observedGeneration: ObservedGeneration = None
     replicas: Count = None

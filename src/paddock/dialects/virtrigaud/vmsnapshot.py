@@ -31,7 +31,7 @@ class SnapshotEncryption(Object):
 
 
 class SnapshotConfig(Object):
-    """How the snapshot is taken."""
+    """The options of the snapshot."""
 
     name: Annotated[
         str | None,
@@ -55,7 +55,7 @@ class SnapshotConfig(Object):
 
 
 class RetentionPolicy(Object):
-    """How long the snapshot is kept."""
+    """The retention of the snapshot."""
 
     maxAge: Annotated[str | None, Field("Age at which it expires.", format="duration")] = None
     maxCount: Annotated[int | None, Field("Most snapshots of the machine; the oldest go first.", ge=1, le=100)] = None
@@ -94,7 +94,7 @@ class SnapshotSchedule(Object):
 
 
 class SnapshotMetadata(Object):
-    """What people and programs may want to know of the snapshot."""
+    """Information about the snapshot for people and programs."""
 
     tags: Tags = None
     pinned: Annotated[bool, Field("Whether it is protected from being removed by itself.")] = False
@@ -116,7 +116,7 @@ class VMSnapshotSpec(Object):
 
 
 class SnapshotProgress(Object):
-    """How far the snapshot is."""
+    """The progress of the snapshot."""
 
     totalBytes: Annotated[int | None, Field("Bytes in all.")] = None
     completedBytes: Annotated[int | None, Field("Bytes so far.")] = None
@@ -126,7 +126,7 @@ class SnapshotProgress(Object):
 
 
 class ProviderSnapshot(ProviderPart):
-    """How the snapshot stands at one provider."""
+    """The state of the snapshot at one provider."""
 
     path: Annotated[str | None, Field("Where it lies there.")] = None
     state: Annotated[str | None, Field("Its state there.")] = None
@@ -141,7 +141,7 @@ class SnapshotRef(Object):
 
 
 class VMSnapshotStatus(Object):
-    """What was observed of a snapshot."""
+    """The observed state of a snapshot."""
 
     snapshotID: Annotated[str | None, Field("The provider's identifier.")] = None
     phase: Annotated[

@@ -1,4 +1,4 @@
-"""What a machine boots from, as its annotations and `spec.os` say (docs/spec/vitistack.md section 5.3)."""
+"""The boot source of a machine, from its annotations and `spec.os` (docs/spec/vitistack.md section 5.3)."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ def iso_url(machine: "Machine") -> str:
 
 
 def is_iso_of_registry(machine: "Machine") -> bool:
-    """Whether the installation image is fetched from a registry instead of a web server."""
+    """Return whether the installation image comes from a registry instead of a web server."""
     return annotation(machine, marks.BOOT_SOURCE_TYPE) == "registry"
 
 
@@ -46,5 +46,5 @@ def root_image(machine: "Machine") -> str:
 
 
 def is_stopped(machine: "Machine") -> bool:
-    """Whether the machine is declared to be off."""
+    """Return whether the machine is declared to be off."""
     return annotation(machine, marks.POWER_STATE) == "stopped"

@@ -1,4 +1,4 @@
-"""What a machine has once its template and its own words are put together (docs/spec/vitistack.md section 2.1).
+"""The effective form of a machine: its template with its own fields on top (docs/spec/vitistack.md section 2.1).
 
 Pure, and tolerant: a machine with errors still has an effective form, with None where nothing gives a value.
 """
@@ -43,7 +43,7 @@ class Effective(msgspec.Struct, frozen=True):
 
 
 def root_index(names: Iterable[str]) -> int | None:
-    """Where the root disk stands: the disk called `root`, else the first; None without disks."""
+    """Return the index of the root disk: the disk called `root`, else the first; None without disks."""
     listed = list(names)
     if ROOT_DISK in listed:
         return listed.index(ROOT_DISK)

@@ -108,7 +108,7 @@ class SecretRef(Object):
 
 
 class MachineCloudInit(Object):
-    """What the guest is told on its first boot."""
+    """The configuration of the guest's first boot."""
 
     STRANGERS = dict.fromkeys(
         ("type", "userDataBase64", "networkDataBase64", "userDataSecretRef", "networkDataSecretRef", "userDataConfigMapRef"), HINT
@@ -129,7 +129,7 @@ class MachineType(Object):
 
 
 class MachineFeatures(Object):
-    """What the mainboard and the processors offer."""
+    """The features of the mainboard and the processors."""
 
     acpi: Annotated[bool, Field("ACPI.")] = True
     apic: Annotated[bool | None, Field("APIC; default: the backend's.")] = None
@@ -137,7 +137,7 @@ class MachineFeatures(Object):
 
 
 class MachineBootloader(Object):
-    """What the machine boots with."""
+    """The firmware of the machine."""
 
     efi: Annotated[bool, Field("Boot with EFI instead of BIOS.")] = False
     secureBoot: Annotated[bool, Field("Secure Boot, which needs efi.")] = False

@@ -23,7 +23,7 @@ PHASES = ("Pending", "Creating", "Running", "Stopped", "Failed")
 
 
 class MachineSpec(Object):
-    """What the machine should be: a template, and what is said on top of it."""
+    """The desired machine: a template, and fields on top of it."""
 
     STRANGERS = dict.fromkeys(
         (
@@ -66,7 +66,7 @@ class MachineSpec(Object):
 
 
 class MachineStatus(Object):
-    """What was observed."""
+    """The observed state of a machine."""
 
     phase: Annotated[str | None, Field("Where the machine is in its life.", enum=PHASES)] = None
     conditions: Annotated[list[Condition] | None, Field("Ready, VirtualMachineReady, StorageReady and NetworkReady.", keys=("type",))] = (

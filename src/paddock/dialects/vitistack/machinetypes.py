@@ -14,12 +14,12 @@ _SENT = {"pc-q35": "q35", "pc-i440fx": "pc"}
 
 
 def is_known(name: str) -> bool:
-    """Whether a machine may name this type."""
+    """Return whether a machine may name this type."""
     return _KNOWN.match(name) is not None
 
 
 def is_i440fx(name: str) -> bool:
-    """Whether a known type is of the older chipset."""
+    """Return whether a known type is of the older chipset."""
     return name == "pc" or name.startswith("pc-i440fx")
 
 

@@ -6,7 +6,7 @@ from paddock.schema.formats import FORMATS
 
 
 def is_address(text: str) -> bool:
-    """Whether the text is six hexadecimal pairs."""
+    """Return whether the text is six hexadecimal pairs."""
     return FORMATS["mac"].accepts(text)
 
 
@@ -16,7 +16,7 @@ def normal(address: str) -> str:
 
 
 def is_usable(address: str) -> bool:
-    """Whether a card may have the address: unicast, and not all zero."""
+    """Return whether a card may have the address: unicast, and not all zero."""
     return is_address(address) and not int(address[:2], 16) & 1 and normal(address) != "00:00:00:00:00:00"
 
 

@@ -27,7 +27,7 @@ class DnsServers(Object):
 
 
 class Ipam(Object):
-    """Who gives addresses, and which."""
+    """The allocation of addresses."""
 
     type: Annotated[str, Field("Who gives addresses.", enum=("static", "dhcp", "kea"))] = "dhcp"
     subnet: Annotated[str | None, Field("The network, such as 10.0.0.0/24.", format="cidr")] = None
@@ -54,7 +54,7 @@ class DhcpSettings(Object):
 
 
 class NetworkFirewallRule(Object):
-    """What may pass."""
+    """Permitted traffic."""
 
     direction: Annotated[str | None, Field("Direction, seen from the machine.", enum=("ingress", "egress"))] = None
     protocol: Annotated[str | None, Field("Protocol.", enum=("tcp", "udp", "icmp"))] = None
@@ -65,7 +65,7 @@ class NetworkFirewallRule(Object):
 
 
 class Security(Object):
-    """What may pass on this network."""
+    """The traffic that may pass on this network."""
 
     isolation: Annotated[bool | None, Field("Keep machines of this network apart.")] = None
     firewallRules: Annotated[list[NetworkFirewallRule] | None, Field("Rules, first match wins.", max_items=256)] = None
@@ -93,7 +93,7 @@ class NetworkConfigurationSpec(Object):
 
 
 class NetworkConfigurationStatus(Object):
-    """What was observed."""
+    """The observed state of a network."""
 
     ready: Annotated[bool | None, Field("Whether machines can be attached.")] = None
     allocatedIPs: Annotated[list[str] | None, Field("Addresses in use.")] = None

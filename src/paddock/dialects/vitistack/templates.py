@@ -1,4 +1,4 @@
-"""What a template gives, and the three that are built in."""
+"""The values of a template, and the three built-in templates."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,1 +1,1 @@
-"""What this host can do: QEMU, accelerators, firmware, memory, CPUs. `facts.collect` looks once, when the program starts."""
+"""The abilities of this host: QEMU, accelerators, firmware, memory, CPUs. `facts.collect` reads them once, when the program starts."""

@@ -1,13 +1,14 @@
-"""Whether this host has room for one more machine. Pure: what it has and what is given out are parameters.
+"""The room of this host for one more machine. Pure: its resources and the allocated ones are parameters.
 
-Memory is given out whole: a machine is let in when its memory and what QEMU needs besides fit into what is left, so that no
-guest is ended for want of memory because of another one. CPUs are shared, unless a machine wants some for itself.
+Memory is allocated whole: a machine is admitted when its memory and QEMU's own fit into the rest, so that no guest is ended for want
+of memory because of another one. CPUs are shared, unless a machine wants dedicated ones.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from paddock.base import reasons
 from paddock.base.errors import Transient
 from paddock.engine.host.facts import HugepagePool
 from paddock.engine.machine.argv.processors import boot_size, translation_buffer
@@ -28,6 +29,7 @@ _CARD = 1 * _MIB
 _KEPT_SHARE, _KEPT_LEAST, _KEPT_MOST = 20, 256 * _MIB, 4096 * _MIB
 
 What = Literal["memory", "hugepages", "cpus"]
+_REASONS: Mapping[What, str] = {"memory": reasons.NO_MEMORY, "hugepages": reasons.NO_HUGEPAGES, "cpus": reasons.NO_CPUS}
 
 
 class Shortage(Transient):
@@ -36,6 +38,7 @@ class Shortage(Transient):
     def __init__(self, what: What, why: str, fix: str) -> None:
         super().__init__("cannot start the machine on this host", why=why, fix=fix)
         self.resource: What = what
+        self.reason_code = _REASONS[what]
 
 
 @dataclass(frozen=True)

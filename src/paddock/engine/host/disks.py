@@ -1,4 +1,4 @@
-"""How the host can read and write the files that hold disks. Only looks."""
+"""The host's access to the files that hold disks. Read-only."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from paddock.engine.machine.config import DiskConfig, DiskLayer
 
 
 def look(path: Path) -> FileView:
-    """What is known of a file. One that is not there, or may not be read, counts as an ordinary one: QEMU will say more."""
+    """Return the facts about a file. One that is missing or unreadable counts as an ordinary one: QEMU will say more."""
     try:
         found = path.stat()
     except OSError:

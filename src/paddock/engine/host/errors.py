@@ -1,4 +1,4 @@
-"""Why the host's abilities could not be found out."""
+"""The errors of the detection of the host's abilities."""
 
 from paddock.base.errors import Terminal
 

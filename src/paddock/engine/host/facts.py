@@ -27,7 +27,7 @@ _USERS = (range(1_900_000_000, 1_900_065_536), range(50_000, 58_192))
 
 @dataclass(frozen=True)
 class Acceleration:
-    """How a guest runs. `reason` tells why it is emulated; it is "" when it is not."""
+    """The accelerator of a guest. `reason` tells why it is emulated; it is "" when it is not."""
 
     accelerator: Literal["kvm", "tcg"]
     reason: str = ""
@@ -88,7 +88,7 @@ class HostFacts:
         return found
 
     def accelerator_for(self, firmware: str, smm: bool, architecture: str = "") -> Acceleration:
-        """How a guest with this firmware ("bios" or "efi") runs here."""
+        """Return the accelerator of a guest with this firmware ("bios" or "efi")."""
         if architecture and architecture != self.architecture:
             return Acceleration("tcg", f"a guest of the architecture {architecture} is emulated on a host of {self.architecture}")
         kind: Kind = "smm" if smm else "efi" if firmware == "efi" else "bios"
@@ -96,12 +96,12 @@ class HostFacts:
         return Acceleration("tcg", reason) if reason else Acceleration("kvm")
 
     def verdict(self, config: MachineConfig) -> Acceleration:
-        """How this machine runs here."""
+        """Return the accelerator of this machine."""
         smm = config.smm or (config.firmware.secure_boot and config.architecture == "amd64")
         return self.accelerator_for(config.firmware.kind, smm, config.architecture)
 
     def view(self, config: MachineConfig) -> HostView:
-        """What the command line of this machine has to know. Looks at the files of its disks."""
+        """Return the facts that the command line of this machine needs. Reads the files of its disks."""
         qemu, firmware = self.qemu_for(config.architecture), self.efi.get(config.architecture, EfiFirmware())
         return HostView(
             qemu=qemu.path,
@@ -131,7 +131,7 @@ class HostFacts:
 
     @staticmethod
     def has_timezone(name: str) -> bool:
-        """Whether the host knows a time zone of this name."""
+        """Return whether the host knows a time zone of this name."""
         parts = name.split("/")
         if not all(part and part.strip(".") for part in parts):
             return False

@@ -1,4 +1,4 @@
-"""Whether KVM can run guests here, by kind of firmware. Found out once for each boot of the host.
+"""The usability of KVM for guests here, by kind of firmware. Detected once for each boot of the host.
 
 First a loop of machine code is timed (`kvmprobe`): a KVM that interprets answers every question and still boots nothing. Only
 where KVM is real are firmwares started, because a KVM may also lack a part that just one of them needs, such as SMM.
@@ -32,7 +32,7 @@ _MARKS = {"bios": (b"No bootable device", b"Booting from"), "efi": (b"BdsDxe", b
 
 @dataclass(frozen=True)
 class Kvm:
-    """What was found. `works` names the kinds of firmware that boot; `why` tells for each of the others why not."""
+    """The detected KVM. `works` names the kinds of firmware that boot; `why` has the reason for each of the others."""
 
     state: State
     detail: str = ""
@@ -41,7 +41,7 @@ class Kvm:
     why: Mapping[str, str] = field(default_factory=dict)
 
     def reason(self, kind: Kind) -> str:
-        """Why a guest with this firmware is emulated; "" if it is not."""
+        """Return the reason why a guest with this firmware is emulated; "" if it is not."""
         if kind in self.works:
             return ""
         begin = {
@@ -59,7 +59,7 @@ _NAMES = {"bios": "BIOS guests", "efi": "EFI guests", "smm": "guests with System
 
 
 async def probe(qemu: Qemu | None, efi: EfiFirmware, cache: Path) -> Kvm:
-    """What this host's KVM can do. Kept in the folder `cache` until the host is booted anew or QEMU changes."""
+    """Return the abilities of this host's KVM. Cached in the folder `cache` until the host boots again or QEMU changes."""
     key = [_FORMAT, _boot_id(), _device(), os.geteuid(), *_identity(qemu, efi)]
     file = cache / "kvm.json"
     known = _cached(file, key)
@@ -156,7 +156,7 @@ def _boot_id() -> str:
 
 
 def _device() -> list[int]:
-    """Who may open KVM may change while the host runs; then everything is looked at anew."""
+    """Return the identity and the rights of /dev/kvm. They may change while the host runs; then everything is detected again."""
     try:
         found = os.stat("/dev/kvm")
     except OSError:

@@ -50,7 +50,7 @@ def sregs(cpu: int) -> bytes:
 
 
 def run_loop(kvm: int) -> tuple[int, float, int]:
-    """Why the processor stopped, after how many seconds, and how many rounds it had done."""
+    """Return the processor's exit reason, the seconds until then, and the rounds that it had done."""
     vm = fcntl.ioctl(kvm, CREATE_VM, 0)
     memory = mmap.mmap(-1, MEMORY)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))

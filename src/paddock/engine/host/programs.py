@@ -1,4 +1,4 @@
-"""Where the programs are that machines need."""
+"""The paths of the programs that machines need."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What a QEMU can do, asked of itself once and kept as long as its file stays the same."""
+"""The abilities of a QEMU, detected once and cached as long as its file stays the same."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ class Qemu:
 
 
 async def inspect(architecture: str, path: Path, cache: Path) -> Qemu:
-    """What the program can do. The answer lies in the folder `cache` as long as size and time of the file stay the same."""
+    """Return the abilities of the program. Cached in the folder `cache` as long as size and time of the file stay the same."""
     found = path.stat()
     key = [_FORMAT, str(path), found.st_size, found.st_mtime_ns]
     file = cache / f"qemu-{architecture}.json"

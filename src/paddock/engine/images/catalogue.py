@@ -23,7 +23,7 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def address(name: str, architecture: str) -> str:
-    """Where a named image is, for an architecture."""
+    """Return the address of a named image, for an architecture."""
     machine = _MACHINES.get(architecture)
     place = KNOWN[name]
     if machine is None or ("x86_64" in place and machine != "x86_64"):

@@ -35,7 +35,7 @@ _NOBODY = 65534
 
 @dataclass(frozen=True)
 class ConversionLimits:
-    """What one run may use."""
+    """The limits of one run."""
 
     memory_bytes: int = 1 << 30
     cpu_seconds: int = 30
@@ -60,7 +60,7 @@ class Tool:
     reserve_bytes: int = 256 << 20
 
     def check(self, path: Path, facts: ImageFacts, limits: ConversionLimits, stop: StopFlag) -> ImageFacts:
-        """What qemu-img says of a file; refuse what contradicts our own reading. The virtual size is qemu-img's afterwards."""
+        """Return qemu-img's facts about a file; raise for facts that contradict our own. The virtual size is qemu-img's afterwards."""
         output = self._run(["info", "--output=json", "--image-opts", _options(facts.format, 3)], (path, None), limits, (stop, None))
         try:
             told: dict[str, Any] = json.loads(output)
@@ -189,7 +189,7 @@ class _Handed:
 
 
 def _flushing(handed: _Handed) -> contextlib.AbstractContextManager[object]:
-    """What is written goes to the disk while it is written."""
+    """Return a context that flushes written data to the disk while it is written."""
     written = [handle for handle, writable in handed.handles if writable]
     return Flusher(written[0]) if written else contextlib.nullcontext()
 

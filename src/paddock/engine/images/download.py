@@ -16,6 +16,7 @@ from pathlib import Path
 
 from paddock.base.backoff import Backoff
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.engine.images.facts import oversized
 from paddock.engine.images.formats import HEAD_BYTES, head_of, stays
 from paddock.engine.images.http import SLOWEST, DownloadResponse, bad_status, retry_after
 from paddock.engine.images.progress import Meter
@@ -34,7 +35,7 @@ Open = Callable[[dict[str, str]], DownloadResponse]
 
 @dataclass(frozen=True)
 class DownloadRules:
-    """How patient a download is, and how large a file may be."""
+    """The patience of a download, and the largest file."""
 
     attempts: int = 5
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
@@ -45,7 +46,7 @@ class DownloadRules:
 
 @dataclass(frozen=True)
 class Validator:
-    """What tells versions of a file at one address apart."""
+    """The validator that distinguishes versions of a file at one address."""
 
     etag: str = ""
     modified: str = ""
@@ -65,13 +66,13 @@ class Validator:
 
     @property
     def for_range(self) -> str:
-        """What If-Range takes: a strong validator."""
+        """The value for If-Range: a strong validator."""
         if self.etag and not self.etag.startswith("W/"):
             return self.etag
         return self.modified
 
     def same(self, other: "Validator") -> bool:
-        """Whether both name the same version: by the tag when both have one."""
+        """Return whether both name the same version: by the tag when both have one."""
         if self.etag or other.etag:
             return bool(self.etag) and self.etag == other.etag
         return bool(self.modified) and self.modified == other.modified
@@ -191,7 +192,8 @@ class Download:
     def _begin(self, validator: Validator, length: int | None) -> None:
         """From the first byte."""
         if length is not None and length > self._rules.max_bytes:
-            raise ImageRefused("TooLarge", f"the image has {length} bytes, and {self._rules.max_bytes} are the most")
+            text = f"the image has {length} bytes, and {self._rules.max_bytes} are the most"
+            raise oversized(text)
         if length is not None and length > (free := free_bytes(self._body.parent) - self._rules.reserve_bytes):
             raise ImageUnavailable("NoSpace", f"there is no room for an image of {length} bytes", why=f"{max(free, 0)} bytes are free")
         self._validator, self._length = validator, length
@@ -243,10 +245,11 @@ class Download:
         self._done += len(part)
         self._meter.at(self._done)
         if self._done > self._rules.max_bytes:
-            raise ImageRefused("TooLarge", f"the image has more than {self._rules.max_bytes} bytes, which are the most")
+            text = f"the image has more than {self._rules.max_bytes} bytes, which are the most"
+            raise oversized(text)
 
     def _resume(self) -> None:
-        """What an earlier run left. The hash is taken again, of what is in the file."""
+        """Take over the state of an earlier run. The hash is computed again from the file."""
         try:
             state = json.loads(self._state.read_text())
             status = self._body.stat()

@@ -1,7 +1,9 @@
-"""What can go wrong with an image. `code` is for programs, the text for people; `fatal` tells whether trying again can help."""
+"""The errors of images. `code` is for programs, the text for people; `fatal` tells whether trying again can help."""
 
+from collections.abc import Mapping
 from typing import Literal
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError, Terminal, Transient
 
 Code = Literal[
@@ -28,14 +30,42 @@ Code = Literal[
 ]
 
 
+_REASONS: Mapping[Code, str] = {
+    "Unreachable": reasons.IMAGE_UNREACHABLE,
+    "TimedOut": reasons.IMAGE_UNREACHABLE,
+    "TooSlow": reasons.IMAGE_TOO_SLOW,
+    "Certificate": reasons.IMAGE_CERTIFICATE,
+    "Denied": reasons.IMAGE_DENIED,
+    "NotAuthorized": reasons.IMAGE_NOT_AUTHORIZED,
+    "NotFound": reasons.IMAGE_NOT_FOUND,
+    "Refused": reasons.IMAGE_SOURCE_REFUSED,
+    "Checksum": reasons.IMAGE_CHECKSUM,
+    "NotAnImage": reasons.IMAGE_MALFORMED,
+    "Truncated": reasons.IMAGE_MALFORMED,
+    "Unsupported": reasons.IMAGE_UNSUPPORTED,
+    "Unsafe": reasons.IMAGE_UNSAFE,
+    "Encrypted": reasons.IMAGE_ENCRYPTED,
+    "TooLarge": reasons.IMAGE_TOO_LARGE,
+    "Limits": reasons.IMAGE_LIMIT,
+    "NoSpace": reasons.HOST_DISK_FULL,
+    "Storage": reasons.HOST_DISK_FAILED,
+    "ErrImageNeverPull": reasons.IMAGE_NEVER_PULLED,
+    "Cancelled": reasons.IMAGE_CANCELLED,
+}
+
+
 class ImageError(PaddockError):
-    """An image cannot be had. `registry` tells that a container image could not be pulled (ErrImagePull)."""
+    """An image cannot be had. `registry` tells that a container image could not be pulled (ErrImagePull).
+
+    `reason` is the code for conditions where `code`, which decides about another attempt, covers several causes.
+    """
 
     fatal = False
 
-    def __init__(self, code: Code, text: str, *, why: str = "", fix: str = "") -> None:
+    def __init__(self, code: Code, text: str, *, why: str = "", fix: str = "", reason: str = "") -> None:
         super().__init__(text, why=why, fix=fix)
         self.code = code
+        self.reason_code = reason or _REASONS[code]
         self.registry = False
 
     @property

@@ -1,16 +1,17 @@
-"""What parsers of headers share: bytes of a file that are there or are an error, and what is found out of them."""
+"""Shared parts of the parsers of headers: bytes of a file that are there or are an error, and the facts in them."""
 
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddock.base import reasons
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import Disk
 
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What is known of an image that may be opened."""
+    """The facts about an image that may be opened."""
 
     format: Disk
     virtual_size: int
@@ -50,6 +51,11 @@ class ImageBytes:
 def truncated() -> ImageRefused:
     """The file ends before what its header promises."""
     return ImageRefused("Truncated", "the image is truncated: it ends before the end of its own tables", fix="download or export it again")
+
+
+def oversized(text: str) -> ImageRefused:
+    """The image says that its disk is larger than it can be."""
+    return ImageRefused("TooLarge", text, reason=reasons.IMAGE_LIMIT)
 
 
 def unsafe(what: str) -> ImageRefused:

@@ -1,4 +1,4 @@
-"""What a file is, told from its bytes alone. Names and content types lie; so does a prober that the file's author can steer."""
+"""The format of a file, from its bytes alone. Names and content types lie; so does a prober that the file's author can steer."""
 
 from pathlib import Path
 from typing import Literal
@@ -44,7 +44,7 @@ HEAD_BYTES = 64 * 1024
 
 
 def wrapper_of(head: bytes) -> Wrapper | None:
-    """What the disk is wrapped in, if it is. A file system may have the letters of tar in its boot sector: a sound header decides."""
+    """Return the wrapper of the disk, or None. A file system may have the letters of tar in its boot sector: a sound header decides."""
     for offset, magic, name in _WRAPPERS:
         if head[offset : offset + len(magic)] == magic and (name != "tar" or _tar_sum(head)):
             return name
@@ -60,7 +60,7 @@ def _tar_sum(head: bytes) -> bool:
 
 
 def stays(head: bytes) -> bool:
-    """Whether a file that begins so is, as far as one can see, a disk that is kept as it is."""
+    """Return whether a file with this beginning seems to be a disk that is kept as it is."""
     return wrapper_of(head) is None and not any(head[at : at + len(magic)] == magic for at, magic, name in _DISKS if name != "qcow2")
 
 

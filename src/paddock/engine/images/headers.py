@@ -1,4 +1,4 @@
-"""What an image says of itself, read from its header by us.
+"""The header of an image, read by our own code.
 
 No other program opens an image before it passed here. An image is refused when it refers to any other file, when it is
 encrypted, and when its tables do not fit into the file: everything that a program could be led by is a number or name in the header.

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
+from paddock.base import reasons
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.images.sources import ServerTrust, canonical_url, safe_url
@@ -380,7 +381,7 @@ def too_slow(url: str) -> ImageError:
 
 
 def trouble(url: str, error: Exception) -> ImageError:
-    """What a failure below HTTP means."""
+    """Return the error for a failure below HTTP."""
     where = safe_url(url)
     if isinstance(error, ssl.SSLCertVerificationError):
         fix = "give the certificate of its authority with the source"
@@ -395,7 +396,7 @@ def trouble(url: str, error: Exception) -> ImageError:
 
 
 def bad_status(response: DownloadResponse) -> ImageError:
-    """What a status that is no success means."""
+    """Return the error for a status that is no success."""
     where, status = safe_url(response.url), response.status
     text = f"{where} answered {status} {http.client.responses.get(status, response.reason)}".rstrip()
     if status in (401, 403, 407):
@@ -403,7 +404,8 @@ def bad_status(response: DownloadResponse) -> ImageError:
     if status in (404, 410):
         return ImageRefused("NotFound", text, fix="check the address of the source")
     if status in (408, 429) or status >= 500:
-        return ImageUnavailable("Unreachable", text)
+        reason = reasons.IMAGE_SERVER_FAILING if status >= 500 else reasons.IMAGE_SERVER_BUSY if status == 429 else ""
+        return ImageUnavailable("Unreachable", text, reason=reason)
     return ImageRefused("Refused", text)
 
 

@@ -13,7 +13,7 @@ from paddock.engine.images import headers, vmdkgrains
 from paddock.engine.images.convert import ConversionLimits, Tool
 from paddock.engine.images.download import BUFFER, Download, DownloadRules, Validator
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
-from paddock.engine.images.facts import ImageFacts
+from paddock.engine.images.facts import ImageFacts, oversized
 from paddock.engine.images.formats import disk_of, stays
 from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient, basic
 from paddock.engine.images.job import ImportJob, Task, too_large
@@ -137,7 +137,7 @@ class Importer:
         return found
 
     def digest(self, source: RegistryImage, stop: StopFlag) -> str:
-        """What a reference names now."""
+        """Return the digest that a reference names now."""
         return self._puller.digest(source, stop)
 
     def push(self, image: Image, target: RegistryImage, job: ImportJob, meter: Meter) -> str:
@@ -214,7 +214,8 @@ class Importer:
                     task.meter.at(target.offset)
                     parts, size = [], 0
                 if target.offset > self._settings.max_bytes:
-                    raise ImageRefused("TooLarge", f"the upload has more than {self._settings.max_bytes} bytes")
+                    text = f"the upload has more than {self._settings.max_bytes} bytes"
+                    raise oversized(text)
             await asyncio.to_thread(write, b"".join(parts))
             if source.size is not None and target.offset != source.size:
                 raise ImageUnavailable("Truncated", f"the upload ended after {target.offset} of {source.size} bytes")
@@ -283,7 +284,7 @@ class Importer:
 
 
 def _is_ours(facts: ImageFacts) -> bool:
-    """Whether no other program is needed to read it."""
+    """Return whether no other program is needed to read it."""
     return facts.format == "vmdk" and facts.compressed
 
 

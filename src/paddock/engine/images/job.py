@@ -34,7 +34,7 @@ class ImportJob:
 
 
 class Task:
-    """What the thread of an import has to do with: who may stop it, whom it tells, how large it may become."""
+    """The context of an import's thread: its stop flag, its progress meter, its size limit."""
 
     def __init__(self, job: ImportJob, meter: Meter) -> None:
         self.stop = job.stop

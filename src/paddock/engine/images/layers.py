@@ -20,7 +20,7 @@ Parts = tuple[str, ...]
 
 @dataclass
 class LayerQuery:
-    """What is looked for: certain files, or with none named the only file below /disk. Found files are written to `directory`."""
+    """The files to find: certain paths, or with none named the only file below /disk. Found files are written to `directory`."""
 
     paths: tuple[Parts, ...]
     directory: Path
@@ -30,17 +30,17 @@ class LayerQuery:
 
     @property
     def done(self) -> bool:
-        """Whether lower layers cannot matter."""
+        """True when lower layers cannot matter."""
         return bool(self.paths) and len(self.found) == len(self.paths)
 
     def covers(self, parts: Parts) -> bool:
-        """Whether a name is one of those looked for, or on the way to one."""
+        """Return whether a name is one of the paths, or on the way to one."""
         if self.paths:
             return any(path[: len(parts)] == parts for path in self.paths)
         return parts[:1] == _DISK and len(parts) <= 2
 
     def is_target(self, parts: Parts) -> bool:
-        """Whether a name is one of those looked for."""
+        """Return whether a name is one of the paths."""
         return parts in self.paths if self.paths else len(parts) == 2 and parts[:1] == _DISK
 
 

@@ -1,4 +1,4 @@
-"""How far an import is: a fraction that never falls, a speed, and what is left."""
+"""The progress of an import: a fraction that never falls, a speed, and the rest."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ _TELL_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where an import stands. `fraction` is None until something is known of the whole."""
+    """The state of an import. `fraction` is None until something is known of the whole."""
 
     step: Step = "waiting"
     fraction: float | None = None

@@ -35,7 +35,7 @@ _OCI_ARCHIVE = "oci-archive:"
 
 @dataclass(frozen=True)
 class PullRequest:
-    """What a source asks for, spelled in one way."""
+    """The request of a source in its canonical form."""
 
     name: str
     moves: bool
@@ -77,7 +77,7 @@ class Puller:
     # --- what is here already ---------------------------------------------------------------------------------------------
 
     def held(self, source: RegistryImage, asked: PullRequest) -> list[Image] | None:
-        """What the pull policy lets be used without asking the registry."""
+        """Return the images that the pull policy allows without asking the registry."""
         policy = source.policy or ("Always" if asked.moves else "IfNotPresent")
         if policy == "Always":
             return None

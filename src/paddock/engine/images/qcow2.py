@@ -4,7 +4,7 @@ import sys
 from array import array
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, truncated, unsafe
+from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, oversized, truncated, unsafe
 
 _OFFSET = 0x00FFFFFFFFFFFE00
 _COMPRESSED = 1 << 62
@@ -34,7 +34,7 @@ def inspect(data: ImageBytes) -> ImageFacts:
     _judge(incompatible)
     _extensions(data, header_length, 1 << cluster_bits)
     if size > 1 << 62:
-        raise ImageRefused("TooLarge", f"the image claims a disk of {size} bytes")
+        raise oversized(f"the image claims a disk of {size} bytes")
     compressed = _clusters(data, cluster_bits, size, bool(incompatible & _EXTENDED))
     # One that was not closed properly has to be repaired before it is right; converting does that on the way.
     return ImageFacts("qcow2", size, layerable=not incompatible & _DIRTY and size % 512 == 0 and size > 0, compressed=compressed)
@@ -69,13 +69,13 @@ def _extensions(data: ImageBytes, offset: int, cluster: int) -> None:
 
 
 def _clusters(data: ImageBytes, cluster_bits: int, size: int, extended: bool) -> bool:
-    """Whether clusters are compressed. All are inside the file: QEMU would read zeros for those that are not."""
+    """Return whether clusters are compressed. All must be inside the file: QEMU would read zeros for those that are not."""
     l1_size, l1_offset, refcounts, refcount_clusters, snapshots = data.numbers(">IQQII", 36)
     cluster, entry_size = 1 << cluster_bits, 16 if extended else 8
     covered = cluster // entry_size * cluster
     needed = -(-size // covered)
     if l1_size < needed or needed * 8 > _LARGEST_L1:
-        raise ImageRefused("TooLarge", f"the image claims a disk of {size} bytes, which its tables do not hold")
+        raise oversized(f"the image claims a disk of {size} bytes, which its tables do not hold")
     if snapshots > 65536 or refcount_clusters * cluster > 8 << 20:
         raise damaged("it has more snapshots or references than QEMU takes")
     if refcounts % cluster or l1_offset % cluster:

@@ -1,4 +1,4 @@
-"""Which addresses images may come from.
+"""The addresses that images may come from.
 
 A user who names a URL lets this host speak for them. Link-local addresses (where clouds hand out credentials) are never reached;
 loopback only where the host's settings allow it. Names are resolved here, every address is judged, and the connection goes to an
@@ -9,6 +9,7 @@ import ipaddress
 import socket
 from collections.abc import Iterable
 
+from paddock.base import reasons
 from paddock.engine.images.errors import Code, ImageRefused, ImageUnavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -31,7 +32,7 @@ class ReachPolicy:
                 self._names.add(entry.lower())
 
     def refusal(self, host: str, port: int, address: Address) -> str:
-        """Why this address may not be reached; empty when it may."""
+        """Return the reason why this address may not be reached, or an empty text."""
         plain = _plain(address)
         if plain.is_link_local or any(plain in network for network in _METADATA):
             return "it is a link-local address"
@@ -63,7 +64,9 @@ class ReachPolicy:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise ImageUnavailable("Unreachable", f"the name {host} cannot be resolved", why=str(error)) from error
+            raise ImageUnavailable(
+                "Unreachable", f"the name {host} cannot be resolved", why=str(error), reason=reasons.IMAGE_SERVER_UNKNOWN
+            ) from error
         for entry in found:
             self._judge(host, port, ipaddress.ip_address(str(entry[4][0]).partition("%")[0]))
         failure: OSError | None = None

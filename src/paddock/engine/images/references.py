@@ -31,12 +31,12 @@ class RegistryReference:
 
     @property
     def version(self) -> str:
-        """What its manifest is asked for by."""
+        """The name of its manifest: the digest, else the tag."""
         return self.digest or self.tag
 
     @property
     def moves(self) -> bool:
-        """Whether it is expected to name other images with time, so that the default pull policy is Always."""
+        """True if it is expected to name other images with time, so that the default pull policy is Always."""
         return not self.digest and self.tag == "latest"
 
 
@@ -78,7 +78,7 @@ def _unreadable(text: str) -> ImageRefused:
 
 
 def endpoints(reference: RegistryReference, mirrors: Mapping[str, tuple[str, ...]], insecure: frozenset[str]) -> list[RegistryEndpoint]:
-    """Who is asked, in this order: the mirrors of the longest matching prefix, then the registry itself."""
+    """Return the registries to ask, in this order: the mirrors of the longest matching prefix, then the registry itself."""
     whole = f"{reference.registry}/{reference.repository}"
     found: list[RegistryEndpoint] = []
     for prefix in sorted(mirrors, key=len, reverse=True):
@@ -112,7 +112,7 @@ class RegistryCredentials:
 
 
 def credentials(configs: tuple[str, ...], host: str, repository: str) -> RegistryCredentials:
-    """What pull secrets hold for a repository; the longest matching name wins."""
+    """Return the credentials of pull secrets for a repository; the longest matching name wins."""
     best, longest = RegistryCredentials(), -1
     for config in configs:
         try:

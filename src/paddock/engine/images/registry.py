@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
+from paddock.base import reasons
 from paddock.engine.images.errors import ImageError, ImageRefused
 from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient, bad_status, basic
 from paddock.engine.images.references import RegistryCredentials, RegistryEndpoint, RegistryReference, credentials
@@ -47,7 +48,7 @@ class Manifest:
 
 
 class RegistrySession(Protocol):
-    """Where manifests and blobs are taken from."""
+    """A source of manifests and blobs."""
 
     def manifest(self, version: str) -> tuple[bytes, str]:
         """The manifest of a tag or digest, and its digest."""
@@ -97,7 +98,8 @@ def _pick(index: dict[str, Any], architecture: str) -> str:
             return str(entry["digest"])
         seen.append(str(place.get("architecture")))
     there = ", ".join(sorted(set(seen) - {"unknown", "None"})) or "none"
-    raise ImageRefused("NotFound", f"the container image is not there for the architecture {architecture}", why=f"there is {there}")
+    text = f"the container image is not there for the architecture {architecture}"
+    raise ImageRefused("NotFound", text, why=f"there is {there}", reason=reasons.IMAGE_ARCHITECTURE)
 
 
 class RemoteRepository:
@@ -199,7 +201,7 @@ class RemoteRepository:
 
 
 def refusal(response: DownloadResponse) -> ImageError:
-    """What the registry said, in its own words."""
+    """Return the registry's error, in its own words."""
     error = bad_status(response)
     try:
         told = json.loads(response.read(65536))["errors"][0]

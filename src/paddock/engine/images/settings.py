@@ -1,4 +1,4 @@
-"""What the operator decides about images."""
+"""The operator's settings for images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Where an image can come from. Secrets are in fields that no repr shows; `canonical` is what two askers must share to share a file."""
+"""Sources of images. Secrets are in fields that no repr shows; two requests share a file when they have the same `canonical`."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 @dataclass(frozen=True)
 class ServerTrust:
-    """How a server is known, and how we are known to it."""
+    """The trust in a server, and our own certificate for it."""
 
     # PEM, added to the authorities that the host trusts
     ca: str = ""
@@ -46,12 +46,12 @@ class Http:
 
     @property
     def name(self) -> str:
-        """What it is known by."""
+        """The name of the source."""
         return self.stands_for or canonical_url(self.url)
 
     @property
     def private(self) -> bool:
-        """Whether the asker shows something that others may not have."""
+        """True if the request carries something that others may not have."""
         shown = self.username or self.password or self.secret_headers or self.trust.key
         return bool(shown or self.stands_for or urlsplit(self.url).username)
 

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
+from paddock.base import reasons
 from paddock.engine.images.errors import ImageError, ImageUnavailable
 
 _GRAIN = 64 * 1024
@@ -31,11 +32,13 @@ def _no_space() -> ImageError:
 
 
 def disk_trouble(error: OSError) -> ImageError:
-    """What a failure of our own disk means."""
+    """Return the error for a failure of our own disk."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _no_space()
     if error.errno == errno.EROFS:
-        return ImageUnavailable("Storage", "the image directory is read-only", fix="look at the host's disk")
+        return ImageUnavailable(
+            "Storage", "the image directory is read-only", fix="look at the host's disk", reason=reasons.HOST_DISK_READ_ONLY
+        )
     return ImageUnavailable("Storage", "the image cannot be written", why=error.strerror or str(error))
 
 

@@ -1,4 +1,4 @@
-"""How a thread is asked to end."""
+"""The flag that asks a thread to end."""
 
 import contextlib
 import socket
@@ -24,7 +24,7 @@ class StopFlag:
 
     @property
     def asked(self) -> bool:
-        """Whether the end was asked for."""
+        """True when the end was requested."""
         return self._event.is_set()
 
     def check(self) -> None:

@@ -37,7 +37,7 @@ class Image:
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """What the index holds of a source."""
+    """The index entry of a source."""
 
     digest: str
     etag: str = ""
@@ -185,7 +185,7 @@ class ImageStore:
     # --- index ------------------------------------------------------------------------------------------------------------
 
     def known(self, kind: str, source: str) -> SourceRecord | None:
-        """What a source gave the last time, if the image is still here."""
+        """Return the index entry of a source, if its image is still here."""
         try:
             told = json.loads(self._entry(kind, source).read_bytes())
             known = SourceRecord(**told["known"])
@@ -194,7 +194,7 @@ class ImageStore:
         return known if self.get(known.digest) is not None else None
 
     def remember(self, kind: str, source: str, known: SourceRecord) -> None:
-        """What a source gave now."""
+        """Store the index entry of a source."""
         path = self._entry(kind, source)
         fresh = path.with_name(f".{secrets.token_hex(8)}")
         # For people: what may be secret in a URL is not kept; the name of the file is made of all of it.
@@ -268,7 +268,7 @@ class ImageStore:
 
 
 def _is_full(error: ImageError | OSError) -> bool:
-    """Whether the disk is full: then the room is worth more than the time of a download."""
+    """Return whether the disk is full: then the room is worth more than the time of a download."""
     return error.code == "NoSpace" if isinstance(error, ImageError) else error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

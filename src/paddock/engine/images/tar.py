@@ -32,7 +32,7 @@ _KINDS: dict[bytes, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class TarEntry:
-    """What one header says."""
+    """The fields of one header."""
 
     name: str
     kind: Kind
@@ -132,7 +132,7 @@ class Tar:
         return b"".join(parts)
 
     def _take(self, limit: int, *, end: bool = False) -> bytes:
-        """What there is, at most `limit`; the end of the archive is an error unless it may be here."""
+        """Return the next bytes, at most `limit`. The end of the archive is an error unless `end` allows it."""
         if not limit:
             return b""
         if not self._held:

@@ -112,7 +112,7 @@ class _Zstd:
 
 
 def walk_zstd(file: IO[bytes]) -> bool:
-    """Whether the last frame is complete; of the blocks only their heads are read (RFC 8878, 3.1)."""
+    """Return whether the last frame is complete; of the blocks only their heads are read (RFC 8878, 3.1)."""
     size = file.seek(0, 2)
     at = 0
     while at < size:

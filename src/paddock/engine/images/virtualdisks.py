@@ -3,7 +3,7 @@
 import uuid
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, truncated, unsafe
+from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, oversized, truncated, unsafe
 
 _PARENT = "is a difference to another disk"
 _METADATA_REGION = uuid.UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
@@ -25,7 +25,7 @@ def inspect_vdi(data: ImageBytes) -> ImageFacts:
     if header_size > 0x1000 or not block or block % 512 or block > 1 << 28 or extra:
         raise damaged("the size of its blocks")
     if size > blocks * block or blocks > 1 << 29:
-        raise ImageRefused("TooLarge", f"the image claims a disk of {size} bytes, which its tables do not hold")
+        raise oversized(f"the image claims a disk of {size} bytes, which its tables do not hold")
     data.at(offset_map, blocks * 4)
     if allocated > blocks:
         raise damaged("it has more blocks than blocks")
@@ -56,7 +56,7 @@ def inspect_vpc(data: ImageBytes) -> ImageFacts:
     if not block or block & (block - 1) or block > 1 << 28:
         raise damaged("the size of its blocks")
     if entries > 1 << 29 or entries * block < current:
-        raise ImageRefused("TooLarge", f"the image claims a disk of {current} bytes, which its tables do not hold")
+        raise oversized(f"the image claims a disk of {current} bytes, which its tables do not hold")
     data.at(table, entries * 4)
     if any(data.at(next_header + 40, 16)):
         raise unsafe(_PARENT)
@@ -82,7 +82,7 @@ def inspect_vhdx(data: ImageBytes) -> ImageFacts:
     if size < 0 or block < 0:
         raise damaged("it tells no size")
     if size > 64 << 40:
-        raise ImageRefused("TooLarge", f"the image claims a disk of {size} bytes, more than the format can hold")
+        raise oversized(f"the image claims a disk of {size} bytes, more than the format can hold")
     return ImageFacts("vhdx", size)
 
 

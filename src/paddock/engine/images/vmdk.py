@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, truncated, unsafe
+from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, oversized, truncated, unsafe
 
 _SECTOR = 512
 # As much as QEMU reads of a descriptor, wherever it begins.
@@ -28,7 +28,7 @@ _SELF_CONTAINED = ("monolithicSparse", "streamOptimized")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a file has its grains."""
+    """The places of the grains in a file."""
 
     # in sectors: of the disk, and of a grain
     capacity: int
@@ -52,7 +52,7 @@ def inspect(data: ImageBytes) -> ImageFacts:
 def tables(data: ImageBytes, header: Layout) -> Iterator["array[int] | None"]:
     """For each table the sectors of its grains; None for one that is not there. Every grain begins inside the file."""
     if header.count > 1 << 24 or header.directory == _AT_END:
-        raise ImageRefused("TooLarge", "the image claims a disk that its tables do not hold")
+        raise oversized("the image claims a disk that its tables do not hold")
     seen = set()
     for table in _words(data.at(header.directory * _SECTOR, header.count * 4)):
         if not table:

@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 
 
 class Agent:
-    """What can be asked of a guest. Every call may raise `AgentError`."""
+    """The guest agent. Every call may raise `AgentError`."""
 
     def __init__(self, name: str, connect: Callable[[], socket.socket]) -> None:
         """`connect` gives a connected, non-blocking socket or raises `OSError`."""
@@ -77,11 +77,11 @@ class Agent:
         return agentdata.timezone(await self._ask("guest-get-timezone"))
 
     async def users(self) -> tuple[guest.GuestUser, ...]:
-        """Who is logged in."""
+        """Return the users that are logged in."""
         return agentdata.users(await self._ask("guest-get-users"))
 
     async def filesystems(self) -> tuple[guest.GuestFilesystem, ...]:
-        """What is mounted."""
+        """Return the mounted file systems."""
         return agentdata.filesystems(await self._ask("guest-get-fsinfo", patience=15.0))
 
     async def load(self) -> tuple[float, ...]:
@@ -148,7 +148,7 @@ class Agent:
     async def _ask(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, patience: float = PATIENCE, beginning: bool = False
     ) -> Any:
-        """What it returns; with `beginning`, None when a conversation had to begin, which it did."""
+        """Return the agent's answer; with `beginning`, None when a conversation had to begin, which it did."""
         what = f"cannot ask the agent of {self._name} for {command}"
         if not self.open:
             raise AgentError(what, reason="NotConnected", why="no agent has opened its channel", fix="install and start qemu-guest-agent")
@@ -182,7 +182,7 @@ class Agent:
         raise AgentError(what, reason="Refused", why=agentdata.text(failure.get("desc")) or "it did not say why")
 
     async def _synchronise(self) -> bool:
-        """Whether that was necessary."""
+        """Synchronise with the agent; return whether that was necessary."""
         if self._socket is None:
             self._socket = self._connect()
             self._synced = False

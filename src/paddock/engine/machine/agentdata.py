@@ -1,6 +1,6 @@
-"""What an agent says, read as values. Pure. All of it comes from the guest, and the guest is nobody's friend.
+"""Values from an agent's answers. Pure. All of it comes from the guest, and the guest is nobody's friend.
 
-Whatever is missing, of a wrong type or too much becomes nothing; texts are cut and lose every character that a terminal would act on.
+A value that is missing, of a wrong type or too much becomes nothing; texts are cut and lose every character that a terminal would act on.
 """
 
 import base64

@@ -7,14 +7,14 @@ changed.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.argv import blocks, names
-from paddock.engine.machine.config import DiskConfig, DiskLayer
+from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.observation import JobState
 from paddock.engine.machine.owner import MachineOwner
@@ -43,12 +43,13 @@ class BlockJobs:
         if not wanted:
             return
         before = owner.config
-        disks = tuple(replace(disk, layer=wanted.get(disk.name, disk.layer)) for disk in before.disks)
-        owner.reconfigure(replace(before, disks=disks))
+        await owner.reconfigure(
+            lambda config: replace(config, disks=tuple(replace(disk, layer=wanted.get(disk.name, disk.layer)) for disk in config.disks))
+        )
         try:
             await self._lay(wanted, {disk.name: disk for disk in before.disks})
         except BaseException:
-            owner.reconfigure(before)
+            await owner.reconfigure(lambda _: before)
             raise
 
     async def _lay(self, layers: Mapping[str, DiskLayer], below: Mapping[str, DiskConfig]) -> None:
@@ -150,8 +151,7 @@ class BlockJobs:
                 await owner.execute("blockdev-del", {"node-name": names.format_node(disk.name, layer.path)})
             await self._lay({disk.name: layer}, {disk.name: replace(disk, layer=below)})
         except PaddockError as error:
-            disks = tuple(replace(one, layer=below) if one.name == disk.name else one for one in owner.config.disks)
-            owner.reconfigure(replace(owner.config, disks=disks))
+            await owner.reconfigure(_with_layer(disk.name, below))
             owner.observe(detail=f"disk {disk.name} is still on its old layer: {error}")
 
     async def _tops(self) -> dict[str, str]:
@@ -218,8 +218,7 @@ class BlockJobs:
         old = self._disk(name).layer
         layer = _below(old, base) if old else None
         if layer is not None and old is not None and layer != old:
-            disks = tuple(replace(one, layer=layer) if one.name == name else one for one in owner.config.disks)
-            owner.reconfigure(replace(owner.config, disks=disks))
+            await owner.reconfigure(_with_layer(name, layer))
             with contextlib.suppress(PaddockError):
                 await owner.execute("blockdev-del", {"node-name": names.format_node(name, old.path)})
 
@@ -247,6 +246,11 @@ class BlockJobs:
 
 def _job(name: str) -> str:
     return "commit-" + names.device(name)
+
+
+def _with_layer(name: str, layer: DiskLayer) -> Callable[[MachineConfig], MachineConfig]:
+    """Return the change that puts a disk on a layer."""
+    return lambda config: replace(config, disks=tuple(replace(one, layer=layer) if one.name == name else one for one in config.disks))
 
 
 def _below(layer: DiskLayer | None, path: Path) -> DiskLayer | None:

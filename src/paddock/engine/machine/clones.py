@@ -68,7 +68,7 @@ class CloneNic:
 
 @dataclass(frozen=True)
 class Clone:
-    """What a clone has of its own: a layer over each disk that is written, every card, a name."""
+    """The own parts of a clone: a layer over each disk that is written, every card, a name."""
 
     label: str
     disks: Mapping[str, DiskLayer]
@@ -80,13 +80,13 @@ class Clone:
 
 @dataclass
 class CloneTimings:
-    """How long each step took, in seconds since the start was asked for."""
+    """The time of each step, in seconds since the request to start."""
 
     times: dict[str, float] = field(default_factory=dict)
 
 
 def obstacles(config: MachineConfig) -> tuple[str, ...]:
-    """Why a machine cannot be cloned while it runs; empty: it can."""
+    """Return the reasons why a machine cannot be cloned while it runs; empty: it can."""
     found = []
     if config.devices.tpm is not None:
         found.append("its TPM holds secrets that must exist once")

@@ -1,10 +1,10 @@
-"""What a machine is, as data. `argv` turns it into a command line, and nothing else may.
+"""A machine as data. `argv` turns it into a command line, and nothing else may.
 
 Everything here is decided: names are resolved to paths, defaults are filled in, and no value needs the host to be understood. Values
-that a user wrote (names, serials, kernel arguments) may stand in any field of type `str`; whoever writes them into a command line
+of a user (names, serials, kernel arguments) may stand in any field of type `str`; the code that writes them into a command line
 or a QMP command escapes them.
 
-A config is kept in a machine's directory as JSON; a field that is added has a default, so that older files are still read.
+A config is kept in a machine's directory as JSON; a new field has a default, so that older files are still readable.
 """
 
 from dataclasses import dataclass, field
@@ -158,7 +158,7 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class FirmwareConfig:
-    """What the guest finds below its boot loader."""
+    """The firmware below the guest's boot loader."""
 
     kind: Literal["bios", "efi"] = "bios"
     secure_boot: bool = False

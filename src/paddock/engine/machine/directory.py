@@ -128,7 +128,7 @@ def encode_config(config: MachineConfig) -> bytes:
 
 
 def decode_config(data: bytes) -> MachineConfig:
-    """What was kept. Raises `msgspec.MsgspecError`, or `ValueError` for a version of another Paddock."""
+    """Return the stored config. Raises `msgspec.MsgspecError`, or `ValueError` for a version of another Paddock."""
     stored = msgspec.json.decode(data, type=_Stored, dec_hook=_decode)
     if stored.version != _VERSION:
         raise ValueError(f"version {stored.version} is not known")
@@ -157,7 +157,7 @@ class Directory:
         return Directory(self.path, beside=True)
 
     def promote(self) -> None:
-        """What is beside becomes the machine's own; its QEMU notices nothing. Repeated it finishes what was begun."""
+        """Make the second directory the machine's own; its QEMU notices nothing. A repeated call finishes an interrupted one."""
         other = self.beside
         if other.run.is_dir():
             shutil.rmtree(self.run, ignore_errors=True)
@@ -208,11 +208,11 @@ class Directory:
         self._replace("config.json", encode_config(config), durable=True)
 
     def write_started(self, config: MachineConfig) -> None:
-        """What the run is started with."""
+        """Write the config of the run's start."""
         self._replace("started.json", encode_config(config), durable=False)
 
     def read_started(self) -> MachineConfig | None:
-        """What the run was started with; None: it cannot be known."""
+        """Return the config of the run's start; None: it cannot be known."""
         try:
             return decode_config((self.path / "started.json").read_bytes())
         except (OSError, msgspec.MsgspecError, ValueError):

@@ -1,4 +1,4 @@
-"""What can go wrong with a machine. Callers decide by type and `reason`, never by text."""
+"""The errors of a machine. Callers decide by type and `reason`, never by text."""
 
 from paddock.base.errors import Terminal, Transient
 

@@ -9,7 +9,7 @@ Match = Callable[[str, Mapping[str, Any]], bool]
 
 
 class Events:
-    """Who waits for which event."""
+    """The waiters for events."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Match, asyncio.Future[tuple[str, Mapping[str, Any]]]]] = []

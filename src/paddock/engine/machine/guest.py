@@ -1,4 +1,4 @@
-"""What a guest's agent tells, as values. All of it was bounded and cleaned before it got here (`agentdata`)."""
+"""The reports of a guest's agent, as values. All of it was bounded and cleaned before it got here (`agentdata`)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

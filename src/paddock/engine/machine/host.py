@@ -1,4 +1,4 @@
-"""What machines share and are told from outside: the clock, the look at the host, the queue of starts, the users."""
+"""The shared environment of machines: the clock, the host's facts, the queue of starts, the users."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from paddock.engine.machine.users import UserRange
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long things may take, in seconds."""
+    """The longest times of operations, in seconds."""
 
     # QEMU from its start until its monitor answers; a busy host may need long
     start: float = 120.0
@@ -53,7 +53,7 @@ class MachineEnvironment:
 
 @dataclass(frozen=True)
 class SharedHost:
-    """What the owners of all machines have in common."""
+    """The shared environment of the owners of all machines."""
 
     surroundings: MachineEnvironment
     turns: StartSlots

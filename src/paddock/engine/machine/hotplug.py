@@ -83,7 +83,7 @@ class Hotplug:
         if error is not None:
             owner.observe(disks={**owner.observed.disks, name: replace(state, state="unplugging", error=error.why)})
             raise error
-        self._disk_is_out(name)
+        await self._disk_is_out(name)
 
     async def plug_nic(self, nic: Nic) -> None:
         """Repeated it finds the card there."""
@@ -111,7 +111,7 @@ class Hotplug:
         if error is not None:
             owner.observe(nics={**owner.observed.nics, name: replace(state, state="unplugging", error=error.why)})
             raise error
-        self._nic_is_out(name)
+        await self._nic_is_out(name)
 
     async def resize_disk(self, name: str, size: int) -> None:
         """To at least this size, in whole sectors: a disk never shrinks."""
@@ -131,8 +131,9 @@ class Hotplug:
         if all(one.name != name for one in owner.config.nics):
             raise self._refuse(f"set the link of card {name} of", "NoSuchDevice", "it has no such card", "")
         await owner.execute("set_link", {"name": names.card(name), "up": up})
-        nics = tuple(replace(one, link_up=up) if one.name == name else one for one in owner.config.nics)
-        owner.reconfigure(replace(owner.config, nics=nics))
+        await owner.reconfigure(
+            lambda config: replace(config, nics=tuple(replace(one, link_up=up) if one.name == name else one for one in config.nics))
+        )
         state = owner.observed.nics.get(name, NicState())
         owner.observe(nics={**owner.observed.nics, name: replace(state, link_up=up)})
 
@@ -163,7 +164,7 @@ class Hotplug:
             place = "-".join(str(number) for number in _topology(slot))
             await owner.execute("device_add", {"driver": slot["type"], "id": f"cpu-{place}", **slot["props"]})
             self._arrivals.expect(1)
-        owner.reconfigure(replace(owner.config, cpu=replace(owner.config.cpu, sockets=count)))
+        await owner.reconfigure(lambda config: replace(config, cpu=replace(config.cpu, sockets=count)))
         owner.observe(sockets=count)
 
     async def _room_to_emulate(self, count: int) -> None:
@@ -190,7 +191,7 @@ class Hotplug:
         if most > lowest:
             path = f"/machine/peripheral/{names.VIRTIO_MEM}"
             await owner.execute("qom-set", {"path": path, "property": "requested-size", "value": requested})
-        owner.reconfigure(replace(owner.config, memory=replace(owner.config.memory, size=size)))
+        await owner.reconfigure(lambda config: replace(config, memory=replace(config.memory, size=size)))
 
     async def repair(self) -> None:
         """After Paddock was away: what was to be plugged and is not, is."""
@@ -235,11 +236,11 @@ class Hotplug:
     async def _reconfigured(self, config: MachineConfig, plan: hotplug.HotplugPlan) -> None:
         """The config is kept only when the guest has the device."""
         owner, before = self._owner, self._owner.config
-        owner.reconfigure(config)
+        await owner.reconfigure(lambda _: config)
         try:
             await self._carry_out(plan)
         except BaseException:
-            owner.reconfigure(before)
+            await owner.reconfigure(lambda _: before)
             raise
 
     async def _carry_out(self, plan: hotplug.HotplugPlan) -> None:
@@ -320,21 +321,21 @@ class Hotplug:
         async def finish() -> None:
             await self._clear(removal)
             if any(one.name == name for one in self._owner.config.disks):
-                self._disk_is_out(name)
+                await self._disk_is_out(name)
             else:
-                self._nic_is_out(name)
+                await self._nic_is_out(name)
 
         with contextlib.suppress(PaddockError):
             await self._owner.inbox.offer(finish)
 
-    def _disk_is_out(self, name: str) -> None:
+    async def _disk_is_out(self, name: str) -> None:
         owner = self._owner
-        owner.reconfigure(replace(owner.config, disks=tuple(one for one in owner.config.disks if one.name != name)))
+        await owner.reconfigure(lambda config: replace(config, disks=tuple(one for one in config.disks if one.name != name)))
         owner.observe(disks={key: value for key, value in owner.observed.disks.items() if key != name})
 
-    def _nic_is_out(self, name: str) -> None:
+    async def _nic_is_out(self, name: str) -> None:
         owner = self._owner
-        owner.reconfigure(replace(owner.config, nics=tuple(one for one in owner.config.nics if one.name != name)))
+        await owner.reconfigure(lambda config: replace(config, nics=tuple(one for one in config.nics if one.name != name)))
         owner.observe(nics={key: value for key, value in owner.observed.nics.items() if key != name})
 
     def _disk(self, name: str) -> DiskConfig:
@@ -348,7 +349,7 @@ class Hotplug:
 
 
 def free_regions(text: str, most: int, there: int) -> int:
-    """How many parts of the buffer are surely free, from `x-query-jit`; 0: it does not tell. As QEMU's tcg_n_regions reckons."""
+    """Return how many parts of the buffer are surely free, from `x-query-jit`; 0 if unknown. Computed as QEMU's tcg_n_regions."""
     found = re.search(r"gen code size +(\d+)/(\d+)", text)
     if found is None:
         return 0

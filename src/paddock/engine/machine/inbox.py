@@ -30,7 +30,7 @@ class Inbox:
         return await asyncio.shield(answer)
 
     def overtake(self, *, ended: bool = False) -> None:
-        """What waits and what is being done is refused: something comes that cannot wait, or the machine has ended."""
+        """Refuse all waiting and running requests: something urgent comes, or the machine has ended."""
         self._ended = ended
         for _, answer in self._waiting:
             if not answer.done():

@@ -1,10 +1,10 @@
-"""How much of the host a machine may use: control groups, of version 2, version 1, or both side by side.
+"""Limits of a machine on the host: control groups, of version 2, version 1, or both side by side.
 
 Every QEMU has a group of its own with its helpers, whether it has limits or not. It lies outside the unit of systemd that Paddock may be,
 so that systemd ends no guest when it ends the processes of the unit.
 
-Limits are said in the names and forms of version 2 and translated where only version 1 is there. A host that lets us make no group
-runs the machine without its limits, and that is said: a limit is never a reason not to start.
+Limits have the names and forms of version 2 and are translated where only version 1 exists. A host that lets us make no group runs the
+machine without its limits and reports that: a limit is never a reason not to start.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _SPARE_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """Where groups can be made: controller -> our own group's directory in version 1, and the one of version 2."""
+    """The parents of new groups: controller -> our own group's directory in version 1, and the one of version 2."""
 
     first: Mapping[str, Path]
     second: Path | None
@@ -63,7 +63,7 @@ def _outside(path: str) -> str:
 
 
 def on_this_host() -> Hierarchies:
-    """What there is here."""
+    """Return the hierarchies of this host."""
     try:
         return find(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
     except (OSError, ValueError):

@@ -30,7 +30,7 @@ class MachineRegistry(Protocol):
     """All machines, as far as one of them needs them."""
 
     def user_for(self, owner: MachineOwner) -> int:
-        """Whom its QEMU runs as; 0: as whoever runs Paddock."""
+        """Return the user that its QEMU runs as; 0: the user that runs Paddock."""
 
     def drop(self, id: str) -> None:
         """The machine is no more."""
@@ -63,7 +63,7 @@ class QemuMachine:
 
     @property
     def observed(self) -> Observation:
-        """What is seen of it."""
+        """The observed state."""
         return self._owner.observed
 
     @property
@@ -142,7 +142,7 @@ class QemuMachine:
 
     @property
     def immovable(self) -> tuple[str, ...]:
-        """Why it cannot be renewed while it runs; empty: it can."""
+        """The reasons why it cannot be renewed while it runs; empty: it can."""
         return tuple(dict.fromkeys(obstacles(self._owner.started) + obstacles(self._owner.config)))
 
     async def renew(self) -> RenewalResult:
@@ -183,7 +183,7 @@ class QemuMachine:
         await self._change(lambda: self._hotplug.unplug_nic(name), f"unplug card {name} from")
 
     async def set_link(self, name: str, up: bool) -> None:
-        """Whether the cable of a card is in."""
+        """Plug or unplug the cable of a card."""
         await self._change(lambda: self._hotplug.set_link(name, up), f"set the link of card {name} of")
 
     async def forward(self, name: str, port: Forwarded) -> None:
@@ -217,7 +217,7 @@ class QemuMachine:
         await self._change(lambda: screenshots.dump_memory(self._owner, path), "write the memory of")
 
     async def statistics(self) -> Statistics:
-        """What it used up to now."""
+        """Return its usage up to now."""
         self._admit(Verb.LOOK)
         return await statistics.collect(self._owner)
 

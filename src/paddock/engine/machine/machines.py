@@ -60,7 +60,7 @@ class Machines:
         if machine is None:
             directory = Directory(self.root / id)
             directory.make()
-            directory.write_config(config)
+            await asyncio.to_thread(directory.write_config, config)
             machine = self._add(owner := MachineOwner(directory, config, self._shared))
             if self.unreadable.pop(id, None) is not None:
                 # What it is was lost; its process may live.
@@ -71,7 +71,7 @@ class Machines:
                 raise RequestRefused(
                     f"cannot change the config of machine {id}", reason="StillRunning", why="its process lives", fix="stop it first"
                 )
-            self._owners[id].reconfigure(config)
+            await self._owners[id].reconfigure(lambda _: config)
         return machine
 
     def listen(self, tell: Callable[[str], None]) -> None:
@@ -85,7 +85,7 @@ class Machines:
             machine.close()
 
     def user_for(self, owner: MachineOwner) -> int:
-        """Whom its QEMU runs as: the same at each start, and nobody else's."""
+        """Return the user that its QEMU runs as: the same at each start, and no other machine's."""
         users = self._surroundings.users
         taken = {other.record.user for other in self._owners.values() if other is not owner}
         kept = owner.record.user

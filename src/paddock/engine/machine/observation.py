@@ -1,4 +1,4 @@
-"""What is seen of a machine. An `Observation` is replaced as a whole; whoever holds one holds what was true at one moment."""
+"""The observed state of a machine. An `Observation` is replaced as a whole; a holder keeps the state of one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ EndReason = Literal[
 
 @dataclass(frozen=True)
 class RunEnd:
-    """Why a run of a machine ended."""
+    """The end of a machine's run."""
 
     reason: EndReason
     # the last lines of QEMU's log, where they tell more than the reason
@@ -177,7 +177,7 @@ class MemoryStatistics:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a machine used up to now."""
+    """The usage of a machine up to now."""
 
     cpu_user_seconds: float = 0.0
     cpu_system_seconds: float = 0.0

@@ -46,6 +46,7 @@ class MachineOwner:
         self.id = directory.id
         self.directory = directory
         self.config = config
+        self._config_lock = asyncio.Lock()
         # the config that the present run was started with: what was plugged since is the difference
         self.started = config
         self.surroundings = shared.surroundings
@@ -95,13 +96,13 @@ class MachineOwner:
         self.record = structs.replace(self.record, **changes)
         self.directory.write_record(self.record)
 
-    def reconfigure(self, config: MachineConfig) -> None:
-        """Replaces the config, on disk too."""
-        if config != self.config:
-            self.directory.write_config(config)
-            self.config = config
-
-    # QEMU's monitor.
+    async def reconfigure(self, change: Callable[[MachineConfig], MachineConfig]) -> None:
+        """Change the config, on disk first; `change` gets the config of that moment. A slow disk keeps nobody else waiting."""
+        async with self._config_lock:
+            config = change(self.config)
+            if config != self.config:
+                await asyncio.to_thread(self.directory.write_config, config)
+                self.config = config
 
     async def execute(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
@@ -115,8 +116,6 @@ class MachineOwner:
             if self.process is not None:
                 self.liveness.suspect()
             raise
-
-    # Starting.
 
     def start(self, *, paused: bool, user: int, state: Path | None = None) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
@@ -205,7 +204,7 @@ class MachineOwner:
         self.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
 
     async def complete(self, command: Command) -> None:
-        """What is left of a start once QEMU answers, up to the guest's first instruction."""
+        """Complete a start once QEMU answers, up to the guest's first instruction."""
         if self.record.restore:
             await self.restore(Path(self.record.restore))
         for request in command.before_start:
@@ -338,7 +337,7 @@ class MachineOwner:
             self.observe(disk_errors={**self.observed.disk_errors, name: error})
 
     async def look_at_status(self) -> None:
-        """Why the guest does not run, if so."""
+        """Update the status of the guest, with the reason why it does not run."""
         turn = self._turn
         with contextlib.suppress(PaddockError):
             answer = await self.execute("query-status")
@@ -424,7 +423,7 @@ class MachineOwner:
             await self.inbox.offer(work)
 
     def arm(self) -> None:
-        """What is done from time to time while the guest runs."""
+        """Start the periodic checks of a running guest."""
         self.liveness.arm()
         self.timers.after("logs", self.surroundings.times.look, self._bound_logs)
 

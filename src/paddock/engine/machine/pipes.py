@@ -58,7 +58,7 @@ class SocketPipe:
             self.close()
 
     def close(self) -> None:
-        """Who reads or writes is woken and sees the end."""
+        """Wake readers and writers, who then see the end."""
         if not self._open:
             return
         self._open = False
@@ -81,7 +81,7 @@ class SocketPipe:
 
 
 class SessionSlot:
-    """Where a session may be: a new one ends the old."""
+    """A place for one session: a new one ends the old."""
 
     def __init__(self) -> None:
         self._pipe: SocketPipe | None = None

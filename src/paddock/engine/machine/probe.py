@@ -1,4 +1,4 @@
-"""What a QEMU that runs has: asked once it answers, and after Paddock was away."""
+"""Probes of a running QEMU: once it answers, and after Paddock was away."""
 
 import contextlib
 import os
@@ -46,7 +46,7 @@ async def devices(owner: OwnerState) -> None:
 
 
 async def changes(owner: OwnerState) -> None:
-    """What was changed in this run: processors and memory that were plugged."""
+    """Observe the changes of this run: processors and memory that were plugged."""
     cpu = owner.started.cpu
     count = len(await owner.execute("query-cpus-fast"))
     memory = boot_size(owner.started)

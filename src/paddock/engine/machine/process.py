@@ -65,7 +65,7 @@ def boot_id() -> str:
 
 
 def start_ticks(pid: int) -> int:
-    """When a process was started, in the kernel's ticks since the boot; 0: there is none, or only its exit status is left."""
+    """Return the start of a process, in the kernel's ticks since the boot; 0: there is none, or only its exit status is left."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -82,7 +82,7 @@ def state_of(pid: int) -> str:
 
 
 def cpu_seconds(pid: int, thread: int = 0) -> tuple[float, float]:
-    """What a process, or one of its threads, used up to now: (user, system)."""
+    """Return the CPU seconds of a process, or one of its threads, up to now: (user, system)."""
     place = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
     try:
         fields = Path(place).read_bytes().rpartition(b")")[2].split()

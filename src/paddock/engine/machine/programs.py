@@ -1,4 +1,4 @@
-"""Which QEMU a machine runs on, and whether the host has another one by now."""
+"""The QEMU that a machine runs on, and its difference from the host's present one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What a machine does with a request, as a table. Pure: no process, no clock.
+"""The action of a machine for each request, as a table. Pure: no process, no clock.
 
                defined   queued    starting  running   paused    stopping  ended
     START      go        already   already   already   already   refuse    go
@@ -12,8 +12,8 @@
     LOOK       refuse    refuse    refuse    go        go        go        refuse     screenshot, statistics, console ...
     FORGET     go        refuse    refuse    refuse    refuse    refuse    go
 
-A QEMU that does not answer is told nothing but to stop: it would do the rest when nobody expects it any more.
-A stop overtakes: what waits when it comes, or is being done, is refused with `Stopping`, unless it only looks.
+A QEMU that does not answer gets no command but to stop: it would do the rest when nobody expects it any more.
+A stop overtakes: requests that wait or run when it comes are refused with `Stopping`, unless they only look.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ STATES: tuple[State, ...] = ("defined", "queued", "starting", "running", "paused
 
 
 class Verb(Enum):
-    """What can be asked of a machine."""
+    """A request to a machine."""
 
     START = "start"
     STOP = "stop"
@@ -101,7 +101,7 @@ def state(observed: Observation) -> State:
 
 
 def judge(verb: Verb, observed: Observation) -> Rule:
-    """What the table says."""
+    """Return the rule of the table."""
     return RULES[verb][state(observed)]
 
 

@@ -1,9 +1,10 @@
-"""Why a run ended, from what was seen of it. Pure."""
+"""The reason for the end of a run, from the evidence. Pure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from signal import Signals
 
+from paddock.base import reasons
 from paddock.engine.machine.observation import EndReason
 
 # What QEMU's SHUTDOWN event gives as its reason, and what it means for a machine.
@@ -30,7 +31,7 @@ _ORDER: tuple[EndReason, ...] = ("saved", "panicked", "internal-error", "watchdo
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """What is known of a run that is over."""
+    """The evidence about a run that is over."""
 
     # what QEMU said, and what we did (`killed`), in words of `EndReason`
     evidence: Collection[str] = ()
@@ -60,6 +61,6 @@ def describe(status: int | None) -> str:
     if status > 0:
         return f"QEMU ended with status {status}"
     try:
-        return f"QEMU was ended by signal {Signals(-status).name}"
+        return reasons.ended_by(Signals(-status).name)
     except ValueError:
-        return f"QEMU was ended by signal {-status}"
+        return reasons.ended_by(str(-status))

@@ -1,4 +1,4 @@
-"""What a guest looks like at one moment: its screen, and its memory."""
+"""Pictures of a guest at one moment: its screen, and its memory."""
 
 import asyncio
 import contextlib

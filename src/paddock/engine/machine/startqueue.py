@@ -1,4 +1,4 @@
-"""Which machines may start now. Pure: time is a parameter, and what guests want of CPUs is told.
+"""The queue of machines to start. Pure: time is a parameter, and so is the CPU demand of guests.
 
 A guest that boots takes all the CPU it gets. Started together, fifty of them are each ready after fifty seconds; a few at a time,
 the first is ready after one and the last no later than before. So a start holds a place until its guest has become quiet, or has
@@ -22,7 +22,7 @@ PATIENCE = 120.0
 
 
 def places(cpus: int, accelerator: Literal["kvm", "tcg"]) -> int:
-    """How many guests may boot at once. An emulated one has a CPU busy all the time; others wait for disks in between."""
+    """Return the number of guests that may boot at once. An emulated one has a CPU busy all the time; others wait for disks in between."""
     return max(cpus, 1) * 2 if accelerator == "kvm" else max(cpus, 1) + 1
 
 
@@ -43,7 +43,7 @@ class _Booting:
 
 @dataclass
 class StartQueue:
-    """Who waits and who boots."""
+    """The waiting and the booting machines."""
 
     size: int
     longest: float = LONGEST["kvm"]
@@ -75,7 +75,7 @@ class StartQueue:
         return chosen
 
     def report(self, id: str, cpu_seconds: float, now: float) -> bool:
-        """What a booting machine has wanted of CPUs since it was started. True: it is quiet and has given its place up."""
+        """Record the CPU seconds of a booting machine since its start. True: it is quiet and has given its place up."""
         booting = self._booting.get(id)
         if booting is None:
             return True
@@ -94,7 +94,7 @@ class StartQueue:
         return True
 
     def position(self, id: str, now: float) -> int | None:
-        """How many are served before it; None: it does not wait."""
+        """Return the number of machines before it; None: it does not wait."""
         if id not in self._waiting:
             return None
         return sorted(self._waiting, key=lambda other: self._rank(self._waiting[other], now)).index(id)
@@ -105,7 +105,7 @@ class StartQueue:
         return frozenset(self._booting)
 
     def wake_at(self) -> float | None:
-        """When `take` has to be asked again although nothing is told; None: not before something is."""
+        """Return the time of the next `take` without a report; None: not before one."""
         if not self._waiting or not self._booting:
             return None
         return min(booting.since for booting in self._booting.values()) + self.longest

@@ -9,7 +9,7 @@ _LOOK_SECONDS = 0.5
 
 
 class StartSlots:
-    """Who starts when. A place is held until the guest is quiet, has had its time, or is given back."""
+    """The order of starts. A place is held until the guest is quiet, has had its time, or is given back."""
 
     def __init__(self, queue: StartQueue, wanted: Callable[[str], float | None]) -> None:
         """`wanted` tells the CPU seconds that a machine used and waited for since its start; None: it has no process."""

@@ -1,4 +1,4 @@
-"""What is done before QEMU is started, and the start itself. No state: what was made is found again, or made anew."""
+"""The preparation of a start of QEMU, and the start itself. No state: existing files are found again, or made anew."""
 
 import asyncio
 import contextlib
@@ -121,7 +121,7 @@ def hand_over_socket(path: Path, user: int) -> None:
 
 
 def make_files_beside(directory: Directory, command: Command, user: int) -> None:
-    """What a second QEMU needs besides what the first has: what that one writes as it goes is the same file under two names."""
+    """Make the files that a second QEMU needs beside the first: output that the first writes as it goes is one file under two names."""
     other = directory.beside
     directory.drop_beside()
     other.run.mkdir(mode=0o700)

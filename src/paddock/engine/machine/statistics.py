@@ -1,4 +1,4 @@
-"""What a machine used: asked of QEMU where it knows, read from the kernel where that is cheaper."""
+"""The usage of a machine: from QEMU where it knows, from the kernel where that is cheaper."""
 
 import contextlib
 import os
@@ -103,7 +103,7 @@ async def _memory(owner: MachineOwner) -> MemoryStatistics:
 
 
 def guest_memory(stats: Mapping[str, Any]) -> dict[str, int]:
-    """What the guest's balloon driver told. It is the guest's word, so only whole numbers of a plausible size are taken."""
+    """Return the values of the guest's balloon driver. They are the guest's word, so only whole numbers of a plausible size count."""
     found = {}
     for member, name in _GUEST_MEMORY.items():
         value = stats.get(name)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Timers:
-    """What is to happen later."""
+    """Calls at a later time."""
 
     def __init__(self) -> None:
         self._handles: dict[str, asyncio.TimerHandle] = {}

@@ -1,6 +1,6 @@
-"""Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses.
+"""The user of each QEMU. With root's rights: a user of its own for each machine, a number from a range that nobody else uses.
 
-A directory has a block of numbers (`engine/claims.py`): users, one group for what machines share for writing, and groups of layers.
+A directory has a block of numbers (`engine/claims.py`): users, one group for files that machines share for writing, and groups of layers.
 """
 
 import contextlib
@@ -50,9 +50,12 @@ class UserRange:
         except (FileNotFoundError, ValueError):
             last = known.start - 1
         group = last + 1 if last + 1 in known else known.start
-        fresh = self.counter.with_suffix(".new")
-        fresh.write_text(f"{group}\n")
-        fresh.replace(self.counter)
+        # In place and of one width: to replace a file by its name makes the disk write, and this is the event loop.
+        handle = os.open(self.counter, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.pwrite(handle, f"{group:>20}\n".encode(), 0)
+        finally:
+            os.close(handle)
         return group
 
     def __contains__(self, number: int) -> bool:

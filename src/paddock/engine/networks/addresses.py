@@ -1,7 +1,7 @@
-"""Which MAC and which address a card has. Pure: the same book, the same request, the same answer.
+"""The MAC and the address of each card. Pure: the same book, the same request, the same answer.
 
-An address is a number in the pod network. It is derived from the card, moved on where somebody has it, and kept until the owner is
-released; after that it rests a while, so that nobody's cached name leads to a stranger.
+An address is a number in the pod network. It is derived from the card, moved on where another card has it, and kept until the owner is
+released; after that it rests a while, so that a cached name does not lead to a stranger.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class AddressEntry:
-    """What a card has."""
+    """The addresses of a card."""
 
     owner: str
     name: str
@@ -38,7 +38,7 @@ class AddressEntry:
 
     @property
     def key(self) -> Key:
-        """Which card."""
+        """The identity of the card."""
         return (self.owner, self.name)
 
 

@@ -14,7 +14,7 @@ _DEVICE_NAME = 15
 
 @dataclass(frozen=True)
 class BridgeOptions:
-    """What a guest in a bridge is told; without it somebody else's DHCP server decides."""
+    """The DHCP options of a guest in a bridge; without them another DHCP server decides."""
 
     address: str
     gateway: str
@@ -22,7 +22,7 @@ class BridgeOptions:
 
 
 def segment(bridge: HostBridge) -> HostBridge:
-    """What a VLAN is in a bridge of ours: a bridge of its own. Nobody sees tags there, and every kernel has bridges."""
+    """Return the bridge that stands for a VLAN in a bridge of ours: no tags are visible there, and every kernel has bridges."""
     name = f"{bridge.name}.{bridge.vlan}"
     if len(name) > _DEVICE_NAME:
         name = f"{hashlib.sha256(bridge.name.encode()).hexdigest()[:8]}.{bridge.vlan}"
@@ -68,7 +68,7 @@ def from_range(bridge: HostBridge, of: Range, address: str) -> BridgeOptions:
 
 
 def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int) -> DhcpLease:
-    """What the guest is told by DHCP."""
+    """Return the guest's DHCP lease."""
     bridge = card.bridge
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
@@ -89,7 +89,7 @@ def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int) -> DhcpLease:
 
 
 def own_addresses(bridge: HostBridge) -> list[tuple[str, int]]:
-    """What the host takes for itself at the bridge: (address, prefix length)."""
+    """Return the host's own addresses at the bridge: (address, prefix length)."""
     if not bridge.is_gateway:
         return []
     found = [(gateway_of(each), ipaddress.IPv4Network(each.network).prefixlen) for each in bridge.ranges]

@@ -24,7 +24,7 @@ _MOST_IN_OPTION = 255
 
 @dataclass(frozen=True)
 class DhcpLease:
-    """What a guest is told."""
+    """The values that DHCP gives a guest."""
 
     mac: str
     # with its prefix length

@@ -23,7 +23,7 @@ _MOST_ANSWERS = 64
 
 @dataclass(frozen=True)
 class DnsQuestion:
-    """What a query asks."""
+    """The question of a query."""
 
     id: int
     name: str
@@ -84,7 +84,7 @@ def _name(data: bytes, place: int, number: int) -> tuple[str, int]:
 
 
 def _size(data: bytes, place: int, more: int) -> int:
-    """What an OPT record says, if it is the first after the question."""
+    """Return the UDP size in an OPT record, if it is the first after the question."""
     if more and len(data) >= place + 11 and data[place] == 0:
         kind = int.from_bytes(data[place + 1 : place + 3], "big")
         if kind == OPT:
@@ -183,7 +183,7 @@ def own_names(card: NicSpec, suffix: str) -> tuple[str, ...]:
 
 
 def search(group: str, suffix: str) -> tuple[str, ...]:
-    """Where a machine of a group looks for short names: Services first, as in a cluster, then machines."""
+    """Return the search domains of a machine of a group: Services first, as in a cluster, then machines."""
     own = (f"{group}.svc.{suffix}",) if group else ()
     machines = (f"{group}.vm.{suffix}",) if group else ()
     return (*own, f"svc.{suffix}", suffix, *machines, f"vm.{suffix}")

@@ -82,7 +82,7 @@ class DnsServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         assert self._transport is not None
         return int(self._transport.get_extra_info("sockname")[1])
 
@@ -194,7 +194,7 @@ class DnsServer:
 
 
 def _is_answer(answer: bytes, number: bytes, asked: bytes) -> bool:
-    """Whether it answers this very question: whoever guesses wrongly is not heard."""
+    """Return whether it answers this very question: wrong guesses are ignored."""
     if len(answer) < 12 or answer[:2] != number or not answer[2] & 0x80:
         return False
     question = dns.read(asked).raw

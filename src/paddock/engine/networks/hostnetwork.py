@@ -1,4 +1,4 @@
-"""What the host's own network is like. Looks only."""
+"""The host's own network. Read-only."""
 
 import fcntl
 import ipaddress
@@ -64,7 +64,7 @@ def address_of(device: str) -> str:
 
 
 def has_ipv6() -> bool:
-    """Whether the host routes IPv6 anywhere: without a default route nobody gains from addresses."""
+    """Return whether the host routes IPv6 anywhere: without a default route addresses have no use."""
     try:
         lines = Path("/proc/net/ipv6_route").read_text().splitlines()
     except OSError:

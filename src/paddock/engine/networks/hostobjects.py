@@ -18,7 +18,7 @@ _MARK = "paddock"
 
 
 class BridgeMark(NamedTuple):
-    """Whose a bridge is."""
+    """The owner of a bridge."""
 
     network: str
     directory: str

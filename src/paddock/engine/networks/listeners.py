@@ -19,7 +19,7 @@ _MOST_CLIENTS = 4096
 
 @dataclass(frozen=True)
 class ListenEndpoint:
-    """Where something is listened at."""
+    """An address to listen on."""
 
     protocol: Protocol
     address: str
@@ -31,7 +31,7 @@ class ListenEndpoint:
 
 @dataclass(frozen=True)
 class ForwardTo:
-    """Where a place leads."""
+    """The destination of a listener."""
 
     service: str
     targets: tuple[ForwardTarget, ...]
@@ -40,7 +40,7 @@ class ForwardTo:
 
 
 def plan(services: Collection[PublishedService], everywhere: str) -> tuple[dict[ListenEndpoint, ForwardTo], dict[str, tuple[str, ...]]]:
-    """What should be listened at, and who cannot have what because somebody else was first. `everywhere` is the address of node ports."""
+    """Return the endpoints to listen on, and the conflicts of Services that came second. `everywhere` is the address of node ports."""
     wanted: dict[ListenEndpoint, ForwardTo] = {}
     problems: dict[str, list[str]] = {}
     for service in sorted(services, key=lambda each: each.name):
@@ -62,7 +62,7 @@ def _places(service: PublishedService, everywhere: str) -> Iterable[tuple[Listen
 
 
 class _Choice:
-    """Which target a client gets: in turns, or the same as before."""
+    """The target of each client: in turns, or the same as before."""
 
     def __init__(self, lead: ForwardTo, reach: Reach) -> None:
         self.lead = lead
@@ -114,7 +114,7 @@ class Listeners:
 
     @property
     def places(self) -> Collection[ListenEndpoint]:
-        """What is listened at now."""
+        """The open endpoints."""
         return self._open.keys()
 
     async def bring(self, wanted: Mapping[ListenEndpoint, ForwardTo]) -> dict[ListenEndpoint, str]:

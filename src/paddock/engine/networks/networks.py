@@ -33,7 +33,7 @@ _DIAL_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """How machines are connected."""
+    """The settings of machines' networks."""
 
     # "auto" is routed where that is possible
     mode: Literal["auto", "routed", "user"] = "auto"
@@ -87,17 +87,17 @@ class Networks:
 
     @property
     def mode(self) -> Literal["routed", "user"]:
-        """How cards are connected."""
+        """The mode of cards' connections."""
         return "user" if self._routed is None else "routed"
 
     @property
     def why_user(self) -> str:
-        """Why there is no pod network; "" when there is one."""
+        """The reason why there is no pod network; "" when there is one."""
         return self._why_user
 
     @property
     def instance(self) -> str:
-        """What tells our devices and tables from those of another Paddock."""
+        """The text that distinguishes our devices and tables from those of another Paddock."""
         return hostobjects.instance_of(self._directory)
 
     def device(self, owner: str, name: str) -> str:
@@ -206,7 +206,7 @@ class Networks:
             await nft.run(rules.removal(hostobjects.filters(self.instance)))
 
     def forward_by(self, forward: Forward) -> None:
-        """Whom to ask, in user mode, for a port of a running machine."""
+        """Set the function that forwards a port of a running machine in user mode."""
         self._user.forward = forward
 
     async def plug(self, card: NicSpec) -> AttachedNic:
@@ -241,7 +241,7 @@ class Networks:
             raise
 
     async def unplug(self, owner: str, name: str) -> None:
-        """What the host has for the card goes; its addresses stay."""
+        """Remove the card from the host; its addresses stay."""
         key = (owner, name)
         card = self._cards.pop(key, None)
         self._plugs.pop(key, None)

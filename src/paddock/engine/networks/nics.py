@@ -1,4 +1,4 @@
-"""What networks are asked for and what they answer, as data.
+"""The requests to networks and their answers, as data.
 
 A card belongs to an owner, which is whatever should keep its addresses: as long as the owner is not released, the card of that name
 has the same MAC and the same address, whichever process or start of a machine uses it.
@@ -37,7 +37,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class DhcpOptions:
-    """What a guest is told by DHCP besides its address."""
+    """The DHCP options of a guest besides its address."""
 
     tftp_server: str = ""
     boot_file: str = ""
@@ -111,7 +111,7 @@ class NicSpec:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Which card it is."""
+        """The identity of the card."""
         return (self.owner, self.name)
 
 
@@ -122,7 +122,7 @@ _DOMAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0
 
 
 def check_card(card: NicSpec) -> None:
-    """What a user wrote in it is what it should be: it goes into packet filters, command lines and packets. Raises `NetworkUnusable`."""
+    """Raise `NetworkUnusable` for invalid values of a user: they go into packet filters, command lines and packets."""
     wrong = next(_wrong(card), "")
     if wrong:
         raise NetworkUnusable(f"cannot plug the card {card.name!r}", why=wrong, fix="correct the interface or its network")
@@ -230,7 +230,7 @@ class PublishedService:
 
 @dataclass(frozen=True)
 class NicPeer:
-    """Who may talk: an address block without some parts, or cards by their owners."""
+    """A permitted peer: an address block without some parts, or cards by their owners."""
 
     block: str = ""
     without: tuple[str, ...] = ()
@@ -239,7 +239,7 @@ class NicPeer:
 
 @dataclass(frozen=True)
 class PolicyAllowance:
-    """What is allowed: any of the peers (None: everybody) on any of the ports (None: every protocol and port)."""
+    """A permission: any of the peers (None: everybody) on any of the ports (None: every protocol and port)."""
 
     peers: tuple[NicPeer, ...] | None = None
     ports: tuple[Ports, ...] | None = None
@@ -247,7 +247,7 @@ class PolicyAllowance:
 
 @dataclass(frozen=True)
 class NicPolicy:
-    """What the cards of some owners may receive and send. None: the policy does not speak of that direction. Policies add up."""
+    """The connections that the cards of some owners may receive and open. None: no limit in that direction. Policies add up."""
 
     name: str
     owners: tuple[str, ...]

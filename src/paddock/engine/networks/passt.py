@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class PasstRequest:
-    """What one process is for."""
+    """The parameters of one process."""
 
     socket: Path
     inner: str
@@ -39,7 +39,7 @@ class PasstRequest:
 
 
 class PasstSockets:
-    """Where the processes listen: a directory for each card, owned by the user that its process runs as."""
+    """The sockets of the processes: a directory for each card, owned by the user that its process runs as."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "passt"
@@ -96,7 +96,7 @@ class PasstProcess:
         self._socket = socket
 
     def alive(self) -> bool:
-        """Whether it is there, and is not another process with its number."""
+        """Return whether it is there, and is not another process with its number."""
         try:
             said = Path(f"/proc/{self._pid}/cmdline").read_bytes().split(b"\0")
         except OSError:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridges, dns, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
@@ -31,7 +32,7 @@ _MTU, _SMALLEST_MTU = 1500, 1280
 
 @dataclass(frozen=True)
 class PodNetworkSettings:
-    """What the pod network is like."""
+    """The settings of the pod network."""
 
     directory: Path
     service_network: str
@@ -69,7 +70,7 @@ class RoutedPodNetwork:
         return self._surroundings.directory / "table.json"
 
     def was_used(self) -> bool:
-        """Whether there were cards before."""
+        """Return whether there were cards before."""
         return self._path.exists()
 
     def is_open(self) -> bool:
@@ -105,7 +106,7 @@ class RoutedPodNetwork:
         self._table = self._read()
 
     def _read(self) -> RuleTable:
-        """What the table said last, without the cards whose device is gone: a host that was started anew has none."""
+        """Return the last table, without the cards whose device is gone: a rebooted host has none."""
         try:
             table = msgspec.json.decode(self._path.read_bytes(), type=RuleTable)
         except (FileNotFoundError, msgspec.MsgspecError):
@@ -203,7 +204,7 @@ class RoutedPodNetwork:
         await self._write()
 
     def place(self, entry: AddressEntry, port: int) -> tuple[str, int]:
-        """Where a port of a card is."""
+        """Return the address of a card's port."""
         found = self._cards.get(entry.key)
         if found is None or not found.plug.address:
             raise GuestUnreachable(f"cannot reach {entry.name}", why="its address is not known here")
@@ -320,9 +321,12 @@ class RoutedPodNetwork:
         if found is not None and bridge.vlan:
             if not found.filters:
                 fix = f"ip link set {bridge.name} type bridge vlan_filtering 1"
-                raise NetworkUnusable(action, why=f"the host's bridge {bridge.name} does not keep VLANs apart", fix=fix)
+                raise NetworkUnusable(
+                    action, why=f"the host's bridge {bridge.name} does not keep VLANs apart", fix=fix, reason=reasons.NETWORK_VLAN
+                )
             if bridge.is_gateway:
-                raise NetworkUnusable(action, why=f"the host cannot be the gateway of a VLAN of {bridge.name}", fix="leave isGateway out")
+                why = f"the host cannot be the gateway of a VLAN of {bridge.name}"
+                raise NetworkUnusable(action, why=why, fix="leave isGateway out", reason=reasons.NETWORK_VLAN)
         return bridge
 
     def _given(self, card: NicSpec, bridge: HostBridge) -> bridges.BridgeOptions | None:

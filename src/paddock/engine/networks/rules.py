@@ -80,7 +80,7 @@ LINK_LOCAL = "169.254.0.0/16"
 
 
 def text(table: RuleTable) -> str:
-    """What `nft -f -` is given."""
+    """Return the input of `nft -f -`."""
     owners = _addresses_by_owner(table.cards)
     lines = [f"table inet {table.name}", f"delete table inet {table.name}", f"table inet {table.name} {{"]
     for part in (
@@ -113,7 +113,7 @@ def _processes(users: tuple[int, int]) -> Iterator[str]:
 
 
 def removal(name: str) -> str:
-    """What takes the tables away, whether they are there or not."""
+    """Return the commands that remove the tables, whether they are there or not."""
     return "".join(f"table {family} {name}\ndelete table {family} {name}\n" for family in ("inet", "bridge"))
 
 

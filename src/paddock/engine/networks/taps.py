@@ -46,7 +46,7 @@ def make(name: str, *, user: int, queues: int) -> None:
 
 
 def set_routed(name: str) -> None:
-    """How the host treats packets of a tap: it answers for all addresses, passes packets on, and believes the rules, not the routes."""
+    """Set the host's treatment of a tap: answer for all addresses, forward packets, and trust the rules, not the routes."""
     for path, value in (
         (f"ipv4/conf/{name}/proxy_arp", "1"),
         (f"ipv4/conf/{name}/forwarding", "1"),
@@ -59,7 +59,7 @@ def set_routed(name: str) -> None:
 
 
 def set_ipv6(name: str, *, on: bool) -> None:
-    """Whether the host speaks IPv6 at a device."""
+    """Switch IPv6 at a device on or off."""
     with contextlib.suppress(FileNotFoundError):
         write_setting(f"ipv6/conf/{name}/disable_ipv6", "0" if on else "1")
         if on:

@@ -39,7 +39,7 @@ NO_PING = "only TCP and UDP leave the machine"
 
 
 def host_place(index: int, port: int) -> tuple[str, int]:
-    """Where a port of the guest is on the host."""
+    """Return the host's address for a port of the guest."""
     if port < _LOW:
         return loopback(index), _HIGH + port
     return loopback(index, high=port >= _HIGH), port
@@ -89,7 +89,7 @@ class UserMode:
             await self._end(found)
 
     async def reach(self, entry: AddressEntry, protocol: Protocol, port: int) -> tuple[str, int]:
-        """Where on the host a port of the guest is; it is opened now if it is not."""
+        """Return the host's address for a port of the guest; open it if necessary."""
         found = self._cards.get(entry.key)
         if found is None:
             raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
@@ -191,7 +191,7 @@ def _check_inner(inner: ipaddress.IPv4Network) -> None:
 
 
 def is_bound(protocol: Protocol, place: tuple[str, int]) -> bool:
-    """Whether somebody has this port of a loopback address."""
+    """Return whether this port of a loopback address is taken."""
     kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
     with socket.socket(socket.AF_INET, kind | socket.SOCK_CLOEXEC) as probe:
         if protocol == "tcp":

@@ -18,7 +18,7 @@ def secret(data: Mapping[str, bytes], label: str = "") -> Seed:
 
 
 def service_account(namespace: str, token: str, authority: bytes) -> Seed:
-    """What a program needs to call the API as a service account."""
+    """Return the files that a program needs to call the API as a service account."""
     return Seed(LABEL, {"namespace": namespace.encode(), "token": token.encode(), "ca.crt": authority})
 
 

@@ -1,4 +1,4 @@
-"""What makes a seed impossible."""
+"""The errors of seeds."""
 
 from paddock.base.errors import Terminal
 

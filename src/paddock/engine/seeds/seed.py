@@ -1,4 +1,4 @@
-"""What all seeds share: a disk by its label and its files, and what cloud-init is told about the guest."""
+"""Shared parts of all seeds: a disk by its label and its files, and the guest's metadata for cloud-init."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Seed:
 
 @dataclass(frozen=True)
 class SeedIdentity:
-    """Who the guest is. A guest that finds another `uuid` takes itself for a new machine and sets itself up again."""
+    """The identity of the guest. A guest that finds another `uuid` takes itself for a new machine and sets itself up again."""
 
     # of its firmware
     uuid: str
@@ -35,7 +35,7 @@ class SeedIdentity:
 
 @dataclass(frozen=True)
 class Texts:
-    """What the user wrote for cloud-init, passed on as it is."""
+    """The user's data for cloud-init, passed on unchanged."""
 
     user_data: bytes = b""
     network_data: bytes = b""

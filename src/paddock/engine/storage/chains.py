@@ -1,4 +1,4 @@
-"""Which files make up a disk, and which of them something needs. Reads records; changes nothing but who may read a frozen layer."""
+"""The files of a disk, and the ones that something needs. Reads records; changes nothing but who may read a frozen layer."""
 
 import contextlib
 import stat
@@ -31,7 +31,7 @@ def layer_of(places: VolumePaths, directory: Path, record: VolumeRecord, layer: 
 
 
 def resolved(places: VolumePaths, base: Base, depth: int = 0) -> DiskLayer:
-    """What lies below a volume."""
+    """Return the layer below a volume."""
     if isinstance(base, ImageBase):
         return DiskLayer(places.root / base.path, base.format)
     directory = places.find(base.volume)
@@ -69,7 +69,7 @@ def below(volume: str, record: VolumeRecord, snapshot: str) -> str:
 
 
 def is_covered(record: VolumeRecord, layer: str) -> bool:
-    """Whether a volume goes on in a layer above this one."""
+    """Return whether a volume goes on in a layer above this one."""
     return layer in [each.name for each in record.layers[:-1]]
 
 

@@ -1,10 +1,11 @@
-"""What storage cannot do, and whether it may be possible later."""
+"""The errors of storage, and whether the operation may succeed later."""
 
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError, Terminal, Transient
 
 
@@ -15,13 +16,19 @@ class StorageError(PaddockError):
 class StoreFull(StorageError, Transient):
     """No space is left where volumes are."""
 
+    reason_code = reasons.HOST_DISK_FULL
+
 
 class StoreReadOnly(StorageError, Transient):
     """Nothing can be written where volumes are."""
 
+    reason_code = reasons.HOST_DISK_READ_ONLY
+
 
 class StoreFailed(StorageError, Transient):
     """The file system, or the program that works on disks, failed."""
+
+    reason_code = reasons.HOST_DISK_FAILED
 
 
 class VolumeBusy(StorageError, Transient):
@@ -37,11 +44,15 @@ class VolumeBroken(StorageError, Terminal):
 
 
 class TooSmall(StorageError, Terminal):
-    """What should be in the volume is larger than the volume."""
+    """The content is larger than the volume."""
+
+    reason_code = reasons.VOLUME_TOO_SMALL
 
 
 class SizeTooLarge(StorageError, Terminal):
     """No file can be as large as what was asked for."""
+
+    reason_code = reasons.VOLUME_TOO_LARGE
 
 
 class NotAllowed(StorageError, Terminal):

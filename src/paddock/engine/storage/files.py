@@ -35,7 +35,7 @@ def sync_directory(path: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """What a file holds survives a loss of power."""
+    """Make the content of a file survive a loss of power."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -127,7 +127,7 @@ def _share(from_: int, to: int) -> bool:
 
 
 def can_share(directory: Path) -> bool:
-    """Whether files in a directory can share their blocks."""
+    """Return whether files in a directory can share their blocks."""
     one, other = directory / ".share-one", directory / ".share-other"
     try:
         one.write_bytes(b"x" * 4096)
@@ -172,14 +172,14 @@ def _copy_range(from_: int, to: int, offset: int, count: int) -> None:
 
 
 def is_locked(number: int) -> bool:
-    """Whether a QEMU, or `copy`, has the file open in a way that matters to others."""
+    """Return whether a QEMU, or `copy`, has the file open in a way that matters to others."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _LOCKS, _LOCKS_LENGTH, 0)
     kind = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_OFD_GETLK, asked))[0]
     return bool(kind != fcntl.F_UNLCK)
 
 
 def in_use(path: Path) -> bool:
-    """Whether a QEMU has the file open."""
+    """Return whether a QEMU has the file open."""
     try:
         number = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

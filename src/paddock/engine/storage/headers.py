@@ -23,14 +23,14 @@ _AREA = 1 << 16
 
 
 class BackingFile(NamedTuple):
-    """What a header says lies below."""
+    """The layer below, as a header names it."""
 
     name: str
     format: str
 
 
 def read(path: Path) -> BackingFile | None:
-    """What a header names; None when it names nothing, or is of another version."""
+    """Return the backing file of a header; None when it names none, or is of another version."""
     with path.open("rb") as file:
         head = file.read(_AREA)
     if len(head) < 104 or head[:4] != _MAGIC or int.from_bytes(head[4:8], "big") < 3:

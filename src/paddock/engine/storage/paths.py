@@ -1,4 +1,4 @@
-"""Where volumes are: a directory each, in one of several pools (docs/dev/on-disk.md)."""
+"""The places of volumes: a directory each, in one of several pools (docs/dev/on-disk.md)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class VolumePaths:
 
     @property
     def scratch(self) -> Path:
-        """What ends with its machine."""
+        """The directory of files that end with their machine."""
         return self.root / "scratch"
 
     def find(self, id: str) -> Path | None:

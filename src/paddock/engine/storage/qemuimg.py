@@ -24,7 +24,7 @@ _BUSY = ("Failed to get", "lock")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one run may take."""
+    """The limits of one run."""
 
     seconds: float = 30.0
     cpu_seconds: int = 30

@@ -1,4 +1,4 @@
-"""What is written beside a disk: which files make it up, oldest first, and what lies below them (docs/dev/on-disk.md)."""
+"""The record beside a disk: its files, oldest first, and the layers below them (docs/dev/on-disk.md)."""
 
 from pathlib import Path
 from typing import Literal

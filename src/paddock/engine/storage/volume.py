@@ -1,4 +1,4 @@
-"""What a volume, a snapshot and the space for them look like from outside."""
+"""The public view of a volume, a snapshot and the space for them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ LARGEST = overlays.LARGEST
 
 
 class BaseImage(Protocol):
-    """What is needed of an image of the library."""
+    """The needed part of an image of the library."""
 
     @property
     def digest(self) -> str: ...
@@ -45,7 +45,7 @@ class StoredVolume:
 
     @property
     def busy(self) -> bool:
-        """Whether a QEMU has it open."""
+        """True when a QEMU has it open."""
         return self.files is None and on_disk.in_use(self.layer.path)
 
 

@@ -45,11 +45,11 @@ class Volumes:
         self._shares: dict[Path, bool] = {}
 
     def place(self, id: str, pool: str = "") -> Path:
-        """Where a volume is, or will be."""
+        """Return the present or future directory of a volume."""
         return self._places.find(id) or self._places.pool(pool) / id
 
     def spool(self, id: str) -> Path:
-        """Where something is kept while it arrives; gone after a sudden end."""
+        """Return the place of a file while it arrives; it is gone after a sudden end."""
         return self._places.scratch / f".arriving-{checked(id)}"
 
     def prepare(self) -> None:
@@ -98,7 +98,7 @@ class Volumes:
         return {record.base.digest for _, record in self._places.volumes() if isinstance(record.base, ImageBase)}
 
     def capacity(self, pool: str = "") -> FilesystemCapacity:
-        """How much space there is."""
+        """Return the capacity of a pool."""
         place = self._places.pool(pool)
         with errors.spoken("cannot tell how much space there is", place):
             found = os.statvfs(place)
@@ -372,7 +372,7 @@ class Volumes:
     # --- what ends with a machine -----------------------------------------------------------------------------------------
 
     def scratch(self, machine: str, name: str) -> Path:
-        """Where a layer or a disk is that ends with a machine."""
+        """Return the place of a layer or a disk that ends with a machine."""
         directory = self._places.scratch / checked(machine)
         directory.mkdir(parents=True, exist_ok=True)
         # Whatever the umask: the machine's own user passes through.
@@ -408,7 +408,7 @@ class Volumes:
     # --- exporting --------------------------------------------------------------------------------------------------------
 
     async def export(self, id: str, format: str) -> AsyncIterator[bytes]:
-        """What a volume at rest holds, flat: raw, gzip (of raw) or qcow2; files as tar.gz."""
+        """Yield the content of a volume at rest, flat: raw, gzip (of raw) or qcow2; files as tar.gz."""
         volume, scratch = self._there(id), self._places.scratch
         if volume.busy:
             raise busy(id)
@@ -417,7 +417,7 @@ class Volumes:
             yield piece
 
     async def export_snapshot(self, snapshot: str, format: str) -> AsyncIterator[bytes]:
-        """What a snapshot holds, flat."""
+        """Yield the content of a snapshot, flat."""
         held = self.get_snapshot(snapshot)
         if held is None:
             raise VolumeMissing(f"there is no snapshot {snapshot}")

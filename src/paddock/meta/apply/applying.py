@@ -22,7 +22,7 @@ def claim(config: Data | None, new: Data, schema: Data, manager: Manager, now: s
 
 
 class ApplyRequest(NamedTuple):
-    """Who applies, to what, and how."""
+    """The parameters of an apply: its manager, its target and its options."""
 
     manager: Manager
     about: FailureTarget
@@ -93,7 +93,7 @@ def _compared(data: Data) -> Data:
 
 
 def _without_unwanted(root: MergeType, merged: Data, last: Places, owned: list[Places]) -> Data:
-    """What this applier owned and no longer sends goes, unless somebody owns it; what nobody ever owned stays where it is held."""
+    """Remove the values that this applier owned and no longer sends, unless another manager owns them. Values without any owner stay."""
     # Every applier says the name, and nobody owns it.
     kept: Places = {"f:metadata": {"f:name": {}}}
     for places in owned:

@@ -9,7 +9,7 @@ from paddock.meta.apply.values import live_entries
 
 
 class ApplyDifference:
-    """What changed between two values."""
+    """The differences between two values."""
 
     def __init__(self) -> None:
         self.added: Places = {}
@@ -22,7 +22,7 @@ Sets = tuple[Places, Places, Places]
 
 
 def difference(kind: MergeType, before: dict[str, Any], after: dict[str, Any]) -> ApplyDifference:
-    """How an object changed."""
+    """Return the differences between two forms of an object."""
     found = ApplyDifference()
     _compare_maps(kind, before, after, (found.added, found.modified, found.removed))
     return found
@@ -58,7 +58,7 @@ def _read_as(kind: MergeType, before: Any, after: Any) -> tuple[MergeType, ...]:
 
 
 def _descend(kind: MergeType, before: Any, after: Any) -> Sets | None:
-    """What differs inside containers; None where the values are compared as a whole."""
+    """Return the differences inside containers; None where the values are compared as a whole."""
     if kind.kind not in (MAP, SET, KEYED):
         return None
     wanted: Any = dict if kind.kind == MAP else list

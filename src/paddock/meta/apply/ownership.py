@@ -128,7 +128,7 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
 def updated(
     root: types.MergeType, values_: tuple[Data, Data], entries: list[ManagedFieldsEntry], mine: ManagedFieldsEntry
 ) -> list[ManagedFieldsEntry]:
-    """Who owns what after a value was replaced by another: the writer takes what changed, everybody loses what is gone."""
+    """Return the owners after a value was replaced by another: the writer takes the changes, everybody loses the removed places."""
     live, new = values_
     changed = difference(root, live, new)
     taken = owned(union(changed.added, changed.modified), mine.manager.subresource)
@@ -146,7 +146,7 @@ def updated(
 
 
 def _given(new: Data, live: Data) -> bool:
-    """Whether the client changed managedFields, to something that can be read."""
+    """Return whether the client changed managedFields, to something readable."""
     given = new["metadata"]["managedFields"]
     if given == live["metadata"].get("managedFields"):
         return False
@@ -181,7 +181,7 @@ def _with_ancient(entries: list[ManagedFieldsEntry], updaters: list[ManagedField
 
 
 def same(new: Data, old: Data) -> bool:
-    """Whether a write changes nothing. Times of ownership alone are nothing."""
+    """Return whether a write changes nothing. Times of ownership alone are nothing."""
     if not identical_apart(new, old, _METADATA):
         return False
     return new["metadata"] == old["metadata"] or _timeless(new["metadata"]) == _timeless(old["metadata"])

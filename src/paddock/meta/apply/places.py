@@ -40,7 +40,7 @@ def _json(value: Any) -> str:
 
 
 def belongs(below: Places) -> bool:
-    """Whether the place itself is in the set."""
+    """Return whether the place itself is in the set."""
     return not below or SELF in below
 
 

@@ -12,7 +12,7 @@ SCALAR, MAP, ATOMIC, SET, KEYED = "scalar", "map", "atomic", "set", "keyed"
 
 
 class MergeType:
-    """How one place is merged."""
+    """The way one place is merged."""
 
     # `present`: a struct that objects of its kind always have, so that nobody owns the fact that it is there
     # `steps`: the name of each field's step, and its type
@@ -40,11 +40,11 @@ class MergeType:
         return self.fields.get(name) or self.item or DEDUCED
 
     def declares(self, name: str) -> bool:
-        """Whether the member is a field, not a free key."""
+        """Return whether the member is a field, not a free key."""
         return name in self.fields
 
     def key_of(self, entry: Any) -> Key | None:
-        """What tells an entry of a keyed list from the others: the keys it has; None when it has none."""
+        """Return the keys that identify an entry of a keyed list; None when it has none."""
         if not isinstance(entry, dict):
             return None
         found = []

@@ -60,7 +60,7 @@ def places_of(kind: MergeType, value: Any, *, live: bool = False) -> Places:
 
 
 def _places(kind: MergeType, value: Any, live: bool) -> Places | None:
-    """What is below a place; {} for the place alone, None when the place is nobody's (a container of nothing, or of the wrong kind)."""
+    """Return the places below a place; {} for the place alone, None when nobody owns it (a container of nothing, or of the wrong kind)."""
     kind = resolve(kind, value)
     if kind.kind == MAP:
         # A null counts as the place itself, as does an empty map.

@@ -175,7 +175,7 @@ class Builder:
             frame.key = _NO_KEY
 
     def _alias(self, event: Any) -> tuple[Any, SourceMap]:
-        """What an alias stands for. It is shared, not copied, and weighs as much as what it stands for."""
+        """Return the value of an alias. It is shared, not copied, and weighs as much as the original."""
         target = self._anchors.get(event.anchor, _NO_KEY)
         if target is None or target is _NO_KEY:
             position = place_of(event.start_mark, self._base)
@@ -266,7 +266,7 @@ class Builder:
         self._problem(frame.key_mark, Finding(path=self._path(), message=text, rule=DUPLICATE_KEY, cause=CauseType.DUPLICATE))
 
     def _path(self) -> Path:
-        """Where reading is."""
+        """Return the path of the current value."""
         parts: list[str | int] = []
         for frame in self._stack:
             if type(frame.data) is list:

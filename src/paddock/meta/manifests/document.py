@@ -23,7 +23,7 @@ class TextProblem(NamedTuple):
 
 
 class SourceMap(NamedTuple):
-    """Where a value starts, and the places in it: of a mapping by key, of a list in order. Lines and columns count from 0.
+    """The start of a value, and the places in it: of a mapping by key, of a list in order. Lines and columns count from 0.
 
     `word` is a scalar as it is written.
     """
@@ -47,13 +47,13 @@ class Document:
 
     @property
     def start(self) -> Position:
-        """Where the document begins."""
+        """The start of the document."""
         return self._position(self._place.mark)
 
     def position(self, path: Path, *, of_key: bool = False) -> Position:
-        """Where the value of a path stands, or its key; of the nearest value around it when there is no such value.
+        """Return the position of the value at a path, or of its key; of the nearest value around it when there is no such value.
 
-        A list or mapping is pointed at by its key, because it starts somewhere below it.
+        The position of a list or mapping is that of its key, because it starts somewhere below it.
         """
         place, key = self._place, self._place.mark
         whole = True

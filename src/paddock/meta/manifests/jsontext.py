@@ -27,7 +27,7 @@ def _join(found: re.Match[str]) -> str:
 
 
 def goes_on(text: str, index: int) -> bool:
-    """Whether the stream ended because one JSON value follows another one there."""
+    """Return whether the stream ended because another JSON value follows there."""
     return text.startswith("{", index) and text[:index].rstrip().endswith("}")
 
 

@@ -1,1 +1,1 @@
-"""What a change of a field does to a machine that exists, and which field names which object."""
+"""The effect of a field's change on an existing machine, and the object that each field names."""

@@ -1,4 +1,4 @@
-"""How two forms of an object differ in meaning: 1Gi is 1024Mi, a default that is left out is there, and entries of a list that
+"""Differences in meaning between two forms of an object: 1Gi is 1024Mi, a default that is left out is there, and entries of a list that
 have names are compared by name, wherever they stand.
 
 Both forms are plain data that passed their check, so that defaults are in them.
@@ -11,19 +11,19 @@ from typing import Any
 import msgspec
 
 from paddock.base import quantity
+from paddock.meta.redaction import without_secrets
 from paddock.schema import shape
 from paddock.schema.field import Field
 from paddock.schema.finding import Path
 
 ABSENT = shape.ABSENT
-HIDDEN = "(secret)"
 # Members of every object that say nothing about what it should be.
 _ENVELOPE = ("apiVersion", "kind", "metadata", "status")
 _METADATA = ("labels", "annotations")
 
 
 class ValueChange(StrEnum):
-    """What became of a value. `up` and `down` are changes of numbers and quantities."""
+    """The kind of a value's change. `up` and `down` are changes of numbers and quantities."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -67,7 +67,7 @@ def differences(place: shape.ObjectShape, before: dict[str, Any], after: dict[st
 
 
 class _At:
-    """Where a comparison stands, in both ways of writing it."""
+    """The place of a comparison, in both notations."""
 
     __slots__ = ("named", "path")
 
@@ -188,7 +188,7 @@ def _name_of(place: shape.ListShape, entry: Any) -> str:
 
 
 def _direction(place: shape.Shape, before: Any, after: Any) -> ValueChange | None:
-    """How a scalar changed; None when both mean the same."""
+    """Return the change of a scalar; None when both mean the same."""
     if isinstance(place, shape.QuantityShape):
         before, after = quantity.parse(before), quantity.parse(after)
         if before == after:
@@ -204,21 +204,6 @@ def _union(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def _difference(place: shape.Shape, how: ValueChange, at: _At, before: Any, after: Any) -> FieldDifference:
     return FieldDifference(how, at.path, at.named, without_secrets(place, before), without_secrets(place, after))
-
-
-def without_secrets(place: shape.Shape, value: Any) -> Any:
-    """A value as it may be shown."""
-    if value is ABSENT or value is None:
-        return value
-    if place.field.secret:
-        return HIDDEN
-    if isinstance(place, shape.ListShape) and isinstance(value, list):
-        return [without_secrets(place.item, entry) for entry in value]
-    if isinstance(place, shape.MapShape) and isinstance(value, dict):
-        return {key: without_secrets(place.value, member) for key, member in value.items()}
-    if isinstance(place, shape.ObjectShape) and isinstance(value, dict):
-        return {key: without_secrets(place.properties[key].shape, each) if key in place.properties else each for key, each in value.items()}
-    return value
 
 
 _ANYTHING = shape.AnyShape(Field(), is_object=False)

@@ -1,4 +1,4 @@
-"""How a change of a field reaches the machine, and what a row of the table of changes says."""
+"""The ways a change of a field reaches the machine, and the rows of the table of changes."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from paddock.plan.changes.patterns import ENTRY, MEMBER, Parts, parse
 
 
 class Effect(StrEnum):
-    """What a change does to a machine that exists, from nothing to the worst."""
+    """The effect of a change on an existing machine, from nothing to the worst."""
 
     NONE = "no effect"
     LIVE = "live"
@@ -44,14 +44,14 @@ class EffectRow(msgspec.Struct, frozen=True):
         return parse(self.path)
 
     def covers(self, parts: Parts) -> bool:
-        """Whether a place is this one or below it."""
+        """Return whether a place is this one or below it."""
         own = self.parts
         if len(own) < len(parts) and own[-1] == ENTRY and self.when and set(self.when) <= {ValueChange.ADDED, ValueChange.REMOVED}:
             return False
         return len(own) <= len(parts) and all(a in (b, MEMBER) for a, b in zip(own, parts, strict=False))
 
     def fits(self, how: ValueChange, entry: object) -> bool:
-        """Whether the row speaks of this way of changing."""
+        """Return whether the row applies to this kind of change."""
         if self.when and how not in self.when:
             return False
         return not self.having or (isinstance(entry, dict) and any(member in entry for member in self.having))

@@ -1,7 +1,7 @@
-"""Which field of which kind names which other object: one table for the commands and the controllers.
+"""The references between objects, by field and kind: one table for the commands and the controllers.
 
-Only references to objects that users write are here. Infrastructure that a cluster brings along (storage classes, nodes) is
-not: nobody keeps it beside their machines.
+Only references to objects that users write are here. Infrastructure of a cluster (storage classes, nodes) is not: nobody keeps it
+beside their machines.
 """
 
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def _user_data(at: str) -> tuple[ReferringField, ...]:
 
 
 def _rigaud_target(at: str) -> tuple[ReferringField, ...]:
-    """Where a clone or a migration goes."""
+    """Return the references of the target of a clone or a migration."""
     return (
         ReferringField(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
         ReferringField(f"{at}.classRef.name", _rigaud("VMClass")),

@@ -1,8 +1,8 @@
-"""What a change of each field does to a machine that exists: one table for `paddock plan`, `paddock explain` and the controllers.
+"""The effect of each field's change on an existing machine: one table for `paddock plan`, `paddock explain` and the controllers.
 
 Per kind, rows of a path pattern; a row covers its place and everything below, the longest pattern wins. Where the effect depends
-on the installation or on the guest, the row names the worse case and the reason tells the better one. Sizes that shrink and
-fields that are immutable are refused by the rules of their dialect; the row tells what getting there all the same would mean.
+on the installation or on the guest, the row names the worse case and the reason describes the better one. The rules of the dialects
+refuse sizes that shrink and changes of immutable fields; the row describes the effect of reaching that state all the same.
 """
 
 from paddock.plan.changes.differences import FieldDifference, ValueChange
@@ -38,7 +38,7 @@ _METADATA: Rows = (EffectRow("metadata.labels", LIVE, _LABELS), EffectRow("metad
 
 
 def _of_snapshots() -> dict[KindId, Rows]:
-    """What was kept of a volume does not change; a class counts for what comes."""
+    """Return the rows of snapshots: content does not change, and a class applies to future ones."""
     group = "snapshot.storage.k8s.io"
     return {
         (group, "VolumeSnapshot"): (EffectRow("spec", RECREATE, "a snapshot shows one moment and does not change"),),

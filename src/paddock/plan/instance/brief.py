@@ -26,7 +26,7 @@ class InstanceSummary(msgspec.Struct):
 
     @property
     def ended(self) -> bool:
-        """Whether it uses nothing any more."""
+        """True if it uses no resources any more."""
         return self.status.phase in FINAL
 
     @property
@@ -45,5 +45,5 @@ def brief(raw: bytes) -> InstanceSummary:
 
 
 def claim_places(namespace: str, raw: bytes) -> list[str]:
-    """What an instance is filed under in that index: its claims as `namespace/name`."""
+    """Return the index keys of an instance: its claims as `namespace/name`."""
     return [f"{namespace}/{name}" for name in brief(raw).claims]

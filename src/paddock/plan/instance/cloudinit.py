@@ -1,4 +1,4 @@
-"""What cloud-init says of itself, as a condition: whether it is through, and what of it failed."""
+"""The condition of cloud-init: the end of its run, and the parts that failed."""
 
 import json
 import re

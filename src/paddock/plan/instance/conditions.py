@@ -6,6 +6,7 @@ from typing import get_args, get_type_hints
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
+from paddock.plan.instance import ends
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 
@@ -101,12 +102,13 @@ def _agent(observed: Observation, silent: str) -> Iterator[Condition]:
 
 
 def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Condition:
-    """Whether the guest can be used. It needs to run, not to be going, and to answer when it has a probe."""
+    """Return the condition Ready. The guest must run, not be stopping, and answer its probe if it has one."""
     if phase in FINAL:
         return Condition(type="Ready", status="False", reason="PodTerminating", message=_ended(sight, phase))
     if sight.observed is None or phase != RUNNING:
-        waits = sight.hold.message if sight.hold is not None else "the machine has not started yet"
-        return Condition(type="Ready", status="False", reason="GuestNotRunning", message=waits)
+        if sight.hold is None:
+            return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine has not started yet")
+        return Condition(type="Ready", status="False", reason=sight.hold.code or sight.hold.reason, message=sight.hold.message)
     if instance.metadata.deletionTimestamp or sight.observed.phase == "stopping":
         return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
     if sight.observed.fault is not None:
@@ -121,11 +123,11 @@ def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str
 
 
 def _ended(sight: ObservedInstance, phase: str) -> str:
-    """How it ended. Of one that failed the last lines of QEMU's log are kept: nobody can ask for them any more."""
+    """Return the message about its end. For a failed one it has the last lines of QEMU's log, which later nobody can ask for."""
     end = sight.observed.end if sight.observed is not None else None
     if phase != FAILED or end is None:
         return "the machine has ended"
-    return "the machine has ended: " + ": ".join(each for each in (end.reason, end.text) if each)
+    return ends.ended(end.reason, end.text)
 
 
 def _scheduled(sight: ObservedInstance, phase: str) -> Iterator[Condition]:

@@ -1,4 +1,4 @@
-"""What a running machine gets where nobody said anything (docs/spec/kubevirt.md 2.8). Pure.
+"""Defaults of a running machine (docs/spec/kubevirt.md 2.8). Pure.
 
 An instancetype and a preference come before these. The result stands in the VirtualMachineInstance, not in the machine it was made
 from, and it is complete: applied again, nothing changes.
@@ -33,7 +33,7 @@ _Switch = TypeVar("_Switch", bound=msgspec.Struct)
 
 
 class InstallationDefaults(msgspec.Struct, frozen=True):
-    """What holds for all machines: the host, and the configuration of the KubeVirt object."""
+    """The defaults for all machines: from the host, and the configuration of the KubeVirt object."""
 
     architecture: str = "amd64"
     default_binding: str = "bridge"
@@ -99,7 +99,7 @@ def _domain(domain: DomainSpec, architecture: str, host: InstallationDefaults) -
 
 
 def is_on(feature: object) -> bool:
-    """Whether a feature that is named is switched on: it is unless it says otherwise."""
+    """Return whether a named feature is enabled: it is unless it says otherwise."""
     return getattr(feature, "enabled", None) is not False
 
 
@@ -278,7 +278,7 @@ def _volume(volume: Volume, host: InstallationDefaults) -> Volume:
 
 
 def _may_change(image: str) -> bool:
-    """Whether the same name may stand for another image tomorrow."""
+    """Return whether the same name may stand for another image tomorrow."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return not digest and tag in ("", "latest")

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.seeds import downward
 from paddock.engine.seeds.configdrive import TaggedDevice
 from paddock.engine.seeds.errors import SeedError
 from paddock.meta.pods import DownwardAPIFile, ObjectFieldSelector, ResourceFieldSelector
+from paddock.plan.instance import downward
 
 
 def values(instance: VirtualMachineInstance, files: Iterable[DownwardAPIFile]) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""What the guest says of itself, in the words of the API. The agent's reader has bounded and cleaned it."""
+"""The guest's report, in the words of the API. The agent's reader has bounded and cleaned it."""
 
 from collections.abc import Iterable
 

@@ -1,10 +1,10 @@
-"""Whose things are: what ends with a run of a machine, and what stays for the next one."""
+"""The owner of each thing: the run of a machine with which it ends, or the machine with which it stays for the next run."""
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 
 
 def owner_of(instance: VirtualMachineInstance) -> str:
-    """What addresses, firmware variables and the TPM's state belong to: the machine above, or the instance where there is none."""
+    """Return the owner of addresses, firmware variables and the TPM's state: the machine above, or the instance where there is none."""
     for each in instance.metadata.ownerReferences or ():
         if each.controller and each.kind == "VirtualMachine":
             return each.uid

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from paddock.base import reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.networks import Interface, Network
 from paddock.dialects.kubevirt.status import InterfaceStatus
@@ -21,6 +22,7 @@ class NicRefusal:
 
     name: str
     message: str
+    reason: str
 
 
 def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge | str], domain: str) -> Iterator[NicSpec | NicRefusal]:
@@ -32,7 +34,10 @@ def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge 
             continue
         if network.multus is not None:
             found = bridges.get(card.name, f"the definition of the network {card.name} was not looked at")
-            yield NicRefusal(card.name, found) if isinstance(found, str) else _card(instance, card, "host-bridge", found, domain)
+            if isinstance(found, str):
+                yield NicRefusal(card.name, found, getattr(found, "reason", reasons.NETWORK_MISSING))
+            else:
+                yield _card(instance, card, "host-bridge", found, domain)
         else:
             yield _pod_card(instance, card, network, domain)
 
@@ -40,15 +45,16 @@ def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge 
 def _pod_card(instance: VirtualMachineInstance, card: Interface, network: Network, domain: str) -> NicSpec | NicRefusal:
     binding = binding_of(card)
     if card.sriov is not None:
-        return NicRefusal(card.name, "SR-IOV needs an IOMMU and free virtual functions, and this host offers none")
+        text = "SR-IOV needs an IOMMU and free virtual functions, and this host offers none"
+        return NicRefusal(card.name, text, reasons.SRIOV_MISSING)
     if binding is None:
         name = card.binding.name if card.binding is not None else ""
-        return NicRefusal(card.name, f"the network binding {name} is not known here")
+        return NicRefusal(card.name, f"the network binding {name} is not known here", reasons.BINDING_UNKNOWN)
     return _card(instance, card, binding, None, domain, network)
 
 
 def binding_of(card: Interface) -> Binding | None:
-    """How a card of the pod network is connected; None when it cannot be."""
+    """Return the binding of a card of the pod network; None when it has no usable one."""
     if card.binding is not None:
         return _PLUGINS.get(card.binding.name)
     if card.passtBinding is not None:

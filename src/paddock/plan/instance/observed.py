@@ -7,21 +7,12 @@ from typing import Any
 from paddock.dialects.kubevirt.status import CPUTopology, GuestOSInfo, InterfaceStatus, KernelBootStatus, VolumeStatus
 from paddock.engine.machine.observation import Observation
 from paddock.meta.conditions import Condition
-
-
-@dataclass(frozen=True)
-class StartBlocker:
-    """Why a machine does not start yet. `reason` is the condition's."""
-
-    reason: str
-    message: str
-    # "unschedulable": the host cannot take it; "volumes": data is on its way; "sync": something failed and is tried again
-    kind: str = "sync"
+from paddock.plan.instance.prerequisites import StartBlocker
 
 
 @dataclass(frozen=True)
 class GuestReport:
-    """What the agent says. None: it was not asked yet, or cannot tell."""
+    """The agent's report. None: it was not asked yet, or cannot tell."""
 
     os: GuestOSInfo | None = None
     interfaces: tuple[InterfaceStatus, ...] = ()

@@ -19,7 +19,7 @@ _OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "
 
 
 def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool) -> str:
-    """Where a machine stands. What is final stays so, and no phase is gone back to."""
+    """Return the phase of a machine. A final phase stays, and no phase goes back."""
     if before in FINAL:
         return before
     if observed is not None and observed.phase == "ended" and observed.end is not None:
@@ -31,7 +31,7 @@ def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared:
 
 
 def end_of(end: RunEnd, *, acpi: bool) -> str:
-    """Whether an end was a success: the guest shut down, or it had no way to hear that it should."""
+    """Return the phase after an end: success if the guest shut down, or had no way to hear that it should."""
     if end.reason in ("guest-shutdown", "guest-reboot", "saved"):
         return SUCCEEDED
     return SUCCEEDED if end.reason == "killed" and not acpi else FAILED

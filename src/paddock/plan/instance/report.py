@@ -1,7 +1,7 @@
-"""What is said of a running machine: its status, from everything that was seen of it in one look.
+"""The status of a running machine, from everything that one pass observed.
 
-One function makes the whole status, so that the same sight gives the same status and nothing is written when nothing changed. What other
-controllers write into it (migration state, revision name) is kept.
+One function makes the whole status, so that the same observation gives the same status and an unchanged status is not written. Fields
+that other controllers write into it (migration state, revision name) are kept.
 """
 
 import msgspec

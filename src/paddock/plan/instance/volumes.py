@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paddock.base import quantity
+from paddock.base import quantity, reasons
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
@@ -18,7 +18,7 @@ _LETTERS = {"virtio": "vd", "sata": "sd", "scsi": "sd", "usb": "sd", "ide": "hd"
 
 @dataclass(frozen=True)
 class Dump:
-    """How far writing the memory to a claim is."""
+    """The progress of writing the memory to a claim."""
 
     phase: str
     info: MemoryDumpInfo
@@ -65,7 +65,7 @@ def claim_of(volume: Volume) -> str:
 
 
 def is_hotplugged(volume: Volume) -> bool:
-    """Whether it was plugged into a running machine."""
+    """Return whether it was plugged into a running machine."""
     source = volume.persistentVolumeClaim or volume.dataVolume or volume.memoryDump
     return bool(source is not None and source.hotpluggable)
 
@@ -77,7 +77,7 @@ def statuses(
     plugged: Mapping[str, str],
     dumps: Mapping[str, Dump],
 ) -> Iterator[VolumeStatus]:
-    """What is said of each volume. `claims` by claim name, `sizes` by disk; `plugged` says why a hot-plugged one is not there yet."""
+    """Yield the status of each volume. `claims` by claim name, `sizes` by disk; `plugged` says why a hot-plugged one is not there yet."""
     names = targets(spec.domain.devices.disks or ())
     for volume in spec.volumes or ():
         claim = claims.get(claim_of(volume))
@@ -94,11 +94,16 @@ def statuses(
         yield found
 
 
+def plugging(name: str) -> str:
+    """Return the message about a volume that the engine is plugging in."""
+    return f"volume {name} is being plugged"
+
+
 def _plugged(status: VolumeStatus, why: str) -> VolumeStatus:
     return msgspec.structs.replace(
         status,
         phase="Pending" if why else "Ready",
-        reason="VolumePending" if why else "VolumeReady",
+        reason=reasons.VOLUME_PLUGGING if why == plugging(status.name) else "VolumePending" if why else "VolumeReady",
         message=why or f"Successfully attach hotplugged volume {status.name} to VM",
         hotplugVolume=HotplugVolumeStatus(),
     )

@@ -1,1 +1,1 @@
-"""What Kubermatic's front door decides: what of a translation is written to a cluster, and what is said of it. Pure."""
+"""Decisions of Kubermatic's dialect: the objects of a translation to write to a cluster, and the status to report. Pure."""

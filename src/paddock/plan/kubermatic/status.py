@@ -1,4 +1,4 @@
-"""What is said where users wrote: what the cluster says, word for word, and what only we know (docs/spec/kubermatic.md section 3). Pure."""
+"""The status in the users' API: the cluster's, word for word, and our own facts (docs/spec/kubermatic.md section 3). Pure."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What of a translated object goes to a cluster, next to what is there already (docs/spec/kubermatic.md 2.3 and 4.6). Pure.
+"""The part of a translated object to write to a cluster, next to the existing one (docs/spec/kubermatic.md 2.3 and 4.6). Pure.
 
 The source of a disk is fixed where it was written once: in a machine as long as its DataVolume is there, and in a pool as long as the
 user's own templates are the same, because KubeVirt answers other templates by making all machines of a pool anew.
@@ -40,7 +40,7 @@ def outgoing(data: Data, notes: Collection[str] = ()) -> Data:
 
 
 def version_of(data: Data, note: str) -> str:
-    """Which version of a user's object this is: its generation, which counts what it is, and a digest of what it is called.
+    """Return the version of a user's object: its generation, which counts changes of the spec, and a digest of its labels and annotations.
 
     `note` is the annotation that remembers the version, and no part of it.
     """
@@ -50,7 +50,7 @@ def version_of(data: Data, note: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two versions of an object are the same but for what it is called."""
+    """Return whether two versions of an object are the same but for labels and annotations."""
     return one.partition(".")[0] == other.partition(".")[0]
 
 
@@ -61,7 +61,7 @@ def templates_of(data: Data) -> list[Data]:
 
 
 def machine_of(data: Data) -> Data:
-    """What a machine is, or each machine of a pool."""
+    """Return the spec of a machine, or of each machine of a pool."""
     spec: Data = data.get("spec") or {}
     template: Data = spec.get("virtualMachineTemplate") or {}
     return (template.get("spec") or {}) if template else spec
@@ -98,7 +98,7 @@ def _name_of(template: DataVolumeTemplate) -> str:
 
 
 def mending(wanted: Data, there: Data) -> Data:
-    """What of ours in an object somebody has changed, as a merge patch; empty when nothing is: all else is the user's or KubeVirt's."""
+    """Return a merge patch that restores our own values in an object, empty when they are intact: all else is the user's or KubeVirt's."""
     change: Data = {}
     metadata: Data = {}
     for name, member in _OURS:
@@ -140,7 +140,7 @@ def _is_resolved(template: Data) -> bool:
 
 
 def _says(wanted: Any, there: Any) -> bool:
-    """Whether everything that is wanted is so; a cluster may have completed it."""
+    """Return whether every desired value is there; a cluster may have completed the object."""
     if isinstance(wanted, dict) and isinstance(there, dict):
         return all(name in there and _says(value, there[name]) for name, value in wanted.items())
     return bool(wanted == there)

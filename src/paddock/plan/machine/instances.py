@@ -42,12 +42,12 @@ def start_revision_name(machine: Data) -> str:
 
 
 def is_start_revision(name: str, machine: Data) -> bool:
-    """Whether a ControllerRevision is of a start of this machine."""
+    """Return whether a ControllerRevision is of a start of this machine."""
     return name.startswith(f"{_START}{machine['metadata']['uid']}-")
 
 
 def start_revision(machine: Data) -> Data:
-    """What a machine was when it started."""
+    """Return the revision of a machine at its start."""
     meta = machine["metadata"]
     return {
         "apiVersion": "apps/v1",

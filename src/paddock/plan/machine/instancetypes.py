@@ -58,13 +58,13 @@ class ResolvedInstancetype(msgspec.Struct, frozen=True):
 
     @property
     def spec(self) -> Data:
-        """What it says."""
+        """The spec of the object."""
         spec: Data = self.object.get("spec") or {}
         return spec
 
     @property
     def everywhere(self) -> bool:
-        """Whether it is of cluster scope."""
+        """True if it is of cluster scope."""
         return self.kind == KINDS[self.member][0]
 
 
@@ -265,7 +265,7 @@ def _set_memory(domain: Data, given: Data) -> None:
 
 
 def topology(guest: int, wishes: Data) -> dict[str, int]:
-    """How so many vCPUs are arranged. A spread that does not come out even leaves all of them as sockets."""
+    """Return the topology of so many vCPUs. A spread that does not come out even leaves all of them as sockets."""
     cpu = wishes.get("cpu") or {}
     # The older words are preferCores and the like.
     wanted = (cpu.get("preferredCPUTopology") or "sockets").removeprefix("prefer").lower()

@@ -1,8 +1,8 @@
-"""What happens next to a machine: requests that wait, then the run strategy, then the back-off (docs/spec/kubevirt.md 2.4 and 2.5).
+"""The next step of a machine: requests that wait, then the run strategy, then the back-off (docs/spec/kubevirt.md 2.4 and 2.5).
 
     requests --prune--> the first one decides; none: STEPS of the strategy --START--> held by disks or by the back-off?
 
-Pure: the caller carries one decision out and looks again.
+Pure: the caller carries one decision out and reconciles again.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _FIRST_SECONDS, _LONGEST_SECONDS = 10.0, 300.0
 
 
 class LifecycleDecision(msgspec.Struct, frozen=True):
-    """What to do about the run of a machine.
+    """The next step about the run of a machine.
 
     `requests` are those that still wait. `becomes` is a strategy that the spec has to be changed to first; then nothing else is done.
     """
@@ -69,7 +69,7 @@ def _is_fulfilled(request: StateChangeRequest, instance: VirtualMachineInstance 
 
 
 def pause_seconds(failures: int, chance: float) -> float:
-    """How long the start after so many failures is put off. `chance` from 0 to 1 adds up to half."""
+    """Return the back-off of the start after so many failures. `chance` from 0 to 1 adds up to half."""
     plain = _FIRST_SECONDS * failures**2
     return min(_LONGEST_SECONDS, plain + plain / 2 * chance)
 
@@ -92,7 +92,7 @@ def start_failure(machine: VirtualMachine, instance: VirtualMachineInstance | No
 
 
 def has_run(instance: VirtualMachineInstance) -> bool:
-    """Whether an instance was ever Running."""
+    """Return whether an instance was ever Running."""
     status = instance.status
     if status is None:
         return False
@@ -100,7 +100,7 @@ def has_run(instance: VirtualMachineInstance) -> bool:
 
 
 def held_seconds(failure: StartFailure | None, now: float) -> float:
-    """How long the next start is still put off."""
+    """Return the seconds until the next start is allowed."""
     if failure is None or not failure.consecutiveFailCount or not failure.retryAfterTimestamp:
         return 0.0
     until = ages.seconds_of(failure.retryAfterTimestamp)
@@ -108,6 +108,6 @@ def held_seconds(failure: StartFailure | None, now: float) -> float:
 
 
 def is_failing(machine: VirtualMachine, failure: StartFailure | None, instance: VirtualMachineInstance | None) -> bool:
-    """Whether a machine is between two starts of which the first failed."""
+    """Return whether a machine is between two starts of which the first failed."""
     alive = life_of(instance) in (InstanceState.LIVE, InstanceState.UNSET)
     return not alive and failure is not None and bool(failure.consecutiveFailCount) and strategy_of(machine.spec) in BACKED_OFF

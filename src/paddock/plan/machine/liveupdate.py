@@ -1,7 +1,7 @@
-"""What of a changed template reaches a running instance, and what waits for a restart (docs/spec/kubevirt.md 2.9). Pure.
+"""The parts of a changed template that reach a running instance, and those that wait for a restart (docs/spec/kubevirt.md 2.9). Pure.
 
-The spec the instance was last brought up to is compared with the spec of now. What can be changed while the guest runs is taken out of
-both and compared with the instance itself; if anything else still differs, a restart is required, and the reason is told.
+The spec of the last update of the instance is compared with the present one. Fields that can change while the guest runs are taken out
+of both and compared with the instance itself; if anything else still differs, a restart is required, and the reason says why.
 """
 
 from collections.abc import Callable
@@ -192,7 +192,7 @@ def _network(work: _Work, name: str) -> Data | None:
 
 
 def _link(old: dict[str, Data], new: dict[str, Data], name: str) -> bool:
-    """Whether the state of a link is all that differs."""
+    """Return whether the state of a link is all that differs."""
     return old[name] != new[name] and _stateless(old[name]) == _stateless(new[name])
 
 

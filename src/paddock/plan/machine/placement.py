@@ -1,4 +1,4 @@
-"""Whether a machine may run on this host, as a scheduler would say it (docs/spec/kubevirt.md 3.2 and 3.6). Pure.
+"""The placement of a machine on this host, in a scheduler's words (docs/spec/kubevirt.md 3.2 and 3.6). Pure.
 
 There is one node, so every wish is either fulfilled or not; preferences decide nothing. Machines stand for their launcher pods: a term
 of affinity selects them by the labels that such a pod would have.
@@ -18,7 +18,7 @@ _UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 
 class NodeTaint(msgspec.Struct, frozen=True):
-    """Who is kept away from the node."""
+    """A taint that keeps machines away from the node."""
 
     key: str
     value: str = ""
@@ -43,14 +43,14 @@ class Neighbour(msgspec.Struct, frozen=True):
 
 
 class PlacementRefusal(msgspec.Struct, frozen=True):
-    """Why it may not: `reason` is the condition's (PodScheduled for Unschedulable, Synchronized for FailedCreate)."""
+    """The reason why a machine is refused: `reason` is the condition's (PodScheduled for Unschedulable, Synchronized for FailedCreate)."""
 
     reason: str
     message: str
 
 
 class PlacementEnvironment(msgspec.Struct, frozen=True):
-    """What is around the machine."""
+    """The surroundings of the machine."""
 
     host: PlacementNode
     neighbours: Sequence[Neighbour] = ()
@@ -64,7 +64,7 @@ _SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical
 
 
 def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: PlacementEnvironment) -> PlacementRefusal | None:
-    """Why a machine may not run here; None when it may. `who` says its namespace and labels."""
+    """Return the reason why a machine may not run here; None when it may. `who` has its namespace and labels."""
     named = spec.priorityClassName
     if named and named not in around.priorities | _SYSTEM_PRIORITIES:
         return PlacementRefusal(FAILED_CREATE, f"no PriorityClass with name {named} was found: create it, or change priorityClassName")
@@ -163,7 +163,7 @@ def _required(rules: object) -> Sequence[PodAffinityTerm]:
 
 
 def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: PlacementEnvironment) -> bool:
-    """Whether all neighbours that a machine wants are here. The first of a group that wants its own kind may begin."""
+    """Return whether all desired neighbours of a machine are here. The first of a group that wants its own kind may begin."""
     terms = _required(affinity.podAffinity)
     if any(term.topologyKey not in around.host.labels for term in terms):
         return False
@@ -174,7 +174,7 @@ def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: PlacementEnvi
 
 
 def _unwanted_by_others(who: Neighbour, around: PlacementEnvironment) -> bool:
-    """Whether somebody who is here already does not want the machine."""
+    """Return whether the anti-affinity of a present machine excludes the machine."""
     return any(
         term.topologyKey in around.host.labels and _selects(term, other, who, around)
         for other in around.neighbours
@@ -188,7 +188,7 @@ def _selected(term: PodAffinityTerm, of: Neighbour, around: PlacementEnvironment
 
 
 def _selects(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: PlacementEnvironment) -> bool:
-    """Whether a term of one machine means another."""
+    """Return whether a term of one machine selects another."""
     if term.labelSelector is None or not _in_reach(term, of, other, around):
         return False
     same = all(of.labels.get(key) == other.labels.get(key) for key in term.matchLabelKeys or () if key in of.labels)

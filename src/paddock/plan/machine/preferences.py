@@ -1,6 +1,6 @@
-"""What a preference fills in where a machine says nothing (docs/spec/kubevirt.md 7.5). In place, on plain data.
+"""The defaults of a preference for fields that a machine leaves out (docs/spec/kubevirt.md 7.5). In place, on plain data.
 
-Disks and the default card are made before they are filled: what nobody wrote down gets its bus and its model from the preference, too.
+Disks and the default card exist before they are filled: also those that the user left out get their bus and model from the preference.
 """
 
 from typing import Any

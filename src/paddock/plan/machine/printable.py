@@ -28,27 +28,27 @@ class ClaimedDisk(msgspec.Struct, frozen=True):
 
     @property
     def is_filled(self) -> bool:
-        """Whether a machine may start with it."""
+        """True if a machine may start with it."""
         if self.phase is None:
             return self.claim is not None or not self.expected
         return self.phase in (*_FILLED, "WaitForFirstConsumer")
 
     @property
     def is_broken(self) -> bool:
-        """Whether its import has failed, for good or for now."""
+        """True if its import has failed, for good or for now."""
         running = condition(self.conditions, "Running")
         return self.phase == "Failed" or (running is not None and running.status == "False" and running.reason in _BROKEN)
 
     @property
     def is_being_filled(self) -> bool:
-        """Whether its content is on its way."""
+        """True if its content is on its way."""
         if self.phase is None:
             return self.expected and self.claim is None
         return self.phase not in _FILLED and (self.claim == "Bound" or self.phase != "WaitForFirstConsumer")
 
     @property
     def is_unbound(self) -> bool:
-        """Whether its claim waits for a volume."""
+        """True if its claim waits for a volume."""
         return self.claim is not None and self.claim != "Bound"
 
 
@@ -66,7 +66,7 @@ class PrintableFacts(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> str:
-        """How far the instance is; empty without one."""
+        """The phase of the instance; empty without one."""
         status = self.instance.status if self.instance is not None else None
         return (status.phase if status is not None else None) or ""
 
@@ -77,7 +77,7 @@ class PrintableFacts(msgspec.Struct, frozen=True):
         return {each.type: each for each in (status.conditions if status is not None else None) or ()}
 
     def is_refused(self, type: str, reason: str) -> bool:
-        """Whether a condition of the instance is False for this reason."""
+        """Return whether a condition of the instance is False for this reason."""
         found = self.conditions.get(type)
         return found is not None and found.status == "False" and found.reason == reason
 

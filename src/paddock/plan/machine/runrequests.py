@@ -100,7 +100,7 @@ def migrate(machine: VirtualMachine, instance: VirtualMachineInstance | None, ad
 
 
 def failed_test(machine: VirtualMachine) -> failure.Failure:
-    """What a lost race is answered with when deciding again did not help."""
+    """Return the answer to a lost race that a second decision did not resolve."""
     return failure.modified(_about(machine))
 
 

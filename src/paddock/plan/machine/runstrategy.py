@@ -1,4 +1,4 @@
-"""What each run strategy does (docs/spec/kubevirt.md 2.4), as tables: the requests of users, and what a controller makes of what it sees.
+"""The run strategies as tables (docs/spec/kubevirt.md 2.4): the requests of users, and the controller's reaction to each situation.
 
 Rows are strategies, columns are situations; a strategy that is missing in a table is a mistake that a test finds.
 """
@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
 
 
 class RunStrategy(StrEnum):
-    """When a machine runs."""
+    """The times at which a machine runs."""
 
     ALWAYS = "Always"
     RERUN = "RerunOnFailure"
@@ -22,7 +22,7 @@ class RunStrategy(StrEnum):
 
 
 class InstanceState(StrEnum):
-    """What is there of a running machine."""
+    """The state of a running machine."""
 
     # none at all
     NONE = "none"
@@ -34,12 +34,12 @@ class InstanceState(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self in (InstanceState.SUCCEEDED, InstanceState.FAILED)
 
 
 class RunStep(StrEnum):
-    """What a controller does next about the run of a machine."""
+    """The next step of a controller about the run of a machine."""
 
     KEEP = "keep"
     # make a new instance
@@ -61,7 +61,7 @@ def strategy_of(spec: VirtualMachineSpec) -> RunStrategy:
 
 
 def life_of(instance: VirtualMachineInstance | None) -> InstanceState:
-    """What an instance says of itself."""
+    """Return the state that an instance reports."""
     if instance is None:
         return InstanceState.NONE
     phase = (instance.status.phase if instance.status is not None else None) or ""
@@ -94,8 +94,8 @@ BACKED_OFF = frozenset((RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE)
 
 
 def next_step(strategy: RunStrategy, life: InstanceState, *, before: str | None) -> RunStep:
-    """What follows from the strategy and the instance. `before` is the strategy the machine was last processed under: by that a machine
-    that was stopped is told from one that is to start for the first time."""
+    """Return the next step from the strategy and the instance. `before` is the strategy the machine was last processed under: it separates
+    a machine that was stopped from one that is to start for the first time."""
     if strategy is RunStrategy.RERUN and life is InstanceState.NONE and before != strategy:
         return RunStep.START
     return STEPS[strategy][life]

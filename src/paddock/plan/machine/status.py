@@ -32,14 +32,14 @@ _SNAPSHOT = ("persistentVolumeClaim", "dataVolume", "memoryDump")
 
 
 class FailureNote(msgspec.Struct, frozen=True):
-    """Why the controller could not do something: the reason and the message of the condition Failure."""
+    """The reason and the message of the condition Failure."""
 
     reason: str
     message: str
 
 
 class MachineFacts(msgspec.Struct, frozen=True):
-    """What the controller found out in one look."""
+    """The controller's observations in one pass."""
 
     word: str
     strategy: str
@@ -116,7 +116,7 @@ def _conditions(
 
 
 def _refused(conditions: Iterable[Condition]) -> str:
-    """Why the running machine could not take what its template asks for; empty when it could."""
+    """Return the reason why the running machine could not take a change of its template; empty when it could."""
     return "; ".join(each.message or "" for each in conditions if each.type in _HOTPLUG and each.status == "False")
 
 
@@ -133,7 +133,7 @@ def _not_ready(instance: VirtualMachineInstance | None) -> Condition:
 
 
 def _snapshot(volume: Volume) -> VolumeSnapshotSupport:
-    """Whether a volume can be part of a snapshot: everything that lies on a claim can."""
+    """Return whether a volume can be part of a snapshot: everything on a claim can."""
     if any(getattr(volume, kind) is not None for kind in _SNAPSHOT):
         return VolumeSnapshotSupport(name=volume.name, enabled=True)
     why = f"Snapshot is not supported for this volumeSource type [{volume.name}]"
@@ -148,7 +148,7 @@ def _reference(found: ResolvedInstancetype | None) -> InstancetypeStatusRef | No
 
 
 def differs_in_conditions_only(old: VirtualMachineStatus | None, new: VirtualMachineStatus) -> bool:
-    """Whether two statuses agree in everything but conditions other than Failure and RestartRequired."""
+    """Return whether two statuses agree in everything but conditions other than Failure and RestartRequired."""
     if old is None or msgspec.structs.replace(old, conditions=None) != msgspec.structs.replace(new, conditions=None):
         return False
     loud = (FAILURE, RESTART_REQUIRED)

@@ -96,7 +96,7 @@ def _seen(instance: Data | None, claim: str) -> Data:
 
 
 def _result(instance: Data | None, claim: str, now: str) -> Data:
-    """What the instance says of the volume that it dumps into."""
+    """Return the instance's status of the volume that it dumps into."""
     seen = _seen(instance, claim)
     phase = _DUMPED.get(seen.get("phase", ""))
     if instance is None or (instance.get("status") or {}).get("phase") in ("Succeeded", "Failed"):

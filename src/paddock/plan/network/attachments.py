@@ -6,10 +6,11 @@ or dhcp addresses. Addresses that a definition gives are given to the guest by D
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.engine.networks.nics import HostBridge, Range
 
@@ -23,22 +24,37 @@ Data = Mapping[str, Any]
 class _Wrong(Exception):
     """A definition that cannot be carried out; its text says why."""
 
+    def __init__(self, text: str, reason: str = reasons.NETWORK_MALFORMED) -> None:
+        super().__init__(text)
+        self.reason = reason
 
-def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> HostBridge | str:
+
+class AttachmentRefusal(str):
+    """The sentence that says why a definition gives no bridge, with its reason code."""
+
+    reason: str
+
+    def __new__(cls, text: str, reason: str = reasons.NETWORK_MALFORMED) -> Self:
+        made = super().__new__(cls, text)
+        made.reason = reason
+        return made
+
+
+def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> HostBridge | AttachmentRefusal:
     """The bridge, or why there is none."""
     if definition is None:
-        return f"the NetworkAttachmentDefinition {name} does not exist"
+        return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} does not exist", reasons.NETWORK_MISSING)
     config = definition.spec.config if definition.spec is not None else None
     if not config:
-        return f"the NetworkAttachmentDefinition {name} has no configuration"
+        return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} has no configuration")
     try:
         return _bridge(_plugin(msgspec.json.decode(config)))
     except msgspec.DecodeError as error:
-        return f"the configuration of the NetworkAttachmentDefinition {name} is not JSON: {error}"
+        return AttachmentRefusal(f"the configuration of the NetworkAttachmentDefinition {name} is not JSON: {error}")
     except _Wrong as error:
-        return f"the NetworkAttachmentDefinition {name} cannot be used: {error}"
+        return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} cannot be used: {error}", error.reason)
     except (TypeError, ValueError, AttributeError, KeyError) as error:
-        return f"the NetworkAttachmentDefinition {name} cannot be used: it is malformed ({error})"
+        return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} cannot be used: it is malformed ({error})")
 
 
 def _plugin(config: Any) -> Data:
@@ -50,20 +66,20 @@ def _plugin(config: Any) -> Data:
     first = plugins[0]
     kind = first.get("type")
     if kind not in _TYPES:
-        raise _Wrong(f"networks of type {kind!r} are not known here; use type bridge")
+        raise _Wrong(f"networks of type {kind!r} are not known here; use type bridge", reasons.NETWORK_TYPE)
     return dict(first)
 
 
 def _bridge(plugin: Data) -> HostBridge:
     if plugin.get("vlanTrunk"):
-        raise _Wrong("trunks are not supported; name one vlan")
+        raise _Wrong("trunks are not supported; name one vlan", reasons.NETWORK_VLAN)
     vlan = int(plugin.get("vlan") or 0)
     if not 0 <= vlan <= _LAST_VLAN:
-        raise _Wrong(f"{vlan} is no VLAN: they go from 1 to {_LAST_VLAN}")
+        raise _Wrong(f"{vlan} is no VLAN: they go from 1 to {_LAST_VLAN}", reasons.NETWORK_VLAN)
     ipam: Data = plugin.get("ipam") or {}
     kind = ipam.get("type", "")
     if kind not in ("", "static", "dhcp", *_RANGES):
-        raise _Wrong(f"addresses of type {kind!r} are not known here; use static, host-local or dhcp")
+        raise _Wrong(f"addresses of type {kind!r} are not known here; use static, host-local or dhcp", reasons.NETWORK_TYPE)
     dns: Data = ipam.get("dns") or plugin.get("dns") or {}
     return HostBridge(
         name=str(plugin.get("bridge") or _DEFAULT_BRIDGE),

@@ -1,4 +1,4 @@
-"""Which machines a Service leads to, and how that is written down: endpoints, published ports, names. Pure."""
+"""The machines behind a Service, and their representation: endpoints, published ports, names. Pure."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ class MachineBackend:
 
 
 def labels_of(instance: VirtualMachineInstance) -> dict[str, str]:
-    """What a machine is selected by: its own labels, and those that upstream gives to its pod."""
+    """Return the labels that select a machine: its own, and those that upstream gives to its pod."""
     meta = instance.metadata
     name = meta.name
     short = name if len(name) <= _LONGEST_LABEL else f"{name[:54]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -47,7 +47,7 @@ def labels_of(instance: VirtualMachineInstance) -> dict[str, str]:
 
 
 def is_selected(spec: ServiceSpec, labels: Mapping[str, str]) -> bool:
-    """Whether a Service leads to something with these labels. One without a selector leads nowhere by itself."""
+    """Return whether a Service selects something with these labels. One without a selector selects nothing by itself."""
     return bool(spec.selector) and all(labels.get(key) == value for key, value in (spec.selector or {}).items())
 
 
@@ -88,7 +88,7 @@ def primary_card(instance: VirtualMachineInstance) -> Interface | None:
 
 
 def published(service: Service, backends: Collection[MachineBackend], outside: Collection[str]) -> PublishedService:
-    """What the engine is to listen for. `outside`: the host's addresses, for a load balancer."""
+    """Return the Service as the engine publishes it. `outside`: the host's addresses, for a load balancer."""
     spec = service.spec or ServiceSpec()
     kind = spec.type or "ClusterIP"
     usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.going)]
@@ -106,7 +106,7 @@ def published(service: Service, backends: Collection[MachineBackend], outside: C
 
 
 def is_balanced(spec: ServiceSpec) -> bool:
-    """Whether this host is the Service's load balancer. A class means somebody else."""
+    """Return whether this host is the Service's load balancer. A class means another one."""
     return spec.type == "LoadBalancer" and not spec.loadBalancerClass
 
 

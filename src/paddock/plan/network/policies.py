@@ -32,7 +32,7 @@ class ClusterView:
 
 
 def policies(given: Iterable[Data], world: ClusterView) -> list[NicPolicy]:
-    """What the engine is asked for, in the order of names."""
+    """Return the engine's policies, in the order of names."""
     found = [policy for data in given for policy in _of(data, world)]
     return sorted(found, key=lambda each: each.name)
 

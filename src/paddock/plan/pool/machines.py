@@ -38,7 +38,7 @@ def free_indices(pool: VirtualMachinePool, taken: Collection[str], wanted: int) 
 
 
 def most_unavailable(pool: VirtualMachinePool) -> int:
-    """How many machines may be unavailable during an update: percentages are rounded down, but one may always be."""
+    """Return how many machines may be unavailable during an update: percentages are rounded down, but one may always be."""
     given = pool.spec.maxUnavailable
     if isinstance(given, int):
         return max(1, given)

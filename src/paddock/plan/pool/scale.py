@@ -1,4 +1,4 @@
-"""What a pool does next: machines to make, to delete, to change, to restart (docs/spec/kubevirt.md 6). Pure.
+"""The next steps of a pool: machines to make, to delete, to change, to restart (docs/spec/kubevirt.md 6). Pure.
 
 paused: nothing
 too few:  the lowest free numbers        (at most BURST in a round; machines that go keep their number until they are gone)
@@ -51,7 +51,7 @@ class PoolMember(msgspec.Struct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs and is ready."""
+        """True if it runs and is ready."""
         return self.machine.status is not None and bool(self.machine.status.ready)
 
     @property
@@ -66,7 +66,7 @@ class PoolMember(msgspec.Struct, frozen=True):
 
 
 class ScalePlan(msgspec.Struct, frozen=True):
-    """What to do, in this order, and after how many seconds to look again."""
+    """The steps, in this order, and the seconds until the next pass."""
 
     make: tuple[int, ...] = ()
     delete: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class ScalePlan(msgspec.Struct, frozen=True):
 
 
 class ScaleContext(msgspec.Struct, frozen=True):
-    """What the plan depends on besides the pool and its machines."""
+    """The facts that the plan depends on besides the pool and its machines."""
 
     # names of all machines of the namespace
     taken: Collection[str]
@@ -142,7 +142,7 @@ def chosen(
 
 
 def _is_meant(meant: ScaleInSelectors, member: PoolMember) -> bool:
-    """Whether both selectors match: the labels of the machine and of what it runs, and those of the node that it runs on."""
+    """Return whether both selectors match: the labels of the machine and its instance, and those of its node."""
     labels, template = meant.labelSelector, member.machine.spec.template.metadata
     has = {**(member.machine.metadata.labels or {}), **((template.labels if template is not None else None) or {})}
     if labels is not None and not selectors.matches(labels, has):
@@ -193,7 +193,7 @@ def _update(pool: VirtualMachinePool, alive: Sequence[PoolMember], around: Scale
 
 
 def _waits_for_restart(member: PoolMember, revision: str) -> bool:
-    """Whether the instance is older than the spec, and what changed cannot reach it while it runs."""
+    """Return whether the instance is older than the spec, and the change cannot reach it while it runs."""
     status = member.machine.status
     old = member.instance_revision not in (None, revision)
     return old and not member.restarting and status is not None and holds(status.conditions, "RestartRequired")

@@ -67,7 +67,7 @@ def restore(clone: VirtualMachineClone, machine: Mapping[str, Any]) -> Data:
 
 
 def patches(clone: VirtualMachineClone, machine: Mapping[str, Any]) -> Iterable[Data]:
-    """What is different about the target: labels and annotations by the filters, cards without their MACs, an identity of its own."""
+    """Yield the patches for the target: labels and annotations by the filters, cards without their MACs, an identity of its own."""
     metadata = machine.get("metadata") or {}
     template = (machine.get("spec") or {}).get("template") or {}
     inner = template.get("metadata") or {}
@@ -95,7 +95,7 @@ def _filtered(path: str, values: Mapping[str, str] | None, filters: list[str] | 
 
 
 def is_kept(key: str, filters: list[str] | None) -> bool:
-    """Whether a key is copied: by some filter, and against none. Without filters all are."""
+    """Return whether a key is copied: some filter includes it, and none excludes it. Without filters all are."""
     if filters is None:
         return True
     against = [each[1:] for each in filters if each.startswith("!")]
@@ -128,7 +128,7 @@ def _metadata(clone: VirtualMachineClone, name: str) -> Data:
 
 
 def status(clone: VirtualMachineClone, phase: str, now: str, why: str = "") -> CloneStatus:
-    """What is said of it."""
+    """Return the status of the clone."""
     before = clone.status or CloneStatus()
     done, bad = phase == SUCCEEDED, phase == FAILED
     said = (

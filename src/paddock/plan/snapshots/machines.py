@@ -76,7 +76,7 @@ def copy_of_claim(claim: PersistentVolumeClaim) -> dict[str, Any]:
 
 
 def overdue(snapshot: VirtualMachineSnapshot, age_seconds: float) -> bool:
-    """Whether taking it is given up. A deadline of zero means never."""
+    """Return whether the deadline of a snapshot has passed. A deadline of zero means never."""
     given = snapshot.spec.failureDeadline
     limit = _DEADLINE_SECONDS if given is None else duration.parse(given) / duration.SECOND
     return limit > 0 and age_seconds > limit

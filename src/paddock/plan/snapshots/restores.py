@@ -77,7 +77,7 @@ def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent
 
 
 def is_former(volume: RestoredVolume, backup: VolumeBackup) -> bool:
-    """Whether a volume is restored to the claim it was on."""
+    """Return whether a volume is restored to its former claim."""
     return bool(volume.claim == _at(backup.persistentVolumeClaim, "metadata").get("name"))
 
 
@@ -155,7 +155,7 @@ def patched(document: Data, patches: Iterable[str] | None) -> Data:
 
 
 def waits(policy: str | None, running: bool, age_seconds: float) -> str:
-    """What a target that runs means: nothing, `stop` it, `wait` for it, or `fail`."""
+    """Return the treatment of a running target: nothing, `stop` it, `wait` for it, or `fail`."""
     if not running:
         return ""
     match policy or "WaitGracePeriod":

@@ -1,1 +1,1 @@
-"""What a Stakater machine waits for, what is done next, and what its status says (docs/spec/stakater.md 3 and 4). Pure."""
+"""Decisions about a Stakater machine: its prerequisites, its next step, its status (docs/spec/stakater.md 3 and 4). Pure."""

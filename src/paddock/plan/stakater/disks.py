@@ -1,4 +1,4 @@
-"""The disks of a machine: whose they are, what becomes of them, and when one is lost.
+"""The disks of a machine: whose they are, what becomes of them, when one is lost, and the right to copy an image to them (4.6).
 
 A disk is a DataVolume with its claim. KubeVirt makes both from the machine's templates, and takes one that is there already for its own,
 whoever made it: so names are looked at before. It also makes a DataVolume again that was deleted, which for the root disk would be an empty
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+import yaml
 
 from paddock.base import quantity
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
@@ -16,17 +17,22 @@ from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.stakater.rules import MACHINE_LABEL
+from paddock.dialects.stakater.rules import MACHINE_LABEL, MANAGED_BY
 from paddock.meta.objects import ObjectMeta, OwnerReference
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.plan.machine import printable
 from paddock.plan.stakater.conditions import ApplyBlocker, creating, no
 from paddock.plan.storage import claimsizes
 
+Data = dict[str, Any]
 # Keeps a root disk that is deleted until the machine knows.
 ROOT_FINALIZER = "infrastructure.stakater.com/root-disk"
 PRUNE = "infrastructure.stakater.com/prune-disks"
 FILLED = "Succeeded"
+RBAC_GROUP = "rbac.authorization.k8s.io"
+CLONE_ROLE = "paddock-clone-source"
+# What CDI and KubeVirt say, and Paddock's own server after them.
+_DENIAL = "insufficient permissions in clone source namespace"
 
 
 class PlannedDisk(msgspec.Struct, frozen=True):
@@ -39,7 +45,7 @@ class PlannedDisk(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> str:
-        """How far its content is; empty before anything is said."""
+        """The phase of its content; empty before the first report."""
         status = self.volume.status if self.volume is not None else None
         return (status.phase if status is not None else None) or ""
 
@@ -53,7 +59,7 @@ class PlannedDisk(msgspec.Struct, frozen=True):
 
     @property
     def is_filled(self) -> bool:
-        """Whether a machine can have it."""
+        """True if a machine can have it."""
         return self.seen.is_filled
 
 
@@ -74,12 +80,12 @@ def without_root(machine: kubevirt.VirtualMachine, root: str) -> kubevirt.Virtua
 
 
 def has_given_up_root(machine: kubevirt.VirtualMachine | None, root: str) -> bool:
-    """Whether the template of the root disk was taken out of the machine that there is."""
+    """Return whether the existing machine lacks the template of the root disk."""
     return machine is not None and all(name != root for name, _ in wanted(machine))
 
 
 def is_lost(disk: PlannedDisk) -> bool:
-    """Whether a root disk is deleted, with its data. One whose claim stays was only tidied up."""
+    """Return whether a root disk is deleted, with its data. If the claim stays, only the DataVolume was tidied up."""
     if disk.volume is not None:
         return disk.volume.metadata.deletionTimestamp is not None and _takes_claim_along(disk)
     return disk.claim is None or disk.claim.metadata.deletionTimestamp is not None
@@ -93,7 +99,7 @@ def _takes_claim_along(disk: PlannedDisk) -> bool:
 
 
 def lost(root: str) -> ApplyBlocker:
-    """What is said of a machine whose root disk is gone."""
+    """Return the blocker of a machine whose root disk is gone."""
     text = (
         f"the DataVolume {root} was deleted, and the data of the root disk with it: a new one would be an empty copy of the image. "
         f"Restore a DataVolume or a claim of this name, or delete the generated virtual machine to begin anew"
@@ -147,7 +153,7 @@ class Growth(msgspec.Struct, frozen=True):
     request: int
 
     @property
-    def patch(self) -> dict[str, Any]:
+    def patch(self) -> Data:
         """The patch of the claim: the request, and the size that the guest sees."""
         guest = quantity.whole(self.size)
         request = self.size if self.request == guest else str(self.request)
@@ -200,3 +206,41 @@ def surplus(
         if ours and volume.metadata.deletionTimestamp is None and name not in wanted_names and name not in used:
             found.append(name)
     return found
+
+
+# --- the right to copy an image ---------------------------------------------------------------------------------------------
+
+
+def clone_denial(texts: Iterable[str | None]) -> str:
+    """The first that says that a copy is not allowed; empty when none does."""
+    return next((text for text in texts if text and _DENIAL in text), "")
+
+
+def clone_binding_name(namespace: str) -> str:
+    """The binding for the machines of a namespace."""
+    return f"{CLONE_ROLE}-{namespace}"
+
+
+def clone_rights(source: str, namespace: str, product: str) -> tuple[Data, Data]:
+    """A Role in the namespace of the image, and its binding to the default service account of the machine's."""
+    labels = {MANAGED_BY: product}
+    role: Data = {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "Role",
+        "metadata": {"name": CLONE_ROLE, "namespace": source, "labels": labels},
+        "rules": [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}],
+    }
+    binding: Data = {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": clone_binding_name(namespace), "namespace": source, "labels": labels},
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": CLONE_ROLE},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+    }
+    return role, binding
+
+
+def clone_advice(said: str, source: str, namespace: str, product: str) -> str:
+    """Return the text of the condition: the refusal, and the objects to apply."""
+    documents = "---\n".join(yaml.safe_dump(each, sort_keys=False) for each in clone_rights(source, namespace, product))
+    return f"{said}\nApply these two objects, or let the controller make them (paddock operator --manage-clone-rbac):\n{documents}"

@@ -1,24 +1,33 @@
-"""The status of a machine, from what is seen of everything that was made of it (docs/spec/stakater.md 3)."""
+"""The status of a machine, from what is seen of everything that was made of it (docs/spec/stakater.md 3), and texts without its secrets."""
 
-from collections.abc import Iterator, Sequence
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.service import LoadBalancerIngress, Service
 from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.stakater.virtualmachine import GeneratedMachineStatus, StakaterMachineStatus, StakaterVirtualMachine
 from paddock.meta.conditions import Condition, holds, settled
+from paddock.meta.objects import Resource
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.meta.world import namespace_of
 from paddock.plan.machine.printable import condition
-from paddock.plan.stakater import clonerights
+from paddock.plan.stakater import disks
 from paddock.plan.stakater.conditions import AVAILABLE, READY, SYNCED, ConditionValue, creating, no
 from paddock.plan.stakater.disks import PlannedDisk
 
 _RESTART = "RestartRequired"
 # Of the generated machine: its images are known.
 _RESOLVED = "DataSourceResolved"
+SHOWN_INSTEAD = "(not shown)"
+# A shorter piece could stand in any text by chance.
+_SHORTEST_LINE = 6
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 
 
 class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +45,7 @@ class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look has come to. None: that condition stays as it was (Synced), or is as it is seen (Ready)."""
+    """The result of a pass. None: that condition stays as it was (Synced), or is as observed (Ready)."""
 
     synced: ConditionValue | None = None
     ready: ConditionValue | None = None
@@ -87,7 +96,7 @@ def _copied(said: Condition) -> Condition:
 
 
 def _address(sight: StatusFacts) -> LoadBalancerIngress | None:
-    """What the load balancer gave, as long as it is wanted."""
+    """Return the load balancer's address, as long as the service is enabled."""
     balancer = sight.service.status.loadBalancer if sight.service is not None and sight.service.status is not None else None
     addresses = (balancer.ingress if balancer is not None else None) or ()
     return next((each for each in addresses if each.ip or each.hostname), None) if sight.vm.spec.parameters.service.enabled else None
@@ -97,7 +106,7 @@ def _address(sight: StatusFacts) -> LoadBalancerIngress | None:
 
 
 def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
-    """Whether the machine is what it should be; the first row that holds wins."""
+    """Return the condition Ready; the first row that holds wins."""
     machine = sight.machine
     if machine is None or machine.status is None:
         return creating("the virtual machine is being made")
@@ -108,10 +117,10 @@ def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
     unfilled = next((each for each in sight.disks if not each.is_filled and not _comes_with_start(machine, each)), None)
     if _rests(sight, before) and unfilled is None:
         return AVAILABLE
-    denial = clonerights.denial(_troubles(sight))
+    denial = disks.clone_denial(_troubles(sight))
     if denial:
         source = sight.vm.spec.parameters.dataSource.namespace
-        return no("CloneNotAuthorized", clonerights.advice(denial, source, namespace_of(sight.vm), sight.product))
+        return no("CloneNotAuthorized", disks.clone_advice(denial, source, namespace_of(sight.vm), sight.product))
     was = condition(before.conditions or (), READY)
     if was is not None and (was.status == "True" or was.reason == "Unavailable"):
         return no("Unavailable", machine.status.printableStatus)
@@ -119,13 +128,13 @@ def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
 
 
 def _comes_with_start(machine: kubevirt.VirtualMachine, disk: PlannedDisk) -> bool:
-    """Whether a disk waits for its first consumer before it is even made: Paddock copies some images when the machine first starts."""
+    """Return whether a disk is made only for its first consumer: Paddock copies some images when the machine first starts."""
     said = (machine.status.conditions if machine.status is not None else None) or ()
     return disk.volume is None and disk.claim is None and holds(said, _RESOLVED)
 
 
 def _rests(sight: StatusFacts, before: StakaterMachineStatus) -> bool:
-    """Whether the machine is to be off: halted, or started by hand alone and never started."""
+    """Return whether the machine is to be off: halted, or started by hand alone and never started."""
     machine, strategy = sight.machine, sight.vm.spec.parameters.runStrategy
     if strategy not in ("Halted", "Manual") or machine is None or machine.status is None or machine.status.created:
         return False
@@ -135,7 +144,7 @@ def _rests(sight: StatusFacts, before: StakaterMachineStatus) -> bool:
 
 
 def _troubles(sight: StatusFacts) -> Iterator[str | None]:
-    """What went wrong, in the words of those who tried."""
+    """Yield the failures, in the words of the failed parts."""
     status = sight.machine.status if sight.machine is not None else None
     failure = condition((status.conditions if status is not None else None) or (), "Failure")
     if failure is not None and failure.status == "True":
@@ -156,7 +165,7 @@ def _step(sight: StatusFacts, unfilled: PlannedDisk | None) -> str:
 
 
 def _filling(disk: PlannedDisk) -> str:
-    """How far a disk is, without figures that change from moment to moment."""
+    """Return the progress of a disk, without figures that change from moment to moment."""
     running = condition(disk.seen.conditions, "Running")
     if disk.seen.is_broken and running is not None and running.message:
         return f"the disk {disk.name} cannot be filled: {running.message}"
@@ -172,7 +181,7 @@ def _filling(disk: PlannedDisk) -> str:
 
 
 def newly_requires_restart(before: StakaterMachineStatus | None, after: StakaterMachineStatus) -> str | None:
-    """What the generated machine says since now about a restart; None: nothing new."""
+    """Return the generated machine's new message about a restart; None: nothing new."""
     was = before.vm.conditions if before is not None and before.vm is not None else None
     now = after.vm.conditions if after.vm is not None else None
     if holds(was, _RESTART) or not holds(now, _RESTART):
@@ -182,6 +191,57 @@ def newly_requires_restart(before: StakaterMachineStatus | None, after: Stakater
 
 
 def is_creating(status: StakaterMachineStatus) -> bool:
-    """Whether something is under way that is looked at more often."""
+    """Return whether something is under way that needs more frequent passes."""
     found = condition(status.conditions or (), READY)
     return found is not None and found.reason in ("Creating", "Deleting")
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------------
+
+
+def without_secrets(text: str, vm: StakaterVirtualMachine, made: Iterable[Resource] = ()) -> str:
+    """The text without the password, the user data and the keys, in whatever form `made` has them; also where they are in base64."""
+    plain = {*_pieces(vm), *_values(made)}
+    pieces = sorted(plain | {json.dumps(each)[1:-1] for each in plain}, key=len, reverse=True)
+    text = _BASE64.sub(lambda found: SHOWN_INSTEAD if _hides(found.group(), pieces) else found.group(), text)
+    for piece in pieces:
+        # The ends of a word, where the piece has them: a password of one letter does not eat up the text.
+        pattern = rf"(?<!\w){re.escape(piece)}(?!\w)" if len(piece) < _SHORTEST_LINE else re.escape(piece)
+        text = re.sub(pattern, SHOWN_INSTEAD, text)
+    return text
+
+
+def _hides(word: str, pieces: list[str]) -> bool:
+    """Return whether a word in base64 contains one of the pieces."""
+    try:
+        said = base64.b64decode(word, validate=True).decode()
+    except ValueError:
+        return False
+    return any(piece in said for piece in pieces)
+
+
+def _pieces(vm: StakaterVirtualMachine) -> Iterator[str]:
+    parameters = vm.spec.parameters
+    if parameters.cloudInit.password:
+        yield parameters.cloudInit.password
+    yield from _lines(parameters.cloudInit.userData or "")
+    for word in (parameters.sshPublicKey.data or "").split():
+        if len(word) > 2 * _SHORTEST_LINE:
+            yield word
+
+
+def _values(made: Iterable[Resource]) -> Iterator[str]:
+    """The values of the Secrets: a document may spell a password in its own way."""
+    for each in made:
+        if isinstance(each, Secret):
+            for value in (each.stringData or {}).values():
+                yield value
+                yield from _lines(value)
+                # Of a key its middle is what is known to be long.
+                yield from (word for word in value.split() if len(word) > 4 * _SHORTEST_LINE)
+
+
+def _lines(document: str) -> Iterator[str]:
+    for line in document.splitlines():
+        if len(line.strip()) >= _SHORTEST_LINE and not line.startswith("#"):
+            yield line.strip()

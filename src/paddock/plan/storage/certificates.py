@@ -1,4 +1,4 @@
-"""Whether what an http source refers to is there and can be used (docs/spec/kubermatic.md 1.3 and 3). Pure."""
+"""The existence and the usability of the objects that an http source refers to (docs/spec/kubermatic.md 1.3 and 3). Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -10,7 +10,7 @@ Held = Callable[[str], Mapping[str, bytes] | None]
 
 
 def trouble(http: HttpSource, secret: Held, config_map: Held) -> tuple[str, str] | None:
-    """Why the source cannot be used: a reason of the condition Ready and a sentence; None when nothing is known against it."""
+    """Return the reason why the source cannot be used: one of the condition Ready, and a sentence; None when no obstacle is known."""
     return next(_troubles(http, secret, config_map), None)
 
 

@@ -1,7 +1,7 @@
-"""How large the disk behind a claim is (docs/spec/kubevirt.md 5.4). Pure.
+"""The size of the disk behind a claim (docs/spec/kubevirt.md 5.4). Pure.
 
-A DataVolume with `storage` asks for what a guest should see, and its claim for a little more, so that clients that know CDI's
-filesystem overhead find what they expect. Here a guest gets exactly what was asked for.
+A DataVolume with `storage` asks for the size that a guest should see, and its claim for a little more, so that clients that know CDI's
+filesystem overhead find what they expect. Here a guest gets exactly the requested size.
 """
 
 from decimal import ROUND_CEILING, Decimal
@@ -17,13 +17,13 @@ GUEST_SIZE = "paddock.dev/guest-size"
 
 
 def inflated(size: int, overhead: str) -> int:
-    """What a claim asks for so that a guest sees this size."""
+    """Return the request of a claim that gives a guest this size."""
     whole = -(-size // MIB) * MIB
     return int((whole * (1 + Decimal(overhead))).to_integral_value(ROUND_CEILING))
 
 
 def usable(size: int, overhead: str) -> int:
-    """What CDI would let a guest see of a claim of this size."""
+    """Return the size that CDI would give a guest of a claim of this size."""
     return int(size / (1 + Decimal(overhead))) // MIB * MIB
 
 
@@ -40,13 +40,13 @@ def guest_size_note(guest: int, request: int) -> dict[str, str]:
 
 
 def request_of(claim: PersistentVolumeClaim) -> int:
-    """What a claim asks for, in bytes."""
+    """Return the request of a claim, in bytes."""
     asked = storage_request(claim.spec)
     return 0 if asked is None else quantity.whole(asked)
 
 
 def guest_size(claim: PersistentVolumeClaim) -> int:
-    """What the guest sees of a claim, in bytes."""
+    """Return the guest's size of a claim, in bytes."""
     request = request_of(claim)
     guest, _, at = (claim.metadata.annotations or {}).get(GUEST_SIZE, "").partition("/")
     if guest.isdecimal() and at.isdecimal() and int(at) == request:
@@ -55,6 +55,6 @@ def guest_size(claim: PersistentVolumeClaim) -> int:
 
 
 def needs_growth(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim asks for more than its status says that it has."""
+    """Return whether a claim asks for more than the capacity in its status."""
     has = (claim.status.capacity or {}).get("storage") if claim.status else None
     return has is not None and request_of(claim) > quantity.whole(has)

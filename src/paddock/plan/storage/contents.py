@@ -1,7 +1,7 @@
-"""What a claim is to be filled with, and who said so (docs/spec/kubevirt.md 5.3 and 5.5). Pure.
+"""The content of a claim, and its origin (docs/spec/kubevirt.md 5.3 and 5.5). Pure.
 
-A claim is asked for its DataVolume, then for the object that its `dataSourceRef` names, then for the annotations of old. A claim that
-says nothing gets an empty disk.
+The DataVolume of a claim comes first, then the object that its `dataSourceRef` names, then the annotations of old. A claim with none
+of them gets an empty disk.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _IMPORTS = ("http", "registry", "s3", "gcs", "imageio", "vddk")
 
 
 class VolumeContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes into a volume. `kind` is a member of DataVolumeSource."""
+    """The content of a volume. `kind` is a member of DataVolumeSource."""
 
     kind: str
     # of an import: the member itself
@@ -67,7 +67,7 @@ BLANK = VolumeContent(kind="blank")
 
 
 def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
-    """What a claim is to be filled with."""
+    """Return the content of a claim."""
     namespace, notes = claim.metadata.namespace or "", claim.metadata.annotations or {}
     for owner in claim.metadata.ownerReferences or ():
         if owner.kind == "DataVolume" and owner.apiVersion.startswith(f"{CDI}/"):
@@ -88,7 +88,7 @@ def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | Uncl
 
 
 def has_reference(spec: DataVolumeSpec) -> bool:
-    """Whether the claim of a DataVolume is filled by what it names itself."""
+    """Return whether the claim of a DataVolume names its own source."""
     return _reference(spec.pvc or spec.storage) is not None
 
 
@@ -102,7 +102,7 @@ def _reference(spec: StorageSpec | None) -> TypedReference | None:
 
 
 def of_data_volume(volume: DataVolume, look: Lookup) -> VolumeContent | UnclearContent:
-    """What a DataVolume says."""
+    """Return the content of a DataVolume."""
     spec, namespace = volume.spec, volume.metadata.namespace or ""
     found: VolumeContent | UnclearContent
     if spec.source is not None:
@@ -119,7 +119,7 @@ def of_data_volume(volume: DataVolume, look: Lookup) -> VolumeContent | UnclearC
 
 
 def of_data_source(namespace: str, name: str, look: Lookup, *, asked_in: str) -> VolumeContent | UnclearContent:
-    """What a DataSource stands for; another DataSource is followed once. One that needs a Secret is for its own namespace only."""
+    """Return the content of a DataSource; another DataSource is followed once. One that needs a Secret is for its own namespace only."""
     found = look.data_source(namespace, name)
     if found is None:
         return UnclearContent("NotFound", f"DataSource {namespace}/{name} is not there")
@@ -171,7 +171,7 @@ def _of_member(kind: str, source: Object | None, namespace: str) -> VolumeConten
 
 
 def _referred(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
-    """What the object says that a claim's `dataSourceRef` names."""
+    """Return the content of the object in a claim's `dataSourceRef`."""
     reference = _reference(claim.spec)
     assert reference is not None
     namespace = reference.namespace or claim.metadata.namespace or ""

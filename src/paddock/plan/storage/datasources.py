@@ -1,4 +1,4 @@
-"""What a DataSource says of what it stands for (docs/spec/kubevirt.md 5.5). Pure."""
+"""The status of a DataSource (docs/spec/kubevirt.md 5.5). Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ HasSnapshot = Callable[[str, str], bool | None]
 
 
 class SourceLookup(msgspec.Struct, frozen=True):
-    """What a DataSource may name, by namespace and name."""
+    """The objects that a DataSource may name, by namespace and name."""
 
     has_claim: HasClaim
     has_snapshot: HasSnapshot
@@ -29,7 +29,7 @@ class SourceLookup(msgspec.Struct, frozen=True):
 
 
 def report(source: DataSource, look: Lookup, around: SourceLookup) -> tuple[DataSourceSource | None, list[DataCondition]]:
-    """What it stands for, if that can be said, and the conditions."""
+    """Return its source, if it can be resolved, and the conditions."""
     found = resolved(source, look)
     if isinstance(found, UnclearContent):
         return None, [_false("Ready", found.reason, found.message), _false("Running", found.reason, found.message)]
@@ -56,7 +56,7 @@ def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: S
 
 
 def _trouble(found: DataSourceSource, namespace: str, around: SourceLookup) -> tuple[str, str] | None:
-    """What is known against an address before anything is fetched."""
+    """Return the known obstacle of an address before anything is fetched."""
     http = found.http
     if http is None:
         return None

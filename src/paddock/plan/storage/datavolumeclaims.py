@@ -33,7 +33,7 @@ PROPERTIES = (
 
 
 class ClaimContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a claim depends on besides its DataVolume."""
+    """The facts that a claim depends on besides its DataVolume."""
 
     # the class that holds, when there is one
     storage_class: StorageClass | None = None
@@ -79,7 +79,7 @@ class _Sized(msgspec.Struct, frozen=True):
 
 
 def _storage(volume: DataVolume, given: StorageSpec, around: ClaimContext) -> _Sized | UnclearContent:
-    """What `storage` leaves open comes from the class and its profile; the size is what the guest sees, and a little more is asked for."""
+    """Complete `storage` from the class and its profile; the size is the guest's, and the claim asks for a little more."""
     found = around.storage_class
     properties = _properties(given, around.profile)
     asked = (given.resources.requests or {}).get("storage") if given.resources else None
@@ -117,7 +117,7 @@ def _properties(given: StorageSpec, profile: StorageProfile | None) -> ClaimProp
 
 
 def _source_notes(content: VolumeContent | None, *, archive: bool, preallocate: bool) -> dict[str, str]:
-    """What clients of CDI look for on the claim."""
+    """Return the annotations of the claim that clients of CDI expect."""
     notes = {f"{STORAGE}.contentType": "archive" if archive else "kubevirt", f"{STORAGE}.preallocation.requested": str(preallocate).lower()}
     if content is None:
         return notes

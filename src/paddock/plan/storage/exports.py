@@ -41,12 +41,12 @@ class ExportedVolume:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """What it may be fetched as."""
+        """The formats for the download."""
         return _OF_FILES if self.is_files else _OF_DISKS
 
 
 def expires(export: VirtualMachineExport) -> str:
-    """When it is deleted."""
+    """Return the time of its deletion."""
     given = export.spec.ttlDuration
     seconds = _TTL_SECONDS if given is None else duration.parse(given) / duration.SECOND
     return ages.timestamp((ages.seconds_of(export.metadata.creationTimestamp or "") or 0.0) + seconds)
@@ -58,7 +58,7 @@ def secret_name(export: VirtualMachineExport) -> str:
 
 
 def path_of(export: VirtualMachineExport, rest: str) -> str:
-    """Where something of it is fetched."""
+    """Return the path of a download."""
     return f"{PREFIX}/{export.metadata.namespace}/{export.metadata.name}/{rest}"
 
 

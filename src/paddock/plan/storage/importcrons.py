@@ -1,4 +1,4 @@
-"""What becomes of an image that is looked for again and again (docs/spec/kubevirt.md 5.5). Pure.
+"""The steps of a recurring import (docs/spec/kubevirt.md 5.5). Pure.
 
 digest seen -> a DataVolume for it -> when it is whole, the DataSource names it -> of the older ones only some are kept
 """
@@ -27,7 +27,7 @@ _PREFIX = 12
 
 
 class CronImports(msgspec.Struct, frozen=True):
-    """What is there of one cron."""
+    """The imports of one cron."""
 
     # the DataVolumes that it made
     volumes: tuple[DataVolume, ...]
@@ -62,7 +62,7 @@ def volume_of(cron: DataImportCron, digest: str) -> Data:
 
 
 def label_of(cron: DataImportCron) -> str:
-    """What marks everything that a cron made."""
+    """Return the label of everything that a cron made."""
     return cron.metadata.name
 
 
@@ -97,7 +97,7 @@ def data_source_of(cron: DataImportCron, volume: DataVolume) -> Data:
 
 
 def is_whole(volume: DataVolume) -> bool:
-    """Whether an import has come to its end."""
+    """Return whether an import is complete."""
     return volume.status is not None and volume.status.phase == "Succeeded"
 
 
@@ -119,7 +119,7 @@ def superfluous(cron: DataImportCron, imports: CronImports) -> list[str]:
 
 
 def conditions(cron: DataImportCron, imports: CronImports) -> Iterable[DataCondition]:
-    """What is said of a cron."""
+    """Yield the conditions of a cron."""
     if not imports.desired:
         reason, message = imports.trouble or ("NoDigest", "No digest yet")
         yield _false("Progressing", "NoImport", "No current import")
@@ -148,5 +148,5 @@ def _false(type: str, reason: str, message: str) -> DataCondition:
 
 
 def source_of(cron: DataImportCron) -> DataVolumeSource:
-    """Where it looks."""
+    """Return the source of a cron's images."""
     return cron.spec.template.spec.source or DataVolumeSource()

@@ -1,4 +1,4 @@
-"""Who asked for a DataVolume, as far as it matters for copying disks of other namespaces. The server writes it. Pure."""
+"""The creator of a DataVolume, as far as it matters for copying disks of other namespaces. The server writes it. Pure."""
 
 import msgspec
 
@@ -25,7 +25,7 @@ def note(user: str, groups: tuple[str, ...]) -> str:
 
 
 def read(text: str) -> Maker | None:
-    """Who stands in a note; None when it is none."""
+    """Return the creator in a note; None when it is none."""
     try:
         return msgspec.json.decode(text, type=Maker)
     except msgspec.MsgspecError:
@@ -33,7 +33,7 @@ def read(text: str) -> Maker | None:
 
 
 def service_account(namespace: str) -> Maker:
-    """Who asks for what a machine brings along."""
+    """Return the creator of the objects that belong to a machine."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return Maker(f"system:serviceaccount:{namespace}:default", groups)
 

@@ -1,6 +1,6 @@
-"""What the DataVolumes of a machine are made of, where their templates name DataSources (docs/spec/kubermatic.md 2.3 and section 3). Pure.
+"""The sources of a machine's DataVolumes where their templates name DataSources (docs/spec/kubermatic.md 2.3 and section 3). Pure.
 
-An address is written into the DataVolume when that is made, so that another address later is for new DataVolumes only; whatever CDI
+An address is written into the DataVolume when that is made, so that another address later is for new DataVolumes only; a source that CDI
 itself can follow stays a name. As long as a DataSource cannot be used, nothing is made: the machine waits for it, and says so.
 """
 
@@ -22,7 +22,7 @@ NOT_FOUND, NOT_READY, CROSS_NAMESPACE = "DataSourceNotFound", "DataSourceNotRead
 
 
 class SourceBlocker(msgspec.Struct, frozen=True):
-    """Why a DataVolume cannot be made yet: a reason of the condition DataSourceResolved, and what to do."""
+    """The reason why a DataVolume cannot be made yet: one of the condition DataSourceResolved, and the remedy."""
 
     reason: str
     message: str
@@ -36,7 +36,7 @@ class InlineSource(msgspec.Struct, frozen=True):
 
 
 def resolve(reference: SourceReference, namespace: str, find: Find) -> InlineSource | SourceBlocker | None:
-    """What a reference from a namespace means now; None: it stays a name, which is followed where disks are filled."""
+    """Return the present meaning of a reference from a namespace; None: it stays a name, which is followed where disks are filled."""
     place = reference.namespace or namespace
     full = f"{place}/{reference.name}"
     found = find(place, reference.name)
@@ -71,7 +71,7 @@ def inlined(volume: DataVolume, found: InlineSource) -> DataVolume:
 
 
 def is_lazy(machine: VirtualMachine, find: Find) -> bool:
-    """Whether the DataVolumes wait until the machine is started: Kubermatic's do, KubeVirt's do not, and what a user says wins."""
+    """Return whether the DataVolumes wait until the machine starts: Kubermatic's do, KubeVirt's do not, and the user's annotation wins."""
     said = (machine.metadata.annotations or {}).get(IMMEDIATE)
     if said is not None:
         return said == "false"
@@ -100,7 +100,7 @@ def _stands_for(source: DataSource, find: Find) -> DataSource | None:
 
 
 def _unready(source: DataSource) -> str | None:
-    """Why a DataSource cannot be used, as it says itself; None when it can."""
+    """Return the reason why a DataSource cannot be used, from its own status; None when it can."""
     conditions = (source.status.conditions if source.status is not None else None) or ()
     ready = next((each for each in conditions if each.type == "Ready"), None)
     if ready is None:

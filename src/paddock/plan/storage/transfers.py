@@ -1,4 +1,4 @@
-"""What the state of a transfer means for the claim it fills and for its DataVolume (docs/spec/kubevirt.md 5.2). Pure.
+"""The meaning of a transfer's state for the claim it fills and for its DataVolume (docs/spec/kubevirt.md 5.2). Pure.
 
 seen (claim, volume, transfer) -> phase, progress, conditions, annotations, and the event that a new phase is worth.
 """
@@ -36,7 +36,7 @@ STORAGE = "cdi.kubevirt.io/storage"
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """How far the filling of one volume is. `waiting`: it failed, and is tried again; `failed`: it is not."""
+    """The progress of filling one volume. `waiting`: it failed, and is tried again; `failed`: it is not."""
 
     stage: Stage = "none"
     # 0 to 1, None: not known
@@ -44,6 +44,8 @@ class Transfer(msgspec.Struct, frozen=True):
     restarts: int = 0
     reason: str = ""
     message: str = ""
+    # the reason code of what failed
+    code: str = ""
 
 
 NONE = Transfer()
@@ -74,7 +76,7 @@ class TransferEvent(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the status says."""
+    """The values of the status."""
 
     phase: str
     progress: str
@@ -83,7 +85,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def family_of(source: str) -> Family:
-    """Which sequence of phases a source goes through."""
+    """Return the sequence of phases that a source goes through."""
     return _FAMILIES.get(source, "External")
 
 
@@ -139,6 +141,8 @@ def _conditions(seen: TransferFacts, phase: str) -> Iterator[DataCondition]:
     running = phase.endswith("InProgress")
     if phase == "Succeeded":
         yield DataCondition(type="Ready", status="True")
+    elif seen.transfer.code:
+        yield DataCondition(type="Ready", status="False", reason=seen.transfer.code, message=seen.transfer.message)
     elif running or (family_of(seen.source) == "Upload" and seen.transfer.stage == "running"):
         yield DataCondition(type="Ready", status="False", reason="TransferRunning")
     elif seen.problem is not None:
@@ -173,6 +177,13 @@ def _running(seen: TransferFacts, phase: str) -> DataCondition:
     return DataCondition(type="Running", status="False")
 
 
+def _reason(transfer: Transfer, *, filled: bool, running: bool) -> str:
+    """A claim has no condition Ready, so its annotation has the code of a failure."""
+    if filled:
+        return "Completed"
+    return "Pod is running" if running else transfer.code or transfer.reason or "Pending"
+
+
 def _imports(seen: TransferFacts) -> bool:
     return family_of(seen.source) == "Import"
 
@@ -201,7 +212,7 @@ def _events(seen: TransferFacts, phase: str) -> Iterator[TransferEvent]:
 
 
 def annotations(source: str, transfer: Transfer, *, filled: bool, ready: bool) -> dict[str, str]:
-    """What clients read on the claim itself; `ready`: an upload can begin."""
+    """Return the annotations of the claim for clients; `ready`: an upload can begin."""
     family = family_of(source)
     phase = "Succeeded" if filled else "Failed" if transfer.stage == "failed" and family != "Upload" else "Pending"
     if not filled and (transfer.stage in ("running", "waiting") or ready):
@@ -211,7 +222,7 @@ def annotations(source: str, transfer: Transfer, *, filled: bool, ready: bool) -
         f"{STORAGE}.pod.phase": phase,
         f"{STORAGE}.pod.restarts": str(transfer.restarts),
         f"{STORAGE}.condition.running": "true" if running else "false",
-        f"{STORAGE}.condition.running.reason": "Completed" if filled else "Pod is running" if running else transfer.reason or "Pending",
+        f"{STORAGE}.condition.running.reason": _reason(transfer, filled=filled, running=running),
         f"{STORAGE}.condition.running.message": "" if filled else transfer.message,
     }
     if family == "Upload":

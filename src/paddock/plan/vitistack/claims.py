@@ -1,16 +1,24 @@
-"""What to do for the claims of a machine's disks: made once, grown, never shrunk, never replaced by blank ones."""
+"""The claims of a machine's disks: made once, grown, never shrunk, never replaced by blank ones, and their class decided once."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.dialects.core.storageclass import StorageClass
+from paddock.dialects.vitistack import marks
+from paddock.dialects.vitistack.effective import Effective
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.marks import DEFAULT_CLASS
+from paddock.meta.objects import ObjectMeta
+from paddock.meta.rendering import Rendering
 
 Data = dict[str, Any]
 
 
 class Requests(msgspec.Struct, frozen=True):
-    """What a claim asks for."""
+    """The requests of a claim."""
 
     requests: dict[str, int | str] | None = None
 
@@ -38,7 +46,7 @@ class ExistingClaim(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int | str | None:
-        """What it asks for."""
+        """The requested size."""
         return ((self.spec.resources.requests if self.spec.resources else None) or {}).get("storage")
 
 
@@ -52,7 +60,7 @@ class ClaimAction(msgspec.Struct, frozen=True):
 
 
 def settle(wanted: Data, found: ExistingClaim | None, *, filled: bool, known: bool) -> ClaimAction:
-    """What to do for a disk. `filled`: a DataVolume owns its claim; `known`: the machine has used the claim already."""
+    """Return the action for a disk. `filled`: a DataVolume owns its claim; `known`: the machine has used the claim already."""
     name = wanted["metadata"]["name"]
     if found is None:
         # A DataVolume makes its claim, which may be on its way.
@@ -87,3 +95,29 @@ def larger(wanted: int | str, found: int | str | None) -> int | str:
     if found is None or quantity.parse(wanted) > quantity.parse(found):
         return wanted
     return found
+
+
+# --- what a translation takes for granted of disks that are there -----------------------------------------------------------
+
+
+def decided_classes(merged: Effective, found: Mapping[str, ExistingClaim]) -> list[StorageClass]:
+    """The classes of the claims that are there, by disk. A class that is gone is still the class of its claims."""
+    names = {each.spec.storageClassName for each in found.values() if each.spec.storageClassName}
+    if len(found) < len(merged.disks):
+        # A disk that is still to be made gets the default of today.
+        names.discard(DEFAULT_CLASS)
+    return [StorageClass(metadata=ObjectMeta(name=name)) for name in sorted(names)]
+
+
+def with_decided_default(rendering: Rendering, merged: Effective, found: Mapping[str, ExistingClaim]) -> Rendering:
+    """Return the rendering with the meaning of `default`, when all disks that name it have their claims."""
+    disks = [disk.name for disk in merged.disks if disk.storageClass == DEFAULT_CLASS]
+    if not disks or any(name not in found for name in disks):
+        return rendering
+    return msgspec.structs.replace(rendering, default_storage_class=found[disks[0]].spec.storageClassName)
+
+
+def without_image(machine: Machine) -> Machine:
+    """The machine without the image of its root disk: the disk is there, and has what it has."""
+    kept = {key: value for key, value in (machine.metadata.annotations or {}).items() if key != marks.ROOT_IMAGE}
+    return msgspec.structs.replace(machine, metadata=msgspec.structs.replace(machine.metadata, annotations=kept))

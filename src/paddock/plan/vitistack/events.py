@@ -1,4 +1,4 @@
-"""What users are told when a status becomes another: each thing once, when it comes. Nothing is remembered for it but the status."""
+"""The events of a change of the status: each thing once, when it comes. Nothing is remembered for it but the status."""
 
 from collections.abc import Iterator
 

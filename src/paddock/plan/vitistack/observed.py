@@ -1,4 +1,4 @@
-"""What one look at a machine finds. Of the objects around it only what decides something is read."""
+"""The observed state of a machine in one pass. Of the objects around it, only the deciding parts are read."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ Aspect = Literal["spec", "network", "storage", "machine"]
 
 
 class MachineProblem(msgspec.Struct, frozen=True):
-    """What keeps a machine from being what it should: its type as status, events and metrics name it, and what it is about."""
+    """A problem of a machine: its type as status, events and metrics name it, and the aspect that it concerns."""
 
     error_type: str
     message: str
@@ -139,7 +139,7 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool:
-        """Whether a guest runs in it; a paused, migrating or stopping one does."""
+        """True if a guest runs in it; a paused, migrating or stopping one does."""
         return self.status.phase == "Running"
 
 
@@ -180,7 +180,7 @@ class ObservedMachine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_vm(self) -> bool:
-        """Whether there is a VirtualMachine."""
+        """True if there is a VirtualMachine."""
         return self.vm is not None or self.made
 
 
@@ -195,5 +195,5 @@ def observed_generation(status: MachineStatus) -> int | None:
 
 
 def is_new(machine: Machine) -> bool:
-    """Whether the status does not speak of this generation yet."""
+    """Return whether the status does not speak of this generation yet."""
     return machine.status is None or observed_generation(machine.status) != machine.metadata.generation

@@ -17,7 +17,7 @@ _EXPLAINED_BY = ("PodScheduled", "Failure", "Synchronized", "DataVolumesReady")
 
 
 def seen_in(sight: ObservedMachine) -> MachineProblem | None:
-    """What is wrong with the machine that was made; None when nothing is, or nothing was made yet."""
+    """Return the problem of the machine that was made; None when there is none, or nothing was made yet."""
     vm = sight.vm
     if vm is None:
         return None
@@ -37,7 +37,7 @@ def seen_in(sight: ObservedMachine) -> MachineProblem | None:
 
 
 def explained(vm: Vm) -> str:
-    """What the backend says about it."""
+    """Return the backend's message about it."""
     for aspect in _EXPLAINED_BY:
         found = vm.condition(aspect)
         wrong = "True" if aspect == "Failure" else "False"

@@ -19,7 +19,7 @@ DISK_LOST = "is lost"
 
 
 def is_final(machine: Machine, *, template_came: bool = False) -> bool:
-    """Whether a machine has failed for good: until its spec, or its annotation for that, or the template it lacked is another."""
+    """Return whether a machine has failed for good: until its spec, or its annotation for that, or the template it lacked is another."""
     status = machine.status
     if status is None or status.phase != phases.FAILED:
         return False
@@ -29,12 +29,12 @@ def is_final(machine: Machine, *, template_came: bool = False) -> bool:
 
 
 def reason_of(status: MachineStatus) -> str:
-    """Why a machine is not ready, in one word."""
+    """Return the reason why a machine is not ready, in one word."""
     return next((each.reason or "" for each in status.conditions or () if each.type == READY), "")
 
 
 def accepts(machine: Machine) -> bool:
-    """Whether the machine has to be said to be Pending before anything is done for it."""
+    """Return whether the status must become Pending before anything is done for the machine."""
     phase = (machine.status.phase if machine.status else None) or phases.NEW
     return phase in (phases.NEW, phases.FAILED)
 
@@ -83,12 +83,12 @@ def _dated(before: MachineStatus, after: MachineStatus, now: str) -> MachineStat
 
 
 def is_urgent(before: MachineStatus, after: MachineStatus) -> bool:
-    """Whether users wait for what is new: a phase, or whether something holds. Details may come together with other details."""
+    """Return whether users wait for the change: a phase, or whether something holds. Details may come together with other details."""
     return before.phase != after.phase or _held(before) != _held(after)
 
 
 def _held(status: MachineStatus) -> list[tuple[str | None, ...]]:
-    """What the conditions say, but for their messages; how storage is doing counts when something is wrong with it."""
+    """Return the conditions without their messages; storage counts when it has a problem."""
     loud = (each for each in status.conditions or () if each.type != STORAGE)
     return [(each.type, each.status, each.reason) for each in loud]
 
@@ -170,7 +170,7 @@ def _notes(sight: ObservedMachine) -> Iterator[str]:
 
 
 def has_nothing_to_boot(machine: Machine) -> bool:
-    """Whether the guest finds nothing when it is started first: blank disks, no installation image, no network first."""
+    """Return whether the guest finds nothing to boot at its first start: blank disks, no installation image, no network first."""
     if boot.root_image(machine) or boot.iso_url(machine) or (machine.spec.bootOrder or [""])[0] == "network":
         return False
     return boot.annotation(machine, marks.OS_INSTALLED) != "true"

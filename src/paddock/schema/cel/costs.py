@@ -1,8 +1,8 @@
-"""What an expression may cost before it runs, in the units of a kube-apiserver: the worst that its schema lets happen.
+"""The estimated cost of an expression before it runs, in the units of a kube-apiserver: the worst that its schema allows.
 
-The estimate follows the places of values in the schema: what a place declares bounds the size of its values, and what has no place
-has no bound. It only has to say the same as upstream, which also means its shortcuts: what is iterated over without having a place is
-taken to be as large as the value the rule stands at.
+The estimate follows the places of values in the schema: the bounds of a place limit the size of its values, and a value without a place
+has no bound. It only has to agree with upstream, which also means its shortcuts: an iterated value without a place counts as large as
+the value of the rule.
 """
 
 import math
@@ -21,7 +21,7 @@ _FORMAT_PATTERN = 128
 
 
 class Decl:
-    """What a schema says of the values at one place. `elements` is the largest size, `smallest` the shortest JSON."""
+    """The declaration of the values at one place. `elements` is the largest size, `smallest` the shortest JSON."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ def _at(place: Decl, cost: int, kind: str = "") -> Estimate:
 
 
 def _steps(name: str, made: list[Estimate]) -> tuple[int, int]:
-    """What a round of a macro costs, and what it costs besides."""
+    """Return the cost of a round of a macro, and the cost besides."""
     first = made[0].cost
     match name:
         case "all":
@@ -329,7 +329,7 @@ def _joined(target: Estimate, args: list[Estimate]) -> Own:
 
 
 def _replaced(text: Size, old: Size, new: Size) -> Size:
-    """How long a text may get when parts of it are replaced."""
+    """Return the largest size of a text when parts of it are replaced."""
     if old.low == 0:
         return Size(0, _plus(_times(_plus(text.high, 1), new.high), text.high))
     if new.high <= old.low:

@@ -1,4 +1,4 @@
-"""What an expression can fail with."""
+"""The errors of an expression."""
 
 from paddock.base.errors import Terminal
 

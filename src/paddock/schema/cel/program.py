@@ -28,7 +28,7 @@ _UNESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash
 
 
 class CostMeter:
-    """What may still be spent."""
+    """The rest of the budget."""
 
     __slots__ = ("left",)
 
@@ -79,7 +79,7 @@ def unescape(name: str) -> str:
 
 
 def uses(tree: Any, name: str) -> bool:
-    """Whether a variable is named anywhere in an expression."""
+    """Return whether an expression uses a variable anywhere."""
     match tree:
         case syntax.Ident():
             return tree.name == name

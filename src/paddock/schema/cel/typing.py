@@ -1,5 +1,5 @@
-"""What can be said of an expression before it runs: fields that do not exist, values that can never be compared, a rule that is no
-bool. Where a type is not known it is `dyn`, and the run decides.
+"""Type checks of an expression before it runs: fields that do not exist, values that can never be compared, a rule that is no
+bool. An unknown type is `dyn`, and the run decides.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class Ty(msgspec.Struct, frozen=True):
 
     @property
     def inner(self) -> "Ty":
-        """What it holds."""
+        """The type of the entries."""
         return self.item or DYN
 
 

@@ -1,4 +1,4 @@
-"""What expressions compute with: Python's own values where they fit, and the few types that Python has not.
+"""The values of expressions: Python's own where they fit, and the few types that Python lacks.
 
 bool, int (64 bits), float, str, bytes, None, list, dict are themselves; the rest is below.
 """
@@ -124,7 +124,7 @@ class UnorderedList(list[Any]):
         self.keys = keys
 
     def place(self, entry: Any) -> Any:
-        """What tells an entry from the others."""
+        """Return the key of an entry."""
         if self.keys:
             return tuple(_hashable(entry.get(key)) for key in self.keys) if isinstance(entry, dict) else None
         return _hashable(entry)
@@ -182,7 +182,7 @@ def name_of(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is one of the three kinds of numbers; true is none."""
+    """Return whether a value is one of the three kinds of numbers; true is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

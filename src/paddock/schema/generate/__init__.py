@@ -1,1 +1,1 @@
-"""What is generated from declarations: CRDs, OpenAPI, JSON Schemas for editors, reference pages. Kinds come in as arguments."""
+"""Generators from declarations: CRDs, OpenAPI, JSON Schemas for editors, reference pages. Kinds come in as arguments."""

@@ -23,7 +23,7 @@ class NoSuchPlace(Terminal):
 
 
 def wanted(kind: Kind) -> bool:
-    """Whether a kind gets a CRD: not what an API server has built in, nor what is never stored."""
+    """Return whether a kind gets a CRD: not if an API server has it built in, nor if it is never stored."""
     return kind.stored and not kind.builtin
 
 

@@ -50,7 +50,7 @@ def _rows(place: shape.Shape, prop: shape.Property | None, path: str, links: Lin
 
 
 def _inner(place: shape.Shape, path: str, links: Links) -> Iterator[FieldRow]:
-    """What is below an entry; a plain object has no line of its own."""
+    """Yield the rows below an entry; a plain object has no line of its own."""
     if isinstance(place, shape.ObjectShape) and place.cls not in links:
         yield from rows(place, path, links)
     else:
@@ -131,7 +131,7 @@ def _fields(kind: Kind, links: Links) -> Iterator[str]:
 
 
 def _elsewhere(kind: Kind, links: Links) -> Links:
-    """What other pages describe."""
+    """Return the classes that other pages describe."""
     spec = shape.shape_of(kind.cls).properties.get("spec")
     return {cls: link for cls, link in links.items() if spec is None or not _is_of(spec.shape, cls)}
 
@@ -222,7 +222,7 @@ def _cell(text: str) -> str:
 
 
 def links_of(kinds: Sequence[Kind], names: Names) -> dict[type[Object], tuple[str, str]]:
-    """Which page describes a class that is the whole spec of a kind, for the kinds that embed it."""
+    """Return the page of each class that is the whole spec of a kind, for the kinds that embed it."""
     found: dict[type[Object], tuple[str, str]] = {}
     for kind in kinds:
         spec = shape.shape_of(kind.cls).properties.get("spec")

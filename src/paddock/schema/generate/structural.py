@@ -126,7 +126,7 @@ def quantity_pattern(place: shape.Shape) -> str:
 
 
 def may_be_empty(field: Field) -> bool:
-    """Whether an empty text stands for none; where something is required, none is no answer."""
+    """Return whether an empty text stands for none; a required field always needs a value."""
     return field.empty_is_unset and not field.required
 
 
@@ -219,7 +219,7 @@ def _object(place: shape.Shape, repeated: bool) -> Schema:
 
 
 def _one_name(name: str, alias: str) -> Schema:
-    """Which of two values would count nobody could guess."""
+    """Return the rule that forbids two names of one field: nobody could guess which one counts."""
     return {
         "rule": f"!has(self.{name}) || !has(self.{alias})",
         "message": f"it is another name of {name}, which is given, too",
@@ -237,7 +237,7 @@ def member(prop: shape.Property, schema: Schema) -> Schema:
 
 
 def required_members(place: shape.ObjectShape) -> Schema:
-    """Which members have to be there, under any of their names."""
+    """Return the schema of the required members, under any of their names."""
     required = [prop for prop in place.properties.values() if prop.field.required]
     schema: Schema = {}
     plain = [prop.name for prop in required if not prop.field.aliases]

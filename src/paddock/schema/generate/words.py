@@ -1,4 +1,4 @@
-"""What a declaration says, in words: descriptions of schemas, and the cells of reference pages."""
+"""Declarations in words: descriptions of schemas, and the cells of reference pages."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def sentence(text: str) -> str:
 
 
 def class_text(place: shape.Shape) -> str:
-    """What the class of an object says of itself."""
+    """Return the description of an object's class."""
     return " ".join((place.cls.__doc__ or "").split()) if isinstance(place, shape.ObjectShape) else ""
 
 
@@ -38,7 +38,7 @@ def own_text(place: shape.Shape) -> str:
 
 
 def caveats(field: Field) -> Iterator[str]:
-    """What a user has to know besides what the field means."""
+    """Yield the caveats of a field besides its meaning."""
     if field.aliases:
         yield f"Also read under the name {' or '.join(field.aliases)}."
     if field.not_honoured:
@@ -84,7 +84,7 @@ def _plural(word: str) -> str:
 
 
 def allowed(place: shape.Shape) -> Iterator[str]:
-    """What may stand in a field, bound by bound; nothing when everything of its type may."""
+    """Yield the values that a field allows, bound by bound; nothing when everything of its type is allowed."""
     field = place.field
     if field.enum:
         yield "one of " + ", ".join(f"`{word}`" for word in field.enum)

@@ -18,7 +18,7 @@ Adapt = Callable[[Any], Any]
 
 
 def adapter(node: SchemaNode, *, gathers: bool = False) -> Adapt | None:
-    """What changes the values of a place; None where they can stay as they are. `gathers`: lists are compared or joined."""
+    """Return the conversion of the values of a place; None where they can stay as they are. `gathers`: lists are compared or joined."""
     if not _matters(node.schema, gathers):
         return None
     if node.int_or_string:

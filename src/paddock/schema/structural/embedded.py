@@ -23,7 +23,7 @@ LABEL_1035 = (
 
 
 class EmbeddedNotes(Protocol):
-    """Where what was noticed goes."""
+    """A collector of observations."""
 
     @property
     def broken(self) -> list[Finding]: ...
@@ -75,7 +75,7 @@ def without_nulls(member: str, said: Any) -> Any:
 
 
 def unfit(member: str, said: Any) -> str:
-    """Why a member of the metadata cannot be read; empty when it can."""
+    """Return the reason why a member of the metadata cannot be read; empty when it can."""
     if said is None:
         return ""
     wanted, bad = "", None
@@ -102,7 +102,7 @@ def _unfit(said: Any, wanted: type[list[Any]] | type[dict[str, Any]], name: str)
 
 
 def check(value: dict[str, Any], trail: Trail) -> Iterator[Finding]:
-    """What is wrong with the envelope of an embedded object."""
+    """Yield the mistakes in the envelope of an embedded object."""
     version, kind = value.get("apiVersion"), value.get("kind")
     for key in ("apiVersion", "kind"):
         if not value.get(key):

@@ -64,12 +64,12 @@ class CelRule:
 
     @cached_property
     def about_change(self) -> bool:
-        """Whether it compares with the former value."""
+        """True if it compares with the former value."""
         return uses(self.program.tree, "oldSelf")
 
     @cached_property
     def saying(self) -> CompiledExpression | None:
-        """What makes the message."""
+        """The expression that makes the message."""
         return _program(self.expression) if self.expression else None
 
 

@@ -1,7 +1,7 @@
-"""How much the rules of a schema may cost at most, and the limits that a definition keeps to (docs/spec/kube-api.md section 6.5).
+"""The largest cost of a schema's rules, and the limits that a definition keeps to (docs/spec/kube-api.md section 6.5).
 
-A rule costs what its expression costs, times how often its place can occur in one object: as often as the lists and maps around it
-say, or, where one of them says nothing, as often as it fits into the largest request.
+A rule costs as much as its expression, times the largest number of its place in one object: the product of the bounds of the lists and
+maps around it, or, where one of them has no bound, as many as fit into the largest request.
 """
 
 import math
@@ -71,7 +71,7 @@ def _walk(schema: Schema, place: str, *, top: bool, times: int | None) -> Iterat
 
 
 def _occurs(schema: Schema, times: int | None) -> int | None:
-    """How often what is inside a place occurs."""
+    """Return the largest number of values inside a place."""
     word = {"array": "maxItems", "object": "maxProperties"}.get(schema.get("type") or "")
     if word is None or (word == "maxProperties" and schema.get("additionalProperties") is None):
         return times
@@ -80,7 +80,7 @@ def _occurs(schema: Schema, times: int | None) -> int | None:
 
 
 def _cost(text: str | None, decl: Decl, kinds: typing.Scope) -> int:
-    """What an expression costs; nothing when it cannot be compiled, which is said elsewhere."""
+    """Return the cost of an expression; 0 when it cannot be compiled, which another finding reports."""
     try:
         tree = syntax.parse(text or "")
         typing.infer(tree, kinds)
@@ -93,7 +93,7 @@ def _cost(text: str | None, decl: Decl, kinds: typing.Scope) -> int:
 
 
 def decl_of(schema: Schema, *, top: bool = False) -> Decl | None:
-    """What expressions know of the values of a place; None where they see nothing."""
+    """Return the declaration of a place for expressions; None where they see nothing."""
     if schema.get("x-kubernetes-int-or-string"):
         return Decl("dyn", elements=_length(schema, LARGEST_REQUEST - 2), smallest=1)
     match schema.get("type"):

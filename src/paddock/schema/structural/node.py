@@ -41,18 +41,18 @@ class SchemaNode:
 
     @cached_property
     def others(self) -> "SchemaNode | None":
-        """What undeclared members have to be."""
+        """The schema of undeclared members."""
         extra = self.schema.get("additionalProperties")
         return SchemaNode(extra) if isinstance(extra, dict) else None
 
     @cached_property
     def open(self) -> bool:
-        """Whether undeclared members are kept as they are."""
+        """True if undeclared members are kept as they are."""
         return self.preserves or self.schema.get("additionalProperties") is True
 
     @cached_property
     def items(self) -> "SchemaNode | None":
-        """What the entries of a list have to be."""
+        """The schema of the entries of a list."""
         items = self.schema.get("items")
         return SchemaNode(items) if isinstance(items, dict) else None
 
@@ -68,18 +68,18 @@ class SchemaNode:
 
     @cached_property
     def pattern(self) -> "Callable[[str], bool] | None":
-        """Whether a text fits."""
+        """The test of a text against the pattern, or None."""
         text = self.schema.get("pattern")
         return patterns.matcher(text) if text else None
 
     @cached_property
     def format(self) -> "Callable[[str], bool] | None":
-        """Whether a text has the named form."""
+        """The test of a text against the format, or None."""
         return formats.FORMATS.get(self.schema.get("format") or "")
 
     @cached_property
     def bounded(self) -> bool:
-        """Whether the value itself, without its members, has anything to keep to."""
+        """True if the value itself, without its members, has any bounds."""
         return any(word in self.schema for word in _BOUNDS)
 
     @cached_property
@@ -94,7 +94,7 @@ class SchemaNode:
 
     @cached_property
     def shapes(self) -> bool:
-        """Whether there is anything to prune, to fill in or to round in a value of this place."""
+        """True if there is anything to prune, to fill in or to round in a value of this place."""
         return (
             self.root
             or self.embedded
@@ -106,7 +106,7 @@ class SchemaNode:
         )
 
     def member(self, name: str) -> "SchemaNode | None":
-        """What a member has to be, if anything is said of it."""
+        """Return the schema of a member, if there is one."""
         return self.properties.get(name) or self.others
 
 
@@ -169,7 +169,7 @@ def clone(value: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal; to Python true is 1."""
+    """Return whether two JSON values are equal; to Python true is 1."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list):
@@ -180,7 +180,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def keys_of(node: SchemaNode, entry: Any) -> tuple[Any, ...] | None:
-    """What tells an entry of a map-list from the others."""
+    """Return the key of an entry in a map-list."""
     if not isinstance(entry, dict):
         return None
     found = tuple(entry.get(key) for key in node.map_keys)
@@ -201,7 +201,7 @@ def correlated(node: SchemaNode, old: Any) -> Callable[[Any], Any]:
 
 
 def has_rules(schema: Any) -> bool:
-    """Whether any place of a schema has CEL rules."""
+    """Return whether any place of a schema has CEL rules."""
     if not isinstance(schema, dict):
         return False
     if schema.get("x-kubernetes-validations"):

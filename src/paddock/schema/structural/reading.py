@@ -16,7 +16,7 @@ _DEEPEST = 100
 
 
 class ReadNotes(Protocol):
-    """Where what was noticed goes."""
+    """A collector of observations."""
 
     @property
     def broken(self) -> list[Finding]: ...

@@ -1,6 +1,6 @@
-"""What a schema must be to serve a CustomResourceDefinition (docs/spec/kube-api.md section 6.2): structural, and sound in itself.
+"""Requirements for the schema of a CustomResourceDefinition (docs/spec/kube-api.md section 6.2): structural, and sound in itself.
 
-Places are written as a kube-apiserver writes them: `spec.validation.openAPIV3Schema.properties[spec].items.type`.
+Places have the form that a kube-apiserver writes: `spec.validation.openAPIV3Schema.properties[spec].items.type`.
 """
 
 from collections.abc import Iterator
@@ -284,7 +284,7 @@ def _default(schema: Schema, default: Any, place: str) -> Iterator[Finding]:
 
 
 def warnings(schema: Schema, place: str) -> Iterator[str]:
-    """What is accepted and has no effect: formats that nobody knows."""
+    """Yield a warning for each accepted value without effect: unknown formats."""
     form = schema.get("format")
     if form and form not in wireformats.KNOWN:
         yield f'unrecognized format "{form}"'
@@ -296,6 +296,6 @@ def warnings(schema: Schema, place: str) -> Iterator[str]:
 
 
 def defaulted(schema: Schema) -> bool:
-    """Whether a schema fills anything in."""
+    """Return whether a schema has any defaults."""
     members = [*(schema.get("properties") or {}).values(), *(each for each in map(schema.get, ("items", "additionalProperties")) if each)]
     return schema.get("default") is not None or any(defaulted(each) for each in members if isinstance(each, dict))

@@ -1,4 +1,4 @@
-"""What a schema does to a new object before anybody looks at it: prune, drop nulls, fill in defaults; in one walk.
+"""The effect of a schema on a new object before any check: prune, drop nulls, fill in defaults; in one walk.
 
 The value given is not changed. Undeclared members are dropped and noted. A null in a declared member that may not be null counts
 as absent, so its default comes in its place. Defaults are filled into what is there: the members of an absent object get none,
@@ -15,7 +15,7 @@ UNKNOWN_FIELD = "structural/unknown-field"
 
 
 class ShapeNotes:
-    """What was noticed on the way: undeclared members, and what cannot even be read."""
+    """The observations on the way: undeclared members, and unreadable ones."""
 
     __slots__ = ("broken", "unknown")
 

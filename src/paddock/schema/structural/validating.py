@@ -197,7 +197,7 @@ def _all_of(choices: tuple[SchemaNode, ...], value: Any, trail: Trail, out: Out)
 
 
 def _least(tried: list[Out]) -> Out:
-    """What the choice says that comes nearest."""
+    """Return the findings of the choice that comes nearest."""
     found = tried[0]
     for each in tried:
         found = each if len(each) < len(found) else found

@@ -103,7 +103,7 @@ class _Reading:
         return msgspec.structs.replace(template, metadata=msgspec.structs.replace(metadata, annotations=annotations), spec=spec)
 
     def _means(self, candidate: DataSource, source: DataVolumeSource) -> bool:
-        """Whether a reference to the candidate becomes exactly this source."""
+        """Return whether a reference to the candidate becomes exactly this source."""
         reference = SourceReference(kind="DataSource", name=candidate.metadata.name, namespace=namespace_of(candidate))
         try:
             resolved = Resolver(self.namespace, self.seen(candidate), self.rendering).reference(reference, ())

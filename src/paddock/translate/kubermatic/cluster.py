@@ -1,4 +1,4 @@
-"""What Paddock's own engine takes and KubeVirt refuses, in KubeVirt's words and with the losses named (docs/spec/kubevirt.md 1.5)."""
+"""Features of Paddock's own engine that KubeVirt refuses, in KubeVirt's words and with the losses named (docs/spec/kubevirt.md 1.5)."""
 
 from typing import Any
 

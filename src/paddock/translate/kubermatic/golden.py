@@ -31,7 +31,7 @@ def golden_volume(source: DataSource, content: DataVolumeSource, consumers: Sequ
 
 
 def asked_of(source: DataSource, world: ObjectSet) -> list[DataVolumeSpec]:
-    """What is asked of a DataSource, in the order of the world."""
+    """Return the requests to a DataSource, in the order of the world."""
     return list(_asked_of(source, world))
 
 
@@ -58,7 +58,7 @@ def _asking(templates: list[DataVolumeTemplate] | None, owner: Resource, wanted:
 
 
 def _size(spec: DataVolumeSpec) -> int:
-    """How much a consumer asks for; one that leaves it to its source asks for the most."""
+    """Return the size that a consumer requests; one that leaves it to its source requests the most."""
     claim = spec.pvc or spec.storage
     requests = claim.resources.requests if claim is not None and claim.resources is not None else None
     size = (requests or {}).get("storage")

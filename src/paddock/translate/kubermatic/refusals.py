@@ -1,7 +1,7 @@
-"""Why a machine cannot be made for a cluster yet, or at all.
+"""The reasons why a machine cannot be made for a cluster yet, or at all.
 
 `error_type` is the reason of the condition DataSourceResolved (docs/spec/kubermatic.md section 3); `path` is the place in the
-object that was translated. What may be there later is `Transient`, what somebody has to change first is `Terminal`.
+object that was translated. An object that may appear later is `Transient`, a mistake that somebody has to correct first is `Terminal`.
 """
 
 from paddock.base.errors import Terminal, Transient

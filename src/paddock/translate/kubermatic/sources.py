@@ -1,4 +1,4 @@
-"""Where the content of a DataVolume comes from, as CDI can be told (docs/spec/kubermatic.md 2.2 and 2.3).
+"""The source of a DataVolume's content, in CDI's terms (docs/spec/kubermatic.md 2.2 and 2.3).
 
 CDI's DataSource knows claims and snapshots only. A DataSource with an address is resolved: the address goes into the DataVolume,
 and certificate authorities into a ConfigMap beside it.
@@ -62,14 +62,14 @@ class Resolver:
         self._records: dict[str, FieldRecord[Any]] = {}
 
     def losses(self) -> tuple[Loss, ...]:
-        """What the sources that were resolved say in vain."""
+        """Return the losses of the resolved sources."""
         return tuple(loss for record in self._records.values() for loss in record.settle())
 
     def _record(self, source: R) -> FieldRecord[R]:
         return self._records.setdefault(f"{source.kind} {namespace_of(source)}/{source.metadata.name}", FieldRecord(source))
 
     def reference(self, reference: SourceReference, path: Path) -> ResolvedSource | None:
-        """What a reference means for CDI; None when CDI itself can follow it."""
+        """Return CDI's form of a reference; None when CDI itself can follow it."""
         namespace = reference.namespace or self.namespace
         if reference.kind == "Image":
             return self._image(namespace, reference.name, path)
@@ -85,7 +85,7 @@ class Resolver:
         return self._imported(found, path)
 
     def inline(self, source: DataVolumeSource, name: str, path: Path) -> ResolvedSource | None:
-        """What a source with certificates means for CDI; None when CDI takes it as it is."""
+        """Return CDI's form of a source with certificates; None when CDI takes it as it is."""
         if source.http is None or source.http.certConfig is None:
             return None
         http, objects = self._trusting(source.http, _Owner(name, self.namespace), path)
@@ -199,7 +199,7 @@ class Resolver:
 
 
 class _Owner(msgspec.Struct, frozen=True):
-    """Whose certificate authorities they are: a DataSource, or the DataVolume itself."""
+    """The owner of certificate authorities: a DataSource, or the DataVolume itself."""
 
     name: str
     namespace: str

@@ -6,10 +6,12 @@ from typing import Literal, cast
 from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.config import MachineConfig
+from paddock.meta.fieldrecord import FieldRecord
 from paddock.translate.machine import devices, disks, firmware, processors
 from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code, Limit, Weight
 from paddock.translate.machine.resolved import MachineInputs
+from paddock.translate.machine.unread import note_unread
 
 _DEFAULT_TYPES = {"amd64": "q35", "arm64": "virt"}
 _BEFORE_VIRTIO_1 = ("pc-q35-2.4",)
@@ -36,13 +38,14 @@ class MachineTranslation:
 
     @property
     def startable(self) -> bool:
-        """Whether all limits are notes."""
+        """True if all limits are notes."""
         return len(self.of(Weight.NOTE)) == len(self.limits)
 
 
 def machine_config(instance: VirtualMachineInstance, resolved: MachineInputs) -> MachineTranslation:
     """The machine. Limits are told by name; the config is whole all the same, so that it can be shown."""
-    place = TranslationContext(instance, resolved)
+    record = FieldRecord(instance)
+    place = TranslationContext(record.view, resolved)
     architecture = _architecture(place)
     machine_type = _machine_type(place, architecture)
     placed, threads = disks.disks(place)
@@ -70,6 +73,7 @@ def machine_config(instance: VirtualMachineInstance, resolved: MachineInputs) ->
         limits=_cpu_limit(place),
     )
     _refuse_the_rest(place)
+    note_unread(record, place.limits)
     full = place.host.machine_types.get(machine_type, "")
     return MachineTranslation(config=config, limits=place.limits.found, machine_type=full, reserved=_reserved(place))
 

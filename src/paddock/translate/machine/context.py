@@ -1,4 +1,4 @@
-"""What the parts of the translation share: the instance, what was found for it, and where limits are noted."""
+"""Shared parts of the translation: the instance, the objects found for it, and the collector of limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,12 +35,12 @@ class TranslationContext:
 
     @property
     def kvm(self) -> bool:
-        """Whether the guest is run by KVM."""
+        """True if KVM runs the guest."""
         return self.host.accelerator == "kvm"
 
     @property
     def amd64(self) -> bool:
-        """Whether the guest is of this architecture."""
+        """True if the guest is of this architecture."""
         return (self.spec.architecture or "amd64") == "amd64"
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from paddock.dialects.kubevirt.devices import Devices as DevicesSpec
 from paddock.dialects.kubevirt.networks import Interface
 from paddock.engine.machine.config import DeviceConfig, Nic, SharedDirectory, Tap, Tpm
+from paddock.meta.fieldview import whole
 from paddock.translate.machine.context import TranslationContext
 from paddock.translate.machine.limits import Code
 
@@ -18,7 +19,10 @@ def cards(place: TranslationContext) -> tuple[Nic, ...]:
     """The network cards; what the guest gets of the host itself is among the passed-through devices."""
     found = []
     for index, interface in enumerate(place.domain.devices.interfaces or ()):
-        if interface.state == "absent" or interface.sriov is not None:
+        if interface.state == "absent":
+            whole(interface)
+            continue
+        if interface.sriov is not None:
             continue
         card = _card(place, index, interface)
         if card is not None:

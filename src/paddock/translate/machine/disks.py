@@ -31,7 +31,7 @@ def disks(place: TranslationContext) -> tuple[tuple[DiskConfig, ...], int]:
 
 
 def _is_table(place: TranslationContext, name: str) -> bool:
-    """Whether a volume is an ACPI table, which is no disk even if one of its name was made for it."""
+    """Return whether a volume is an ACPI table, which is no disk even if one of its name was made for it."""
     acpi = place.domain.firmware.acpi if place.domain.firmware else None
     return acpi is not None and name in (acpi.slicNameRef, acpi.msdmNameRef)
 
@@ -75,7 +75,7 @@ def _target(given: DiskSpec) -> tuple[Role, DiskTarget | LunTarget | CDRomTarget
 
 
 def _volume(place: TranslationContext, index: int, given: DiskSpec, volume: Volume | None) -> ResolvedVolume | None:
-    """What was found for the disk's volume; None: it is no disk, or there is nothing."""
+    """Return the resolved volume of a disk; None: it is no disk, or there is nothing."""
     if volume is None and given.cdrom is not None:
         return ResolvedVolume()
     if volume is not None and volume.downwardMetrics is not None:

@@ -1,4 +1,4 @@
-"""What an instance boots with, and its identity."""
+"""The boot firmware of an instance, and its identity."""
 
 import uuid
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def uuid_of(name: str) -> str:
 
 
 def smm(place: TranslationContext) -> bool:
-    """Whether the machine has System Management Mode."""
+    """Return whether the machine has System Management Mode."""
     features = place.domain.features
     return (place.amd64 and (features is not None and is_on(features.smm))) or _secure(place)
 

@@ -1,7 +1,7 @@
-"""What cannot be done for a machine, each thing with a name. Nothing that a manifest says is passed over in silence.
+"""The limits of a machine, each with a name. No field of a manifest is ignored in silence.
 
 A limit either keeps the machine from being placed (`UNSCHEDULABLE`: it may be placed when the host changes), ends its start
-(`START_FAILED`: somebody has to change the manifest), or is told beside the start (`NOTE`: an event).
+(`START_FAILED`: somebody has to change the manifest), or is reported beside the start (`NOTE`: an event).
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from paddock.schema.finding import Path, format_path
 
 
 class Weight(Enum):
-    """What a limit means for the machine."""
+    """The consequence of a limit for the machine."""
 
     UNSCHEDULABLE = "Unschedulable"
     START_FAILED = "StartFailed"
@@ -62,15 +62,16 @@ class Code(Enum):
     METRICS_MISSING = (Weight.NOTE, "metrics of the host are not handed to guests")
     DISPLAY_MISSING = (Weight.NOTE, "the display of a passed-through GPU is not shown")
     UTILITY_IGNORED = (Weight.NOTE, "nothing here uses utility volumes")
+    FIELD_UNREAD = (Weight.NOTE, "no part of the engine reads this field; the machine starts without it")
 
     @property
     def weight(self) -> Weight:
-        """What it means for the machine."""
+        """The consequence for the machine."""
         return self.value[0]
 
     @property
     def sentence(self) -> str:
-        """What is told about it in general."""
+        """The general message."""
         return self.value[1]
 
     @property

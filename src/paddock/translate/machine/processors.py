@@ -35,7 +35,7 @@ DEFAULT_SPINLOCKS = 4096
 
 
 def is_on(feature: object) -> bool:
-    """Whether a feature is named and not switched off."""
+    """Return whether a feature is named and not switched off."""
     return feature is not None and getattr(feature, "enabled", None) is not False
 
 

@@ -1,4 +1,4 @@
-"""What was found for a machine before it can be translated: volumes, cards, places for state, the host. Data."""
+"""The inputs of a machine's translation: volumes, cards, places for state, the host. Data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -25,6 +25,6 @@ def render(parameters: Parameters) -> str:
 
 
 def needs_secret(parameters: Parameters, document: str) -> bool:
-    """Whether the document must not, or cannot, stand in the machine itself."""
+    """Return whether the document must not, or cannot, stand in the machine itself."""
     has_password = parameters.cloudInit.userData is None and parameters.cloudInit.password is not None
     return has_password or len(document.encode()) > INLINE_BYTES

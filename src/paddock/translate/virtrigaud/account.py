@@ -1,18 +1,18 @@
-"""What has become of each value of a source object's spec.
+"""The account of each value of a source object's spec.
 
-Much of it is read only to decide whether another value counts, so that reading alone says nothing: whoever maps a field says so (`took`),
-or says why it does not fit (`lose`). What nobody has spoken for is a loss at the end.
+Much of it is read only to decide whether another value counts, so that reading alone proves nothing: the code that maps a field says so
+(`took`), or gives the reason why it does not fit (`lose`). A value without either is a loss at the end.
 """
 
 from functools import cache
 from typing import Any
 
-from paddock.meta.fieldrecord import HIDDEN, FieldRecord, Reason, Reasons, shown
+from paddock.meta.fieldrecord import FieldRecord, Reason, Reasons
 from paddock.meta.objects import Resource
 from paddock.schema.finding import Path
 
 OTHERWISE: Reason = ("KubeVirt has no field for it", "the machine is made without it")
-__all__ = ["HIDDEN", "Account", "Reason", "Reasons", "shown"]
+__all__ = ["Account", "Reason", "Reasons"]
 
 
 class Account(FieldRecord[Resource]):

@@ -111,7 +111,7 @@ def load(text: str | None) -> Any:
 
 
 def read(text: str | None, interfaces: Sequence[Interface]) -> dict[str, VMNetworkRef]:
-    """What each card is told, by its name; only what a machine of VirtRigaud can say."""
+    """Return the network configuration of each card, by its name; only the parts that a machine of VirtRigaud can express."""
     data = load(text)
     data = data.get("network", data) if isinstance(data, Mapping) else None
     ethernets = data.get("ethernets") if isinstance(data, Mapping) else None

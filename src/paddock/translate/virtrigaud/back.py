@@ -16,13 +16,14 @@ from paddock.dialects.virtrigaud.shared import API_VERSION, ObjectRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.meta.objects import ObjectMeta, Resource
+from paddock.meta.redaction import HIDDEN
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
 from paddock.meta.translated import LossCollector, Translated
 from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import disks, forward, marks, read_class, read_disks, read_guest, read_image, read_network
-from paddock.translate.virtrigaud.account import HIDDEN, Reason, Reasons
+from paddock.translate.virtrigaud.account import Reason, Reasons
 from paddock.translate.virtrigaud.comparable import comparable
 from paddock.translate.virtrigaud.read_disks import DataDisk
 from paddock.translate.virtrigaud.read_guest import IGNITION_ANNOTATION
@@ -185,7 +186,7 @@ def _provider(reading: MachineReader, ref: ObjectRef) -> tuple[Resource, ...]:
 
 
 def _image(reading: MachineReader, front: VirtrigaudVirtualMachine, made: tuple[Resource, ...]) -> Machine:
-    """What the result becomes when it is translated forward again."""
+    """Return the forward translation of the result."""
     world = ObjectSet([*(each for each in reading.world.everything() if not isinstance(each, VirtrigaudVirtualMachine)), *made])
     resolved = resolve(front, world, reading.rendering)
     attached = list(disks.data(resolved))

@@ -27,7 +27,7 @@ class CniRoute(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class CniIpam(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Who gives addresses: nobody, or this document."""
+    """The source of addresses: none, or this document."""
 
     type: str | None = None
     addresses: list[StaticAddress] | None = None

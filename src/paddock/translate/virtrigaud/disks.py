@@ -83,7 +83,7 @@ def _size(resolved: VirtrigaudInputs, asked: Quantity) -> Quantity:
 
 
 def _defaults(resolved: VirtrigaudInputs, *, imported: bool) -> DiskDefaults:
-    """What the class says of the root disk."""
+    """Return the class's defaults for the root disk."""
     given, account = resolved.vmclass.spec.diskDefaults, resolved.class_account
     if given is None:
         return DiskDefaults(size=ROOT_SIZE)
@@ -158,7 +158,7 @@ def _bus(account: Account, given: DiskSpec, path: Path) -> str:
 
 
 def _allocated(account: Account, path: Path, kind: str) -> bool | None:
-    """Whether all of a disk is allocated at once."""
+    """Return whether all of a disk is allocated at once."""
     if kind == "eagerzeroedthick":
         account.lose(path, kind, "KubeVirt allocates a disk at once or as it is written", "the disk is allocated at once, as with thick")
     elif kind in _MEDIA:
@@ -195,7 +195,7 @@ def _volume(name: str, template: DataVolumeTemplate) -> Volume:
 
 
 def _about(resolved: VirtrigaudInputs) -> dict[str, str] | None:
-    """What describes the image, for people and for reading it back."""
+    """Return the description of the image, for people and for reading it back."""
     if resolved.image is None or resolved.image_account is None:
         return None
     spec, told = resolved.image.spec, {}
@@ -207,7 +207,7 @@ def _about(resolved: VirtrigaudInputs) -> dict[str, str] | None:
 
 
 def _filled(resolved: VirtrigaudInputs) -> tuple[str, DataVolumeSpec, tuple[Secret, ...]]:
-    """Where the content of the root disk comes from: the block that counts, the source, and Secrets."""
+    """Return the source of the root disk: the block that counts, the DataVolume's spec, and Secrets."""
     ref, account = resolved.vm.spec.imageRef, resolved.image_account
     assert ref is not None
     if resolved.image is None or account is None:

@@ -1,4 +1,4 @@
-"""What keeps a machine from being translated. `error_type` is the reason that its condition has."""
+"""The errors that keep a machine from being translated. `error_type` is the reason of its condition."""
 
 from collections.abc import Sequence
 from typing import ClassVar

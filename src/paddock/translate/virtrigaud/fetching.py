@@ -1,7 +1,6 @@
-"""How the root disk's image is fetched: the source of its DataVolume, and the Secret that the fetching needs.
+"""The fetching of the root disk's image: the source of its DataVolume, and the Secret that it needs.
 
-CDI reads credentials under names of its own, so a Secret that has them under other names is copied; the copy says what it was
-made from.
+CDI reads credentials under names of its own, so a Secret that has them under other names is copied; the copy names its original.
 """
 
 import base64

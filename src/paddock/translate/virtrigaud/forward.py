@@ -105,7 +105,7 @@ def _template_metadata(resolved: VirtrigaudInputs) -> TemplateMeta:
 
 
 def _origin(resolved: VirtrigaudInputs, block: str) -> dict[str, str]:
-    """What the machine was made from."""
+    """Return the annotations that name the machine's origin."""
     spec, own, account = resolved.vm.spec, resolved.namespace, resolved.account
     told = {
         marks.PROVIDER: marks.reference(spec.providerRef.namespace, spec.providerRef.name, own),
@@ -172,7 +172,7 @@ def _node(resolved: VirtrigaudInputs) -> dict[str, str] | None:
 
 
 def _speak_for_the_rest(resolved: VirtrigaudInputs) -> None:
-    """Which of the provider's values are lost: how it is reached, and the places where it would have put the machine."""
+    """Note the losses of the provider: its address, and the places where it would have put the machine."""
     provider, account = resolved.provider, resolved.provider_account
     if provider is None or account is None:
         ref = resolved.vm.spec.providerRef

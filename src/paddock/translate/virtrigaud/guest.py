@@ -1,4 +1,4 @@
-"""What the guest is told on its first boot: the volume that carries it, and the Secret that it may need."""
+"""The user data of the guest's first boot: the volume that carries it, and the Secret that it may need."""
 
 import base64
 import dataclasses
@@ -13,8 +13,8 @@ from paddock.dialects.virtrigaud import userdata
 from paddock.dialects.virtrigaud.machine import CloudInitMetaData, Ignition
 from paddock.dialects.virtrigaud.machine import CloudInitUserData as Documents
 from paddock.meta import cloudconfig
+from paddock.meta.redaction import HIDDEN
 from paddock.translate.virtrigaud import marks
-from paddock.translate.virtrigaud.account import HIDDEN
 from paddock.translate.virtrigaud.disks import CLOUD_INIT
 from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 
@@ -45,7 +45,7 @@ class GuestData:
 
 
 def has_ignition(resolved: VirtrigaudInputs) -> bool:
-    """Whether the guest reads Ignition, and so no cloud-init."""
+    """Return whether the guest reads Ignition, and so no cloud-init."""
     given = resolved.vm.spec.userData
     return given is not None and given.ignition is not None and given.cloudInit is None
 

@@ -34,7 +34,7 @@ def architecture(resolved: VirtrigaudInputs) -> str:
 
 
 def image_architecture(resolved: VirtrigaudInputs) -> str | None:
-    """What the image says of it."""
+    """Return the architecture in the image's metadata."""
     metadata = resolved.image.spec.metadata if resolved.image is not None else None
     return ARCHITECTURES.get(metadata.architecture) if metadata is not None else None
 
@@ -97,13 +97,13 @@ def memory(resolved: VirtrigaudInputs) -> Memory:
 
 
 def could_grow(guest: Quantity, kind: str) -> bool:
-    """Whether KubeVirt can plug more memory into a machine with as much."""
+    """Return whether KubeVirt can plug more memory into a machine with as much."""
     size = quantity.parse(guest)
     return kind == "amd64" and size >= _PLUGGABLE_FROM and size % _BLOCK == 0
 
 
 def resources(resolved: VirtrigaudInputs, guest: Quantity) -> Resources | None:
-    """What a machine with this memory is promised and what it may use."""
+    """Return the requests and limits of a machine with this memory."""
     given = resolved.vmclass.spec.resourceLimits or VMResourceLimits()
     account = resolved.class_account
     limit = given.memoryLimit

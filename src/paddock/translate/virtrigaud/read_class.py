@@ -91,7 +91,7 @@ def memory(reading: MachineReader) -> Quantity:
 
 
 def asks_for_memory_only(reading: MachineReader) -> bool:
-    """Whether the guest's memory is what the machine requests, and not said apart from that."""
+    """Return whether the guest's memory is the machine's request, and has no field of its own."""
     given = reading.instance.domain.memory
     requests = (reading.instance.domain.resources or Resources()).requests or {}
     return (given is None or given.guest is None) and "memory" in requests
@@ -139,7 +139,7 @@ def _performance(reading: MachineReader) -> PerformanceProfile:
 
 
 def _may_grow(reading: MachineReader) -> bool:
-    """Whether KubeVirt would plug in more memory."""
+    """Return whether KubeVirt would plug in more memory."""
     given, size = reading.instance.domain.memory, memory(reading)
     if not could_grow(size, reading.instance.architecture or reading.rendering.architecture):
         return False

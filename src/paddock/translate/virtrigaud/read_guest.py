@@ -1,4 +1,4 @@
-"""What a KubeVirt machine tells its guest: user data, a host name, network data."""
+"""The data that a KubeVirt machine gives its guest: user data, a host name, network data."""
 
 import base64
 import dataclasses
@@ -18,7 +18,7 @@ IGNITION_ANNOTATION = "kubevirt.io/ignitiondata"
 
 @dataclasses.dataclass(frozen=True)
 class GuestReading:
-    """What the guest is told, and whether the result says all of it."""
+    """The guest's data, and whether the result has all of it."""
 
     user_data: UserData | None
     meta_data: MetaData | None
@@ -56,7 +56,7 @@ def _inline(text: str) -> UserData | None:
 
 
 def _is_ignition(text: str) -> bool:
-    """Whether a document is one of Ignition's: JSON with its version."""
+    """Return whether a document is one of Ignition's: JSON with its version."""
     if not text.lstrip().startswith("{"):
         return False
     try:

@@ -42,7 +42,7 @@ _DOCKER = "docker://"
 
 @dataclasses.dataclass(frozen=True)
 class BootSource:
-    """What the machine boots from: an image, or a disk; neither when nothing can be said of it."""
+    """The boot source of the machine: an image, or a disk; neither when it is unknown."""
 
     image: VMImage | None = None
     ref: ObjectRef | None = None
@@ -110,7 +110,7 @@ def _about(reading: MachineReader, template: DataVolumeTemplate | None) -> tuple
 
 
 def typed(cls: type[T], data: Any) -> T | None:
-    """What an annotation holds as an object, when it is a good one."""
+    """Return an annotation's value as an object, when it is a valid one."""
     if not isinstance(data, dict):
         return None
     checked = check(cls, data)
@@ -148,7 +148,7 @@ def _headers(given: HttpSource) -> dict[str, str] | None:
 
 
 def _authentication(reading: MachineReader, given: HttpSource) -> HTTPAuthentication | None:
-    """How to log in, by the Secret that the user has: a copy tells which one it was made from."""
+    """Return the authentication by the user's Secret: a copy names its original."""
     if given.secretRef and is_name(given.secretRef):
         name, keys = _original(reading, given.secretRef, "basicAuth")
         keys = keys or {"usernameKey": USER, "passwordKey": PASSWORD}

@@ -173,7 +173,7 @@ def _bridged(definition: NetworkAttachmentDefinition, model: str, name: str) -> 
 
 
 def _says_the_same(spec: VMNetworkAttachmentSpec, definition: NetworkAttachmentDefinition, config: cni.CniConfig, name: str) -> bool:
-    """Whether the network is a good one, and becomes the same definition again."""
+    """Return whether the network is valid, and becomes the same definition again."""
     namespace = definition.metadata.namespace
     network = VMNetworkAttachment(
         apiVersion=API_VERSION, kind="VMNetworkAttachment", metadata=ObjectMeta(name=name, namespace=namespace), spec=spec

@@ -12,12 +12,12 @@ from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, Virtual
 from paddock.dialects.kubevirt.volumes import CloudInitSource, Volume
 from paddock.dialects.virtrigaud.shared import ObjectRef
 from paddock.meta.objects import ObjectMeta
+from paddock.meta.redaction import shown
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import LossCollector
 from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import marks
-from paddock.translate.virtrigaud.account import shown
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
 _LAST = 1000
@@ -49,7 +49,7 @@ class MachineReader:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What the machine says of itself."""
+        """The annotations of the machine."""
         return self.vm.metadata.annotations or {}
 
     @property
@@ -88,7 +88,7 @@ class MachineReader:
 
     @property
     def told(self) -> tuple[int, CloudInitSource] | None:
-        """Where the guest's documents are: the volume's place, and its content."""
+        """The place of the volume with the guest's documents, and its content."""
         for index, volume in enumerate(self.instance.volumes or ()):
             content = documents_of(volume)
             if content is not None:
@@ -96,7 +96,7 @@ class MachineReader:
         return None
 
     def reference(self, mark: str, fallback: str) -> ObjectRef:
-        """What the machine was made from, as its annotation says; without one, a name that is made up."""
+        """Return the reference in the machine's annotation; without one, an invented name."""
         namespace, name = marks.referred(self.annotations.get(mark, ""))
         if not is_name(name) or (namespace is not None and not is_name(namespace)):
             return ObjectRef(name=plain(fallback))
@@ -112,7 +112,7 @@ class MachineReader:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be a name in VirtRigaud's references."""
+    """Return whether a text can be a name in VirtRigaud's references."""
     return len(text) <= 253 and _NAME.match(text) is not None
 
 

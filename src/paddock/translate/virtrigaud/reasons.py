@@ -1,5 +1,5 @@
-"""Why a value of VirtRigaud's objects does not reach KubeVirt, by the beginning of its path below the spec; the first that
-matches is told. docs/design/0003-virtrigaud-on-kubevirt.md is the same table for people."""
+"""Reasons why a value of VirtRigaud's objects does not reach KubeVirt, by the beginning of its path below the spec; the first match
+counts. docs/design/0003-virtrigaud-on-kubevirt.md is the same table for people."""
 
 from paddock.translate.virtrigaud.account import Reason, Reasons
 

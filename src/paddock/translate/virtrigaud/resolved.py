@@ -39,7 +39,7 @@ class ResolvedNic:
 
 @dataclasses.dataclass(frozen=True)
 class VirtrigaudInputs:
-    """What the translation reads, and the accounts of everything that is read."""
+    """The inputs of the translation, and the accounts of everything that is read."""
 
     vm: VirtrigaudVirtualMachine
     vmclass: VMClass
@@ -66,7 +66,7 @@ class VirtrigaudInputs:
 
     @property
     def provider_type(self) -> str:
-        """Which blocks of images and networks count."""
+        """The type of provider whose blocks of images and networks count."""
         return self.provider.spec.type if self.provider is not None else UNKNOWN_TYPE
 
     def secret(self, namespace: str, name: str, path: Path) -> dict[str, bytes] | None:
@@ -78,7 +78,7 @@ class VirtrigaudInputs:
         return decoded(found)
 
     def knows_secret(self, name: str) -> bool:
-        """Whether a Secret beside the machine is there."""
+        """Return whether a Secret beside the machine exists."""
         return self.world.get(Secret, self.namespace, name) is not None
 
     def losses(self) -> tuple[Loss, ...]:

@@ -53,7 +53,7 @@ def to_definition(network: NetworkConfiguration) -> NetworkAttachmentDefinition:
 
 
 def is_managed(definition: NetworkAttachmentDefinition) -> bool:
-    """Whether the definition was made from a NetworkConfiguration; others are used as they are and left alone."""
+    """Return whether the definition was made from a NetworkConfiguration; others are used as they are and left alone."""
     return (definition.metadata.labels or {}).get(MANAGED_BY) == OPERATOR
 
 

@@ -160,7 +160,7 @@ def _label(name: str) -> str:
 
 
 def _image(reading: _Reading, machine: Machine, networks: list[NetworkConfiguration]) -> tuple[Resource, ...]:
-    """What the Machine becomes, under the identity that the original's Machine has."""
+    """Return the objects that the Machine becomes, under the identity that the original's Machine has."""
     probe = msgspec.structs.replace(machine, metadata=msgspec.structs.replace(machine.metadata, uid=reading.uid))
     by_strategy = reading.vm.spec.running is None and reading.vm.spec.runStrategy in ("Always", "Halted")
     rendering = msgspec.structs.replace(reading.rendering, power_field="runStrategy" if by_strategy else "running")
@@ -180,7 +180,7 @@ def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
 
 
 def _claim_losses(read: storage.DiskReading, machine: str, image: tuple[Resource, ...]) -> Iterator[Loss]:
-    """What the claim or the DataVolume behind a disk says and the new one does not."""
+    """Yield the losses of the claim or the DataVolume behind a disk."""
     origin = read.store.origin
     if origin is None:
         return

@@ -30,7 +30,7 @@ class CloudInitDocument(msgspec.Struct, frozen=True):
 
     @property
     def fits_inline(self) -> bool:
-        """Whether it may stand in the machine."""
+        """True if it may stand in the machine."""
         return not self.copied and len(self.text) <= INLINE_BYTES
 
 
@@ -124,7 +124,7 @@ class CloudInitReader(msgspec.Struct, frozen=True):
 
 
 def read(reading: CloudInitReader) -> Source:
-    """What a machine says for the same documents."""
+    """Return the machine's source of the same documents."""
     if reading.volume.cloudInitConfigDrive is not None:
         reading.lose(
             "cloudInitConfigDrive", "(documents)", "a Machine's cloud-init disk is of the type NoCloud", "the documents are on such a disk"

@@ -67,7 +67,7 @@ def comparable(vm: VirtualMachine, documents: Volume | None, cloud_init: str) ->
 
 
 def means_the_same(path: Path, value: object) -> bool:
-    """Whether a value that the image lacks is what holds anyway."""
+    """Return whether a value that the image lacks is the default anyway."""
     return path[-1] in _ON_BY_DEFAULT and value is True
 
 

@@ -44,7 +44,7 @@ class BootOrder(msgspec.Struct, frozen=True):
 
 
 def boot_order(resolved: VitistackInputs, ledger: LossCollector) -> BootOrder:
-    """What is booted first: one rank per class that is there, so that no number is left out."""
+    """Return the boot order: one rank per class that is there, so that no number is left out."""
     machine = resolved.machine
     there = {"disk": bool(resolved.effective.disks), "network": True, "cdrom": bool(boot.iso_url(machine))}
     # An installation starts from the CD-ROM because the root disk is still blank, and later no more.
@@ -56,7 +56,7 @@ def boot_order(resolved: VitistackInputs, ledger: LossCollector) -> BootOrder:
 
 
 def claims(resolved: VitistackInputs) -> Iterator[tuple[EffectiveDisk, PersistentVolumeClaimSpec]]:
-    """What is asked for, disk by disk."""
+    """Yield the claim of each disk."""
     for disk in resolved.effective.disks:
         assert disk.size is not None
         yield (
@@ -71,14 +71,14 @@ def claims(resolved: VitistackInputs) -> Iterator[tuple[EffectiveDisk, Persisten
 
 
 def image_source(address: str) -> DataVolumeSource:
-    """Where an image comes from, by its address."""
+    """Return the source of an image, by its address."""
     if address.startswith(("http://", "https://")):
         return DataVolumeSource(http=HttpSource(url=address))
     return DataVolumeSource(registry=RegistrySource(url=address))
 
 
 def is_imported(resolved: VitistackInputs, disk: EffectiveDisk) -> bool:
-    """Whether the disk starts with an image instead of blank."""
+    """Return whether the disk starts with an image instead of blank."""
     return disk == resolved.effective.root and bool(boot.root_image(resolved.machine))
 
 
@@ -89,7 +89,7 @@ def claim(resolved: VitistackInputs, disk: EffectiveDisk, spec: PersistentVolume
 
 
 def imported(resolved: VitistackInputs, spec: PersistentVolumeClaimSpec) -> DataVolumeSpec:
-    """What fills the root disk."""
+    """Return the DataVolume of the root disk."""
     return DataVolumeSpec(source=image_source(boot.root_image(resolved.machine)), pvc=spec)
 
 
@@ -129,7 +129,7 @@ def iso_template(resolved: VitistackInputs) -> DataVolumeTemplate | None:
 
 
 def identity(resolved: VitistackInputs) -> str:
-    """What addresses are derived from: the machine's UID, or its name where nobody has given it one yet."""
+    """Return the identity from which addresses are derived: the machine's UID, or its name without one."""
     metadata = resolved.machine.metadata
     return metadata.uid or f"{namespace_of(resolved.machine)}/{metadata.name}"
 

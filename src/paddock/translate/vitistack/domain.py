@@ -88,7 +88,7 @@ def build(resolved: VitistackInputs, devices: Devices) -> kubevirt.DomainSpec:
 
 
 def is_secure(wanted: Domain) -> bool:
-    """Whether Secure Boot is asked for."""
+    """Return whether Secure Boot is requested."""
     return wanted.firmware is not None and wanted.firmware.bootloader is not None and wanted.firmware.bootloader.secureBoot
 
 

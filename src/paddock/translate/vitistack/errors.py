@@ -1,4 +1,4 @@
-"""What keeps a machine from being translated: a reference that leads nowhere, or a size that nobody gives.
+"""The errors that keep a machine from being translated: a reference to a missing object, or a missing size.
 
 Each error names its type as status, events and metrics do, the place in the machine, and the phase that the machine then has
 (docs/spec/vitistack.md section 4.6). `Transient` ones end without an edit, when the missing object is made.

@@ -48,7 +48,7 @@ def iso(vm: VirtualMachine) -> Iso | None:
 
 
 def is_stopped(vm: VirtualMachine) -> bool:
-    """Whether the machine is declared to be off."""
+    """Return whether the machine is declared to be off."""
     return vm.spec.running is False or vm.spec.runStrategy == "Halted"
 
 

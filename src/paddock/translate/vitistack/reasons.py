@@ -1,4 +1,4 @@
-"""Why a Machine cannot say a value of a KubeVirt machine, and what happens instead, by its place."""
+"""Reasons why a Machine cannot express a value of a KubeVirt machine, and the replacement, by its place."""
 
 from paddock.schema.finding import Path
 

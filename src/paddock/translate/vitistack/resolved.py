@@ -33,7 +33,7 @@ USER_DATA_KEY = "userdata"
 
 
 class VitistackInputs(msgspec.Struct, frozen=True):
-    """What the translation reads; `unmet` is what the world lacks, in the order in which it is looked for."""
+    """The inputs of the translation; `unmet` are the missing objects, in the order of the search."""
 
     machine: Machine
     rendering: Rendering
@@ -148,7 +148,7 @@ def _classes(
 
 
 def default_storage_class(world: ObjectSet, rendering: Rendering) -> str | None:
-    """What `default` stands for: a class of that name, the installation's word, or the class that is marked as the default."""
+    """Return the meaning of `default`: a class of that name, the installation's setting, or the class that is marked as the default."""
     classes = list(world.all(StorageClass))
     if any(each.metadata.name == DEFAULT_CLASS for each in classes):
         return DEFAULT_CLASS

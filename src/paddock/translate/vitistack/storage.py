@@ -23,7 +23,7 @@ ASSUMED_SIZE = "20Gi"
 
 
 class BackingStore(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands behind a volume: the claim that was asked for, and the object that asks. `content` fills it."""
+    """The storage behind a volume: the requested claim, and the object that requests it. `content` fills it."""
 
     spec: StorageSpec
     origin: PersistentVolumeClaim | DataVolume | None = None
@@ -42,7 +42,7 @@ class DiskReading(msgspec.Struct, frozen=True):
 
 
 def is_cloud_init(volume: Volume | None) -> bool:
-    """Whether a volume carries cloud-init documents."""
+    """Return whether a volume carries cloud-init documents."""
     return volume is not None and (volume.cloudInitNoCloud or volume.cloudInitConfigDrive) is not None
 
 
@@ -172,7 +172,7 @@ def address(source: DataVolumeSource | None) -> str:
 
 
 def over(disk: MachineDisk, base: MachineDisk | None) -> MachineDisk:
-    """What a Machine has to say of a disk on top of the template's."""
+    """Return the Machine's fields of a disk on top of the template's."""
     if base is None:
         return msgspec.structs.replace(
             disk,

@@ -1,4 +1,4 @@
-"""Why values of a machine, its template and its networks have no effect in KubeVirt's objects."""
+"""Reasons why values of a machine, its template and its networks have no effect in KubeVirt's objects."""
 
 from paddock.dialects.vitistack import boot, marks
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate

@@ -1,4 +1,4 @@
-"""What every client's script has in common: the namespace it works in, and how it talks to the test that runs it."""
+"""Shared parts of every client's script: its namespace, and its conversation with the test that runs it."""
 
 import os
 

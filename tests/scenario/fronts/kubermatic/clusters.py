@@ -86,12 +86,12 @@ class Cluster:
         return dict(reply.data) if reply.status == 200 else {}
 
     async def condition(self, kind: str, version: str, name: str, type: str) -> tuple[str, str]:
-        """What an object of the front says: status and reason of a condition."""
+        """Return the status and the reason of a condition of a front's object."""
         conditions = ((await self.seen(kind, version, name)).get("status") or {}).get("conditions") or ()
         return next(((each["status"], each.get("reason", "")) for each in conditions if each["type"] == type), ("", ""))
 
     async def resolved(self, name: str = "web", kind: str = "VirtualMachine", version: str = "kubevirt.io/v1") -> tuple[str, str]:
-        """What it says of its sources."""
+        """Return the condition of its sources."""
         return await self.condition(kind, version, name, "DataSourceResolved")
 
     async def remove(self, kind: str, version: str, name: str, options: Data | None = None) -> None:
@@ -100,5 +100,5 @@ class Cluster:
         assert reply.status in (200, 202), reply.data
 
     def revision(self) -> int:
-        """How often anything was written, on both sides."""
+        """Return the number of writes, on both sides."""
         return self.front.store.revision + self.host.api.store.revision

@@ -60,13 +60,13 @@ async def condition(host: FakeHost, kind: str, version: str, name: str, type: st
 
 
 async def resolved(host: FakeHost, name: str = "web") -> tuple[str, str]:
-    """What a machine says of its sources: status and reason."""
+    """Return the status and the reason of a machine's condition about its sources."""
     found = await condition(host, "VirtualMachine", "kubevirt.io/v1", name, "DataSourceResolved")
     return found.get("status", ""), found.get("reason", "")
 
 
 async def ready(host: FakeHost, name: str = "image") -> tuple[str, str]:
-    """What a DataSource says of itself: status and reason."""
+    """Return the status and the reason of a DataSource's condition."""
     found = await condition(host, "DataSource", CDI, name, "Ready")
     return found.get("status", ""), found.get("reason", "")
 

@@ -4,7 +4,7 @@ import pytest
 
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Key
-from paddock.controllers.virtualmachine.kinds import MACHINE_DATA
+from paddock.controllers.virtualmachine.targets import MACHINE_DATA
 from tests.fakehost import FakeHost
 from tests.scenario.fronts.kubermatic.making import URL, machine, settle, source, volume
 from tests.scenario.hosts.conftest import Play

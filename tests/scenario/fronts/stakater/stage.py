@@ -13,7 +13,7 @@ from paddock.apiserver.security.reviewing import Reviews
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.client.options import WriteOptions, json_patch
 from paddock.client.target import Key
-from paddock.controllers.virtualmachine.kinds import INSTANCES, MACHINE_DATA, MACHINES
+from paddock.controllers.virtualmachine.targets import INSTANCES, MACHINE_DATA, MACHINES
 from paddock.plan.machine import runrequests
 from paddock.plan.machine.runrequests import RunPatches
 from tests.fakehost import FakeHost
@@ -65,7 +65,7 @@ class Stage:
 
     @staticmethod
     def path(name: str = "") -> str:
-        """Where a machine is."""
+        """Return the path of a machine."""
         return f"{GROUP}/namespaces/default/virtualmachines" + (f"/{name}" if name else "")
 
     async def make(self, *fronts: Data) -> None:
@@ -98,7 +98,7 @@ class Stage:
         return {each["type"]: (each["status"], each["reason"]) for each in found}
 
     async def message(self, type: str = "Ready", name: str = "web") -> str:
-        """What a condition says."""
+        """Return the message of a condition."""
         found = (await self.front(name)).get("status", {}).get("conditions") or []
         return str(next((each.get("message", "") for each in found if each["type"] == type), ""))
 
@@ -114,11 +114,11 @@ class Stage:
         assert reply.status in (200, 202), reply.data
 
     async def stop(self, name: str = "web") -> None:
-        """What `virtctl stop` asks for."""
+        """Stop a machine as `virtctl stop` does."""
         await self._ask(runrequests.stop, name)
 
     async def start(self, name: str = "web") -> None:
-        """What `virtctl start` asks for."""
+        """Start a machine as `virtctl start` does."""
         await self._ask(runrequests.start, name)
 
     async def _ask(self, verb: Callable[..., RunPatches], name: str) -> None:

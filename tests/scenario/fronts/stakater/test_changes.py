@@ -1,4 +1,4 @@
-"""What a change does: at once, at the next start, or not at all."""
+"""Changes: at once, at the next start, or not at all."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.scenario.fronts.stakater.stage import DISK, GROUP, SOURCE, Data, Stag
 
 
 def request(claim: Data) -> str:
-    """What a claim asks for."""
+    """Return the request of a claim."""
     return str(claim["spec"]["resources"]["requests"]["storage"])
 
 
@@ -114,7 +114,7 @@ def test_a_disk_that_is_taken_out_keeps_its_data(play: Play) -> None:
 
 
 async def waits_for_restart(stage: Stage) -> bool:
-    """Whether `status.vm.conditions` says so."""
+    """Return whether `status.vm.conditions` says so."""
     return any((each["type"], each["status"]) == ("RestartRequired", "True") for each in (await stage.vm())["conditions"])
 
 

@@ -27,7 +27,7 @@ KINDS = {
 
 
 async def order(stage: Stage, seconds: float) -> list[str]:
-    """What goes, in its order, as watches tell it: names by kind."""
+    """Return the deleted objects in the order of watches: names by kind."""
     gone: list[tuple[int, str]] = []
 
     async def follow(kind: str, path: str) -> None:

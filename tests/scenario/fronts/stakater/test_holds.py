@@ -1,4 +1,4 @@
-"""What a machine waits for, and that it goes on by itself when that is there."""
+"""The prerequisites of a machine, and that it goes on by itself once they exist."""
 
 import asyncio
 from copy import deepcopy

@@ -194,7 +194,7 @@ def test_where_nothing_differs_nothing_is_written(play: Play) -> None:
 
 
 def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> None:
-    """What `kubectl apply --server-side` and `kubectl diff --server-side` ask."""
+    """The requests of `kubectl apply --server-side` and `kubectl diff --server-side`."""
     manifest = front(**FULL)
 
     async def applied(stage: Stage, *, dry: bool) -> Data:

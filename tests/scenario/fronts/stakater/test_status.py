@@ -1,4 +1,4 @@
-"""What a machine's status says, and how few writes that takes."""
+"""The status of a machine, and the few writes that it takes."""
 
 import asyncio
 import base64

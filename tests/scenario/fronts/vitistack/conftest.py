@@ -107,7 +107,7 @@ class Vitistack(FakeHost):
         assert reply.status == 201, reply.data
 
     async def revision(self) -> int:
-        """How many writes there were in all."""
+        """Return the number of all writes."""
         return int((await self.api.get("/api/v1/configmaps")).data["metadata"]["resourceVersion"])
 
     def metrics(self) -> dict[str, float]:

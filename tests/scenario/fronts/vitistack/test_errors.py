@@ -1,4 +1,4 @@
-"""What can be wrong with a Machine, how it is said, and that it ends when the cause does."""
+"""The problems of a Machine, their reports, and their end when the cause ends."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ NETWORK_ERRORS = "kubevirt_operator_network_configuration_errors_total"
 
 
 def errors(host: Vitistack, error_type: str) -> float:
-    """How often it was counted."""
+    """Return the count of an error type."""
     return host.metrics().get(f'{ERRORS}{{controller="Machine",error_type="{error_type}"}}', 0.0)
 
 
@@ -98,6 +98,8 @@ def test_a_machine_proceeds_when_its_class_is_made(play: Play) -> None:
         assert (await host.seen("PersistentVolumeClaim", "web-root"))["spec"]["storageClassName"] == "late"
         # the default of later days does not matter any more
         await host.api.delete("/apis/storage.k8s.io/v1/storageclasses/late")
+        # CDIConfig no longer names the class
+        await asyncio.sleep(5)
         revision = await host.revision()
         await asyncio.sleep(120)
         assert await host.revision() == revision

@@ -11,7 +11,7 @@ CARD = [{"name": "eth0", "networkName": "prod"}]
 
 
 async def plugin(host: Vitistack, name: str = "prod") -> Data:
-    """What the definition of a network says."""
+    """Return the plugin in the definition of a network."""
     return dict(orjson.loads((await host.seen("NetworkAttachmentDefinition", name))["spec"]["config"])["plugins"][0])
 
 

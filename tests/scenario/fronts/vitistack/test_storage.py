@@ -8,7 +8,7 @@ from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
 
 
 async def size(host: Vitistack, name: str) -> str:
-    """What a claim asks for."""
+    """Return the request of a claim."""
     return str((await host.seen("PersistentVolumeClaim", name))["spec"]["resources"]["requests"]["storage"])
 
 

@@ -1,4 +1,4 @@
-"""What those who run the controllers see of them: metrics under the documented names, and lines of the log."""
+"""The view of those who run the controllers: metrics under the documented names, and lines of the log."""
 
 import asyncio
 import io
@@ -67,7 +67,7 @@ def test_looks_at_networks_are_measured_and_machines_without_a_template_are_none
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """What is logged, as JSON lines."""
+    """Yield the log, as JSON lines."""
     said = io.StringIO()
     handler = logging.StreamHandler(said)
     handler.setFormatter(logs.JsonLines())

@@ -17,7 +17,10 @@ REQUEST = {"name": "x", "exactly": {"deviceClassName": "c", "allocationMode": "E
 CLAIM = {"devices": {"requests": [REQUEST]}}
 CLAIMS = f"{DEVICES}/namespaces/default/resourceclaims"
 OWNER = {"resource": "services", "namespace": "default", "name": "web"}
-SLICE = {"driver": "a.b", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n"}
+POOL = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+SLICE = {"driver": "a.b", "pool": POOL, "nodeName": "n"}
+POLICIES = f"{NETWORKING}/namespaces/default/networkpolicies"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 SOURCE = {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
 
 # where, what, the cells of its row behind the name (without the age)
@@ -109,16 +112,65 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.1/16"]}}, "spec.cidrs[0]", "must not have bits set beyond the prefix"),
     (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.0/16", "10.1.0.0/16"]}}, "spec.cidrs", "no more than one"),
     (f"{NETWORKING}/ipaddresses", {"spec": {"parentRef": OWNER}}, "metadata.name", "must be a valid IP address"),
+    (
+        CLAIMS,
+        {"spec": {"devices": {"requests": [{**REQUEST, "name": f"x{n}"} for n in range(33)]}}},
+        "spec.devices.requests",
+        "Too many: 33",
+    ),
+    (f"{DEVICES}/resourceslices", {"spec": {**SLICE, "pool": {**POOL, "generation": -1}}}, "spec.pool.generation", "equal to zero"),
+    (
+        POLICIES,
+        {"spec": {"egress": [{"ports": [{"port": 1, "endPort": 70000}]}]}},
+        "spec.egress[0].ports[0].endPort",
+        "between 1 and 65535",
+    ),
+    (HOOKS, {"webhooks": [{"name": "a.b.c", "sideEffects": "Some"}]}, "webhooks[0].sideEffects", '"None", "NoneOnDryRun"'),
     ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 1_000_000_001}, "value", "maximum allowed value"),
+]
+# A kube-apiserver refuses these in other words.
+REWORDED: list[tuple[str, dict[str, Any], str, str]] = [
+    (CLAIMS, {"spec": {"devices": {"requests": [{**REQUEST, "name": "X"}]}}}, "spec.devices.requests[0].name", "must be a DNS-1123 label"),
+    (CLAIMS, {"spec": {"devices": {"requests": [{**REQUEST, "name": "x" * 64}]}}}, "spec.devices.requests[0].name", "no more than 63"),
+    (POLICIES, {"spec": {"podSelector": {"matchLabels": {"a b": "c"}}}}, "spec.podSelector.matchLabels.a b", "a label key"),
+    (POLICIES, {"spec": {"podSelector": {"matchLabels": {"a": "c d"}}}}, "spec.podSelector.matchLabels.a", "label value"),
+    (
+        POLICIES,
+        {"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Odd"}]}}},
+        "spec.podSelector.matchExpressions[0].operator",
+        'supported values: "In"',
+    ),
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "field", "why"), REFUSED, ids=[f"{case[2]}-{case[3][:12]}" for case in REFUSED])
+@pytest.mark.parametrize(
+    ("path", "body", "field", "why"), [*REFUSED, *REWORDED], ids=[f"{case[2]}-{case[3][:12]}" for case in (*REFUSED, *REWORDED)]
+)
 def test_what_makes_no_sense_is_refused(play: Play, path: str, body: dict[str, Any], field: str, why: str) -> None:
     async def script(api: Harness) -> None:
         said = await api.post(path, {**body, "metadata": {"name": "q"}})
         assert (said.status, field in said.causes) == (422, True), said.data
         assert why in said.causes[field]
+
+    play(script)
+
+
+def test_what_the_schema_and_the_rules_miss_is_told_once(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+        said = await api.post(path, {"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["pods"]}]})
+        told = [(each["field"], each["message"]) for each in said.data["details"]["causes"]]
+        assert told == [("rules[0].verbs", "Required value: verbs must contain at least one value")]
+
+    play(script)
+
+
+def test_the_status_of_a_claim_has_bounds(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        assert (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": CLAIM})).status == 201
+        users = [{"resource": "pods", "name": "p", "uid": str(number)} for number in range(257)]
+        said = await api.merge(f"{CLAIMS}/c/status", {"status": {"reservedFor": users}})
+        assert (said.status, said.causes) == (422, {"status.reservedFor": "Too many: 257: must have at most 256 items"})
 
     play(script)
 

@@ -102,7 +102,8 @@ def test_secrets_of_an_account_are_patched_by_name(play: Play) -> None:
         patch = {"secrets": [{"name": "y"}], "imagePullSecrets": [{"name": "q"}], "metadata": {"finalizers": ["a/b"]}}
         made = await api.call("PATCH", f"{ACCOUNTS}/a", patch, content_type="application/strategic-merge-patch+json")
         assert [each["name"] for each in made.data["secrets"]] == ["x", "y"]
-        assert [each["name"] for each in made.data["imagePullSecrets"]] == ["p", "q"]
+        # The Go type has no merge key for these.
+        assert [each["name"] for each in made.data["imagePullSecrets"]] == ["q"]
         again = await api.call(
             "PATCH", f"{ACCOUNTS}/a", {"metadata": {"finalizers": ["c/d"]}}, content_type="application/strategic-merge-patch+json"
         )

@@ -155,7 +155,7 @@ def test_ports_are_applied_by_number_and_protocol(play: Play) -> None:
 
 
 def test_what_goes_can_be_given_again(play: Play) -> None:
-    """What others have is noted once for each of their forms: a change and a deletion are new forms."""
+    """Allocations of others are noted once for each of their forms: a change and a deletion are new forms."""
 
     async def script(api: Harness) -> None:
         wanted = {"type": "NodePort", "clusterIP": str(NETWORK[77]), "ports": [{"port": 1, "nodePort": 30077}]}

@@ -1,4 +1,4 @@
-"""What Go's typed clients send and expect besides what the schemas say."""
+"""Requests and expectations of Go's typed clients besides the schemas."""
 
 from typing import Any
 

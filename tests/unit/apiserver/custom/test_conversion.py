@@ -52,7 +52,7 @@ class Hook:
 
     @property
     def sizes(self) -> list[int]:
-        """How many objects each question was about; asking begins anew."""
+        """The number of objects in each question; reading it begins anew."""
         found = [len(each["request"]["objects"]) for each in self.asked]
         self.asked.clear()
         return found

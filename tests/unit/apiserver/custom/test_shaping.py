@@ -1,4 +1,4 @@
-"""What a definition makes of objects, step by step as a kube-apiserver does it: the cases of `shaping.yaml` and its recorded answers."""
+"""The effect of a definition on objects, step by step as in a kube-apiserver: the cases of `shaping.yaml` and its recorded answers."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What one client may take of the edge: sizes, time, connections. Over sockets of loopback, without TLS."""
+"""The limits of one client at the edge: sizes, time, connections. Over sockets of loopback, without TLS."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

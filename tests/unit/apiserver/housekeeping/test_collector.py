@@ -1,4 +1,4 @@
-"""What goes with its owner, and what does not (docs/spec/kube-api.md section 5.2)."""
+"""The objects that are deleted with their owner, and those that are not (docs/spec/kube-api.md section 5.2)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""How long history is kept."""
+"""The retention of history."""
 
 import pytest
 

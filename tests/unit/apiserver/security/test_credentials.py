@@ -1,4 +1,4 @@
-"""Who may come in: bootstrap tokens, ID tokens, tokens in Secrets, keys that change, certificates that are renewed."""
+"""Credentials: bootstrap tokens, ID tokens, tokens in Secrets, keys that change, certificates that are renewed."""
 
 import asyncio
 import base64
@@ -20,6 +20,7 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.identity import Identities, PendingIdentity
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.jose import SigningKey
+from paddock.apiserver.security.oidcsettings import OidcSettings
 from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tls import ServingContext, UnusableCertificate
 from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, own_keyring
@@ -91,7 +92,7 @@ def test_a_bootstrap_token(token: str, said: dict[str, str], more: dict[str, Any
 ISSUER = "https://id.example.org/realm"
 FIRST, SECOND = SigningKey(rsa.generate_private_key(65537, 2048)), SigningKey(ec.generate_private_key(ec.SECP256R1()))
 CLAIMS = {"iss": ISSUER, "aud": "paddock", "sub": "ada", "exp": NOW + 60, "groups": ["dev", "system:masters"], "email": "ada@example.org"}
-TERMS = oidc.OidcTerms(issuer=ISSUER, client="paddock", groups_claim="groups", algorithms=("RS256", "ES256"))
+TERMS = OidcSettings(issuer=ISSUER, client="paddock", groups_claim="groups", algorithms=("RS256", "ES256"))
 
 
 class Provider:
@@ -166,7 +167,7 @@ IDENTITIES: list[tuple[dict[str, Any], dict[str, Any], Any]] = [
 @pytest.mark.parametrize(("claims", "terms", "expected"), IDENTITIES)
 def test_an_id_token(claims: dict[str, Any], terms: dict[str, Any], expected: Any) -> None:
     said = {key: value for key, value in {**CLAIMS, **claims}.items() if value is not None}
-    chosen = oidc.OidcTerms(**{**{name: getattr(TERMS, name) for name in TERMS.__struct_fields__}, **terms})
+    chosen = OidcSettings(**{**{name: getattr(TERMS, name) for name in TERMS.__struct_fields__}, **terms})
     assert asyncio.run(who(oidc.OidcAuthenticator(chosen, Provider().fetch, Clock()), FIRST.sign(said))) == expected
 
 

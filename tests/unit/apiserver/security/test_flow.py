@@ -1,4 +1,4 @@
-"""Who gets how much of the server: classification, seats, fair turns, deadlines."""
+"""The shares of the server: classification, seats, fair turns, deadlines."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -91,7 +91,7 @@ def test_what_is_not_used_is_lent_and_what_is_wanted_is_there() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
 def test_each_flow_has_its_turn(steps: list[tuple[int, bool]]) -> None:
-    """However many wait in one flow, another flow's first one waits for at most one request of each other flow."""
+    """For any number of waiters in one flow, another flow's first one waits for at most one request of each other flow."""
     level: Level[tuple[int, int]] = Level(LevelTerms("a", "", shares=1, waiting=20))
     flows = [FlowQueue(level, ()) for _ in range(4)]
     expected: list[list[tuple[int, int]]] = [[] for _ in flows]

@@ -189,6 +189,15 @@ def test_a_token_for_others_is_refused_here(guarded: Callable[[Script], None]) -
     guarded(script)
 
 
+@pytest.mark.parametrize("spec", [{}, {"spec": {"token": ""}}])
+def test_a_review_without_a_token_is_refused(guarded: Callable[[Script], None], spec: dict[str, Any]) -> None:
+    async def script(api: GuardedHarness) -> None:
+        said = await api.post(f"{WHO}/tokenreviews", spec, **ROOT)
+        assert (said.status, said.data["message"]) == (400, "token is required for TokenReview in authentication")
+
+    guarded(script)
+
+
 def test_a_token_that_was_changed_is_nobodys(guarded: Callable[[Script], None]) -> None:
     async def script(api: GuardedHarness) -> None:
         header, body, signature = (await _token(api)).data["status"]["token"].split(".")

@@ -98,7 +98,7 @@ _questions = st.one_of(
 
 
 def rule_allows(rule: Any, question: tuple[str, ...]) -> bool:
-    """What the words of a rule say, and nothing clever."""
+    """Return the verdict of a rule by its words alone."""
     if question[0] not in rule["verbs"] and "*" not in rule["verbs"]:
         return False
     if len(question) == 2:
@@ -114,7 +114,7 @@ def rule_allows(rule: Any, question: tuple[str, ...]) -> bool:
 
 
 def naive(grants: Any, user: str, groups: tuple[str, ...], question: tuple[str, ...]) -> bool:
-    """Whether any grant that reaches the user, and the place, has a rule that allows it."""
+    """Return whether any grant that reaches the user, and the place, has a rule that allows it."""
     for subject, rules, namespace, _ in grants:
         mine = {
             "User": subject["name"] == user,

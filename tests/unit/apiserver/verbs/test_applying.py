@@ -19,7 +19,7 @@ def config_map(**data: str) -> dict[str, Any]:
 
 
 def owned(reply: Reply) -> dict[tuple[str, str, str], Any]:
-    """What each manager owns, by name, operation and subresource."""
+    """Return the owned fields of each manager, by name, operation and subresource."""
     fields = reply.data["metadata"]["managedFields"]
     return {(entry["manager"], entry["operation"], entry.get("subresource", "")): entry["fieldsV1"] for entry in fields}
 

@@ -1,4 +1,4 @@
-"""What a generated script, spoken to two servers, and a fuzzer found: kept as plain cases."""
+"""Cases that a generated script, spoken to two servers, and a fuzzer found."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a patch presupposes: a resourceVersion or a uid inside it, and nothing where it has none."""
+"""The preconditions of a patch: a resourceVersion or a uid inside it, and nothing where it has none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

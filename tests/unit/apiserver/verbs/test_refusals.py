@@ -1,4 +1,4 @@
-"""What no write may bring, whichever verb it comes with."""
+"""Refusals that hold for every verb of a write."""
 
 from typing import Any
 

@@ -84,7 +84,7 @@ def play(machine: Machine, script: Callable[[Access], Awaitable[None]]) -> None:
 
 
 def talk(machine: Machine, typed: bytes) -> bytes:
-    """What is shown of a console in which this is typed."""
+    """Return the output of a console for this input."""
     source, keyboard = os.pipe()
     screen, target = os.pipe()
 

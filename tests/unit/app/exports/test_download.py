@@ -41,7 +41,7 @@ class Cluster:
 
 
 class Where:
-    """What the export is of."""
+    """The source of an export."""
 
     def __init__(self, found: ExportSource | ExportUnavailable) -> None:
         self._found = found

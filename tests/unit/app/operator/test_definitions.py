@@ -1,4 +1,4 @@
-"""What an operator makes of the kinds that an API has and lacks."""
+"""The operator's reaction to the kinds that an API has and lacks."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which API an operator works against."""
+"""The API that an operator works against."""
 
 import json
 from pathlib import Path

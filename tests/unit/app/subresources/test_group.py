@@ -8,9 +8,9 @@ import pytest
 import paddock
 from paddock.apiserver.api import Api
 from paddock.apiserver.housekeeping import bootstrap
+from paddock.apiserver.resources.kubevirtsubresources import GROUP
 from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.identity import Identities
-from paddock.app.subresources.group import GROUP
 from tests.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
 from tests.scripted import scripted
 from tests.unit.app.subresources.world import BASE, World, hardware, path
@@ -32,6 +32,7 @@ VMI_PUT = (
 VM = ("expand-spec", "portforward", "objectgraph")
 VM_PUT = ("start", "stop", "restart", "migrate", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
 SEV = {"sev/fetchcertchain": "GET", "sev/querylaunchmeasurement": "GET", "sev/setupsession": "PUT", "sev/injectlaunchsecret": "PUT"}
+OTHERS = (*SEV, "redefine-checkpoint")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -65,6 +66,10 @@ async def test_the_list_of_resources(version: str) -> None:
         ]
         for name, expected in verbs:
             assert (found[name]["verbs"], found[name]["namespaced"]) == (expected, True), name
+        assert {name for name in found if "/" in name} == {
+            *(name for name, _ in verbs),
+            *(f"virtualmachineinstances/{name}" for name in OTHERS),
+        }
         # Nobody shall try to list or delete "versions".
         assert (found["version"]["verbs"], found["version"]["namespaced"], found["expand-vm-spec"]["namespaced"]) == ([], False, True)
         assert "virtualmachines" not in found

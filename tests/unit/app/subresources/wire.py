@@ -68,7 +68,7 @@ async def listening(world: World, guest_port: int, guest: Guest) -> AsyncIterato
 
 
 def tls_pair(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """How a server and its client speak TLS."""
+    """Return the TLS contexts of a server and its client."""
     authority = Authority(folder / "pki")
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(*authority.server(("127.0.0.1",)))

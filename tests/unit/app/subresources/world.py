@@ -8,9 +8,9 @@ async with World() as world:
 import asyncio
 from typing import Any
 
+from paddock.apiserver.resources.kubevirtsubresources import GROUP, INSTANCES, MACHINES
 from paddock.app.subresources.environment import SubresourceEnvironment as Given
-from paddock.app.subresources.group import GROUP
-from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects
+from paddock.app.subresources.stored import StoredObjects
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, MachineConfig, MemoryConfig
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
@@ -27,7 +27,7 @@ CONFIG = MachineConfig(
 
 
 def path(kind: str, name: str, subresource: str, *, version: str = "v1", namespace: str = "default") -> str:
-    """Where a subresource is served."""
+    """Return the path of a subresource."""
     return f"/apis/{GROUP}/{version}/namespaces/{namespace}/{PLURALS[kind]}/{name}/{subresource}"
 
 

@@ -21,7 +21,7 @@ UPLOAD = "/v1beta1/upload"
 
 
 class Wire:
-    """What `RequestBody` needs of a connection."""
+    """The part of a connection that `RequestBody` needs."""
 
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...

@@ -61,7 +61,7 @@ class Host:
         return made
 
     async def state(self, name: str, address: str, *, ready: bool, phase: str = "Running") -> None:
-        """What is seen of it now."""
+        """Write its present state."""
         status = {
             "phase": phase,
             "nodeName": "host",

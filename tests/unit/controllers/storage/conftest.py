@@ -113,7 +113,7 @@ class Host:
         return self.volumes.get((await self.claim(name))["metadata"]["uid"])
 
     async def content(self, name: str) -> str:
-        """What the volume of a claim began with."""
+        """Return the initial content of a claim's volume."""
         return self.volumes.content[(await self.claim(name))["metadata"]["uid"]]
 
     async def reasons(self, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from paddock.base import reasons as codes
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.sources import Http, RegistryImage
 from tests.unit.controllers.storage.conftest import CDI, CORE, GIB, Data, Host, Play, http, pvc, storage
@@ -45,6 +46,8 @@ def test_progress_retries_and_reasons_can_be_followed(play: Play) -> None:
             assert await host.phase("a") == "ImportInProgress"
             said = await host.condition("a", "Running")
             assert said["status"] == "False" and said["reason"] == "Error" and "connection refused" in said["message"]
+            ready = await host.condition("a", "Ready")
+            assert (ready["status"], ready["reason"], ready["message"]) == ("False", codes.IMAGE_UNREACHABLE, said["message"])
             host.images.hold(URL, 0.001, 0.25, 0.2525, 0.75)
             await host.settle(30)
             host.images.release(URL)

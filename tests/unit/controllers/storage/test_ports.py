@@ -1,4 +1,4 @@
-"""What is used in tests in place of the engine is what the engine is: the types say so."""
+"""The stand-ins of the engine have the engine's types."""
 
 from paddock.controllers.storage import ports
 from paddock.engine.images.library import ImageLibrary

@@ -1,4 +1,4 @@
-"""What a change of a machine does to its instance: at once, or at the next start (docs/spec/kubevirt.md 2.9)."""
+"""The effect of a machine's change on its instance: at once, or at the next start (docs/spec/kubevirt.md 2.9)."""
 
 from typing import Any
 

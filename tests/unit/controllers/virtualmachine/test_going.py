@@ -1,4 +1,4 @@
-"""What goes with a machine, and what stays (docs/spec/kubevirt.md 1.2, 2.1 and 2.4)."""
+"""The objects that are deleted with a machine, and those that stay (docs/spec/kubevirt.md 1.2, 2.1 and 2.4)."""
 
 import pytest
 

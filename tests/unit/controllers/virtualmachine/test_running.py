@@ -30,7 +30,7 @@ def machine(strategy: str | bool = "Always", name: str = "web", **spec: Any) -> 
 
 
 async def ask(life: Life, verb: str, **options: Any) -> None:
-    """What the subresources do: decide, and send the patches."""
+    """Do as the subresources do: decide, and send the patches."""
     found = await life.vmi()
     vm = from_data(await life.vm(), VirtualMachine)
     change = getattr(runrequests, verb)(vm, from_data(found, VirtualMachineInstance) if found else None, **options)

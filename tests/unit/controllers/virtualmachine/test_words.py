@@ -37,7 +37,7 @@ def with_disk(strategy: str = "Always", **spec: Any) -> Data:
 
 
 async def disk(life: Life, phase: str = "", conditions: list[Data] | None = None) -> None:
-    """What the importer says of the disk."""
+    """Write the importer's status of the disk."""
     status: Data = {**({"phase": phase} if phase else {}), **({"conditions": conditions} if conditions else {})}
     await life.client.patch(DISKS, Key("default", "root"), merge_patch({"status": status}), WriteOptions(subresource="status"))
 

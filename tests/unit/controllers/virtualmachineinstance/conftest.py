@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.controllers.virtualmachineinstance.assembly import NodeIdentity, assembled
+from paddock.controllers.virtualmachineinstance.controller import NodeIdentity, wire
 from paddock.engine.engine import Engine
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
@@ -33,7 +33,7 @@ class Host:
         """Start the controller."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
         self.program = ControllerManager(self.api.client(), component="virt-handler", instance="test", machinery=machinery)
-        made = assembled(self.program, cast(Engine, self.engine), NodeIdentity("host", "cluster.local", b"authority"))
+        made = wire(self.program, cast(Engine, self.engine), NodeIdentity("host", "cluster.local", b"authority"))
         self.made = made
         works = (self.program.run(), made.sweeper.run(), made.upgrades.run())
         self._tasks = [asyncio.create_task(work) for work in works]
@@ -44,7 +44,7 @@ class Host:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.made.followers.stop()
+        await self.made.monitors.stop()
 
     async def again(self) -> None:
         """The process ends and is started again; machines stay."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.guest import GuestInterface
@@ -17,7 +17,7 @@ CARD: dict[str, Any] = {"devices": {"interfaces": [INTERFACE]}, "networks": [{"n
 
 
 async def spec(host: Host, document: dict[str, Any]) -> None:
-    """What a controller does above: users may not change the spec."""
+    """Change the spec as a controller above does: users may not."""
     await host.api.client().patch(INSTANCES, Key("default", "web"), merge_patch({"spec": document}))
 
 

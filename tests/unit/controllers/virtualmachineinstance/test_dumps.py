@@ -16,7 +16,7 @@ DUMP: dict[str, Any] = {"name": "disk", "memoryDump": {"claimName": "disk", "hot
 
 
 async def dumped(host: Host) -> dict[str, Any]:
-    """What is said of the dump."""
+    """Return the status of the dump."""
     await asyncio.sleep(1)
     return next(iter((await host.status()).get("volumeStatus") or ()), {})
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from paddock.controllers.virtualmachineinstance.runfollower import SILENT_SECONDS
-from paddock.controllers.virtualmachineinstance.upgrades import LOOK_SECONDS
+from paddock.controllers.virtualmachineinstance.guest import SILENT_SECONDS
+from paddock.controllers.virtualmachineinstance.sweeper import UPGRADE_SECONDS
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface
 from paddock.engine.machine.observation import GuestFault
@@ -318,20 +318,20 @@ def test_a_machine_on_a_qemu_that_was_replaced_says_so_until_it_was_renewed(play
         machine = await host.running()
         machine.outdated = True
         # No event tells of an upgrade: it is looked at now and then.
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(UPGRADE_SECONDS + 1)
         assert (await host.conditions())["Outdated"] == ("True", "QemuReplaced")
         said = {each["type"]: each.get("message") for each in (await host.status())["conditions"]}
         assert "`paddock renew web -n default`" in said["Outdated"]
         assert (await host.get())["metadata"]["labels"][label] == ""
         before = (await host.get())["metadata"]["resourceVersion"]
-        await asyncio.sleep(10 * LOOK_SECONDS)
+        await asyncio.sleep(10 * UPGRADE_SECONDS)
         assert (await host.get())["metadata"]["resourceVersion"] == before
         await machine.renew()
         await asyncio.sleep(1)
         assert "Outdated" not in await host.conditions()
         assert label not in (await host.get())["metadata"]["labels"]
         machine.outdated, machine.immovable = True, ("its TPM is kept",)
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(UPGRADE_SECONDS + 1)
         said = {each["type"]: each.get("message") for each in (await host.status())["conditions"]}
         assert "restart it" in said["Outdated"] and "its TPM is kept" in said["Outdated"]
 

@@ -1,4 +1,4 @@
-"""What a machine waits for, and that it goes on when it is there."""
+"""The prerequisites of a machine, and that it goes on once they exist."""
 
 import asyncio
 from typing import Any

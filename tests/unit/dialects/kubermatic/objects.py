@@ -75,7 +75,7 @@ def http(url: str = "https://example.com/image.qcow2", **members: Any) -> dict[s
 
 
 def admitted(raw: dict[str, Any], **settings: Any) -> AdmissionResult:
-    """What becomes of a document."""
+    """Return the admission of a document."""
     return admit(raw, AdmissionSettings(**settings))
 
 

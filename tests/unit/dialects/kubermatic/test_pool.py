@@ -303,7 +303,7 @@ def test_a_broken_pool_is_told_everything_at_once() -> None:
 
 
 def test_forms_of_odd_pools() -> None:
-    """Whatever is given, folding neither fails nor changes what is not flat."""
+    """For any input, folding neither fails nor changes what is not flat."""
     template: dict[str, Any]
     for template in ({}, {"spec": {}}, {"spec": {"template": {}}}, {"spec": {"domain": {}, "template": {}}}):
         raw = changed(FLAT, {"spec.virtualMachineTemplate": template})

@@ -66,7 +66,7 @@ def _put(raw: dict[str, Any], path: str, value: Any) -> None:
 
 
 def admitted(changes: Changes | None = None, kind: str = "VirtualMachine", **settings: Any) -> AdmissionResult:
-    """What becomes of a changed object."""
+    """Return the admission of a changed object."""
     return admit(machine(changes, kind), AdmissionSettings(**settings))
 
 

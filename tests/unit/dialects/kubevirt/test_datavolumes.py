@@ -1,4 +1,4 @@
-"""What a DataVolume asks for: every rule of docs/spec/kubevirt.md 5.1 with its place, and the accepted form beside it."""
+"""The rules of a DataVolume: every rule of docs/spec/kubevirt.md 5.1 with its place, and the accepted form beside it."""
 
 from typing import Any
 
@@ -159,7 +159,7 @@ def test_everything_is_told_at_once() -> None:
 
 
 def test_every_rule_is_documented() -> None:
-    """Whatever a rule finds stands under the id of that rule."""
+    """Every finding has the id of a documented rule."""
     for spec, _, _ in REFUSED:
         admission = admitted(**spec)
         assert admission.kind is not None

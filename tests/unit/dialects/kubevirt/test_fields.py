@@ -1,4 +1,4 @@
-"""What a KubeVirt machine may say, field by field, and what is known of it without the rules of section 2.11."""
+"""The fields of a KubeVirt machine one by one, and their checks without the rules of section 2.11."""
 
 from pathlib import Path
 from typing import Any

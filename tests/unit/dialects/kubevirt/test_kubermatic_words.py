@@ -1,4 +1,4 @@
-"""What docs/spec/kubermatic.md sections 1.1 and 1.2 say of KubeVirt's machine and of the DataVolumes in it."""
+"""The rules of docs/spec/kubermatic.md sections 1.1 and 1.2 for KubeVirt's machine and the DataVolumes in it."""
 
 from typing import Any
 

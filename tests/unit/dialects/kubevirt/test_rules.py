@@ -34,7 +34,7 @@ EACH = [pytest.param(case, kind, id=f"V{case.number} {case.label} {kind}") for c
 
 
 def refusals(case: Case, kind: str) -> list[Finding]:
-    """What is said at the place of a case about its bad object."""
+    """Return the findings at the place of a case about its bad object."""
     field = place(case.field, kind)
     return [found for found in admitted(case.bad, kind, **case.settings).findings if found.field == field and case.words in found.message]
 
@@ -68,7 +68,7 @@ CHANGES: tuple[tuple[int, str, Changes, Changes, str, str], ...] = (
 
 
 def changed(kind: str, old: Changes, new: Changes, **settings: Any) -> list[tuple[str, str]]:
-    """What refuses a change."""
+    """Return the refusals of a change."""
     before = admit(machine(old, kind), AdmissionSettings(trusted=True)).value
     assert before is not None
     after = AdmissionSettings(**settings)

@@ -1,4 +1,4 @@
-"""What a Stakater machine may say: every refusal with its place and its words, and the accepted counterpart beside it."""
+"""The values of a Stakater machine: every refusal with its place and its words, and the accepted counterpart beside it."""
 
 import base64
 import copy

@@ -74,7 +74,7 @@ def put(raw: dict[str, Any], path: str, value: Any) -> None:
 
 
 def admitted(kind: str, changes: dict[str, Any] | None = None, **settings: Any) -> AdmissionResult:
-    """What becomes of it."""
+    """Return the admission of an object."""
     return admit(thing(kind, changes), AdmissionSettings(**settings))
 
 

@@ -1,4 +1,4 @@
-"""What a single field may say: each bound of the checklist with a value on either side of it."""
+"""The bounds of single fields: each bound of the checklist with a value on either side of it."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What a stored machine may become."""
+"""The permitted changes of a stored machine."""
 
 from typing import Any
 

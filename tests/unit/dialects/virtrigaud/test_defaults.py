@@ -1,4 +1,4 @@
-"""What is read back: every default, and what was said against one."""
+"""The values read back: every default, and given values against it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which block of an image or of a network counts for a provider, and how two documents become one."""
+"""The block of an image or of a network that counts for a provider, and the merge of two documents."""
 
 import email
 from typing import Any

@@ -1,4 +1,4 @@
-"""What clients see of the kinds: names, columns, the scale subresource, defaults, and what becomes of unknown fields."""
+"""The kinds as clients see them: names, columns, the scale subresource, defaults, and the treatment of unknown fields."""
 
 import pytest
 

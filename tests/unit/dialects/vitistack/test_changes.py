@@ -1,4 +1,4 @@
-"""What may change in a stored machine, and what may not (docs/spec/vitistack.md section 4.2)."""
+"""The permitted and the refused changes of a stored machine (docs/spec/vitistack.md section 4.2)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How the kinds are known and shown."""
+"""The names and the columns of the kinds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a Vitistack machine may say: every refusal with its place and its words, and the accepted counterpart beside it."""
+"""The values of a Vitistack machine: every refusal with its place and its words, and the accepted counterpart beside it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a NetworkConfiguration may say, and in which spelling."""
+"""The values of a NetworkConfiguration, and their spellings."""
 
 from collections.abc import Iterator
 from typing import Any

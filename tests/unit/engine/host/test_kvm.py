@@ -1,4 +1,4 @@
-"""Whether KVM is real: what the probe says, what follows for each kind of firmware, and that it is asked once for each boot."""
+"""The detection of KVM: the probe's answer, the result for each kind of firmware, and that it runs once for each boot."""
 
 import asyncio
 import json
@@ -167,7 +167,7 @@ def test_a_probe_that_says_nothing_is_a_broken_kvm(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_probe_gives_an_answer_here() -> None:
-    """Whatever this host has: it ends by itself, and its answer is one of the known ones."""
+    """On any host: it ends by itself, and its answer is one of the known ones."""
     found = asyncio.run(kvm.speed())
     assert found.state in ("real", "emulated", "broken", "absent", "forbidden")
     assert found.state == "real" or found.detail

@@ -1,4 +1,4 @@
-"""What is found out about an image before any other program opens it."""
+"""The facts about an image before any other program opens it."""
 
 import random
 import struct

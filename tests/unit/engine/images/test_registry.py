@@ -276,7 +276,7 @@ def test_a_registry_without_tls_is_asked_only_when_it_is_named_so(root: Path, se
 
 
 def archive(registry: Registry, path: Path, tag: str) -> Path:
-    """What is in a registry, as one file."""
+    """Return the content of a registry as one file."""
     files = {f"blobs/{digest.replace(':', '/')}": data for digest, data in registry.blobs.items()}
     entries = []
     for (_, version), (raw, kind) in registry.manifests.items():

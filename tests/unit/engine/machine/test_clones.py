@@ -1,4 +1,4 @@
-"""What can be cloned, and what a clone is made of. tests/host/clones wakes real ones."""
+"""The machines that can be cloned, and the parts of a clone. tests/host/clones wakes real ones."""
 
 import subprocess
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Why a run ended."""
+"""The reasons for the end of a run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether an emulated machine has room for more processors: without it QEMU aborts."""
+"""The room of an emulated machine for more processors: without it QEMU aborts."""
 
 import pytest
 

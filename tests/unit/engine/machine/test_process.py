@@ -1,4 +1,4 @@
-"""What the kernel tells of processes."""
+"""The kernel's facts about processes."""
 
 import os
 import subprocess

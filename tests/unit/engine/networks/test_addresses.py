@@ -1,4 +1,4 @@
-"""Who gets which address: the same each time, nobody's twice, and not at once a stranger's."""
+"""The allocation of addresses: the same each time, none twice, and not at once a stranger's."""
 
 import asyncio
 import ipaddress

@@ -1,13 +1,12 @@
-"""What stands on the disks for cloud-init, sysprep and configuration, as the specification has it."""
+"""The content of the disks for cloud-init, sysprep and configuration, as the specification has it."""
 
 import json
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 
 import pytest
 
 from paddock.dialects import admission
-from paddock.engine.seeds import configdrive, configfiles, downward, nocloud, seed, sysprep
+from paddock.engine.seeds import configdrive, configfiles, nocloud, seed, sysprep
 from paddock.engine.seeds.configdrive import TaggedDevice
 from paddock.engine.seeds.errors import SeedError
 from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
@@ -141,12 +140,3 @@ def test_files_of_configuration() -> None:
     account = {"namespace": b"shop", "token": b"ey.J", "ca.crt": b"PEM"}
     assert on_disk(configfiles.service_account("shop", "ey.J", b"PEM")) == ("cfgdata", account)
     assert on_disk(configfiles.downward({"labels": b"", "pod/name": b"web"}, "facts")) == ("facts", {"labels": b"", "pod/name": b"web"})
-
-
-@pytest.mark.spec("kubevirt", 76)
-def test_facts_of_the_downward_api() -> None:
-    assert downward.mapping({"tier": "back\nend", "app": 'say "hi" \\'}) == b'app="say \\"hi\\" \\\\"\ntier="back\\nend"'
-    assert downward.quoted("a\x7f\x01é\u200b\U000e0001") == '"a\\x7f\\x01é\\u200b\\U000e0001"'
-    assert downward.mapping({}) == b""
-    mebibyte = Fraction(1 << 20)
-    assert [downward.resource(3 * mebibyte + 1, mebibyte), downward.resource(Fraction(1, 2), Fraction(0))] == [b"4", b"1"]

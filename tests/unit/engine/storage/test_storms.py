@@ -32,7 +32,7 @@ def words(path: Path) -> Path:
 
 
 def written(layer: DiskLayer | None) -> frozenset[str]:
-    """What a disk holds."""
+    """Return the content of a disk."""
     found: set[str] = set()
     while layer is not None:
         if words(layer.path).exists():
@@ -85,7 +85,7 @@ class Storm:
         check(self.root)
 
     def _adopt(self) -> None:
-        """What was made but not answered is there, or is not; all else is as it was."""
+        """Adopt the disks after a lost answer: one that was made is there, or is not; all else is as it was."""
         there = {volume: written(self._volumes._there(volume).layer) for volume in self._volumes.ids()}
         assert {volume: there.get(volume) for volume in self._disks} == self._disks
         self._disks = there
@@ -198,7 +198,7 @@ class Storm:
         await self._volumes.collapse(self._any(self._disks))
 
     async def finish(self) -> None:
-        """When all was deleted nothing is left."""
+        """Delete everything and assert that nothing is left."""
         await self.live(LIVES)
         again = Volumes(self.root)
         again.prepare()

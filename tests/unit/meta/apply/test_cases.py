@@ -1,4 +1,4 @@
-"""What apply does to values and owners, case by case: the tables in `cases/`.
+"""The effect of apply on values and owners, case by case: the tables in `cases/`.
 
 They say what the reference implementation of server-side apply gives for its own tests, in this form:
 
@@ -162,7 +162,7 @@ def test_applies_and_updates(case: Case) -> None:
 def _outcome(
     root: MergeType, live: Any, owners: list[ManagedFieldsEntry], manager: Manager, step: Case
 ) -> tuple[Any, Any, list[ManagedFieldsEntry]]:
-    """What became of a step: `error`, conflicts, or neither and a new state."""
+    """Return the result of a step: `error`, conflicts, or neither and a new state."""
     try:
         return [], *_step(root, live, owners, manager, step)
     except values.Unmergeable:

@@ -1,4 +1,4 @@
-"""What is written is read back as it was, by our reader and by plain YAML readers."""
+"""A written document is read back as it was, by our reader and by plain YAML readers."""
 
 import json
 from typing import Any

@@ -1,10 +1,11 @@
-"""When results of a probe change its verdict."""
+"""Changes of a probe's verdict."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.dialects.kubevirt.access import Probe
+from paddock.meta.pods import HTTPGetAction, HTTPHeader
 from paddock.plan.instance import probes
 from paddock.schema.field import Empty
 
@@ -52,3 +53,27 @@ def test_a_verdict_never_changes_on_fewer_results_than_it_takes(good: bool, resu
         run = run + 1 if index and results[index - 1] == each else 1
         if verdict.good != before.good:
             assert run >= (2 if each else 3)
+
+
+def test_what_a_user_wrote_ends_no_line_of_a_request() -> None:
+    action = HTTPGetAction(path="a b\r\nX: 1", port=80, httpHeaders=[HTTPHeader(name="A\r\nB", value="1\r\n\r\nGET /")])
+    request = probes.http_request(action)
+    assert request.endswith(b"\r\n\r\n") and request.count(b"\r\n\r\n") == 1
+    assert request.split(b"\r\n")[0] == b"GET /a%20b%0D%0AX:%201 HTTP/1.1"
+    assert b"\r\nAB: 1GET /\r\n" in request
+
+
+@pytest.mark.parametrize(
+    ("line", "good"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", True),
+        (b"HTTP/1.0 301\r\n", True),
+        (b"HTTP/1.1 404 Not Found\r\n", False),
+        (b"HTTP/1.1 500 \r\n", False),
+        (b"HTTP/1.1\r\n", False),
+        (b"SSH-2.0-OpenSSH 200\r\n", False),
+        (b"", False),
+    ],
+)
+def test_an_answer_of_2xx_or_3xx_is_a_success(line: bytes, good: bool) -> None:
+    assert probes.is_http_success(line) == good

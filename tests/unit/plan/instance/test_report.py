@@ -1,15 +1,17 @@
-"""What is said of a machine, from what was seen of it."""
+"""The report of a machine, from its observed state."""
 
 from dataclasses import replace
 
 import msgspec
 import pytest
 
+from paddock.base import reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.observation import GuestFault, Observation, RunEnd
 from paddock.meta.conditions import Condition
-from paddock.plan.instance.observed import GuestReport, ObservedInstance, StartBlocker
+from paddock.plan.instance.observed import GuestReport, ObservedInstance
+from paddock.plan.instance.prerequisites import StartBlocker
 from paddock.plan.instance.report import status_of
 
 STOPPED = GuestFault("ProcessStopped", "QEMU does not answer.")
@@ -27,6 +29,21 @@ def conditions(found: VirtualMachineInstance, sight: ObservedInstance) -> dict[s
 
 def seen(observed: Observation | None = RUNNING, **more: object) -> ObservedInstance:
     return ObservedInstance(now="2026-01-01T00:00:00Z", node="host", observed=observed, prepared=observed is not None, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("kubevirt", 131)
+@pytest.mark.parametrize(
+    ("blocker", "ready", "other"),
+    [
+        (StartBlocker("ErrImagePull", "x", "sync", reasons.IMAGE_NOT_FOUND), reasons.IMAGE_NOT_FOUND, ("Synchronized", "ErrImagePull")),
+        (StartBlocker("Unschedulable", "x", "unschedulable", reasons.NO_MEMORY), reasons.NO_MEMORY, ("PodScheduled", "Unschedulable")),
+        (StartBlocker("PVCInUse", "x", "sync"), "PVCInUse", ("Synchronized", "PVCInUse")),
+    ],
+)
+def test_ready_has_the_code_of_what_a_machine_waits_for(blocker: StartBlocker, ready: str, other: tuple[str, str]) -> None:
+    found = conditions(instance(), seen(None, hold=blocker))
+    assert found["Ready"] == ("False", ready)
+    assert found[other[0]] == ("False", other[1])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whose disks are, how they grow, and when one is lost."""
+"""The owners of disks, their growth, and their loss."""
 
 import pytest
 

@@ -22,7 +22,7 @@ DENIAL = "User x has insufficient permissions in clone source namespace images"
 
 
 def sight(before: Data | None = None, strategy: str = "Always", **more: Any) -> StatusFacts:
-    """What is seen of a machine."""
+    """Return the observed state of a machine."""
     wanted: Data = {"runStrategy": strategy, **more.pop("parameters", {})}
     return StatusFacts(vm=front(before, **wanted), product="paddock", service_name="web-lb", **more)
 

@@ -11,10 +11,10 @@ from paddock.dialects.vitistack.fields import MachineDisk
 from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.conditions import Condition
 from paddock.meta.rendering import Rendering
-from paddock.plan.vitistack import assumptions, claims, networks, power, problems
+from paddock.plan.vitistack import claims, networks, objects, problems
 from paddock.plan.vitistack.claims import ExistingClaim, ObservedClaimSpec, ObservedClaimStatus, Requests
-from paddock.plan.vitistack.clearing import RemainingObjects
 from paddock.plan.vitistack.networks import NetworkUser
+from paddock.plan.vitistack.objects import RemainingObjects
 from paddock.plan.vitistack.observed import Instance, InstanceStatus, ObjectName, ObservedMachine, ObservedNic, Vm, VmStatus
 
 
@@ -25,8 +25,8 @@ def machine(annotations: dict[str, str] | None = None, **spec: Any) -> Machine:
 
 @pytest.mark.parametrize(("state", "on"), [("running", True), ("stopped", False), ("on", None), ("", None)])
 def test_the_annotation_is_one_of_two_words(state: str, on: bool | None) -> None:
-    assert power.declared(machine({"vitistack.io/power-state": state})) is on
-    assert power.declared(machine()) is None
+    assert objects.declared_power(machine({"vitistack.io/power-state": state})) is on
+    assert objects.declared_power(machine()) is None
 
 
 @pytest.mark.spec("vitistack", 64)
@@ -52,7 +52,7 @@ def test_the_annotation_is_one_of_two_words(state: str, on: bool | None) -> None
     ],
 )
 def test_power(spec: dict[str, Any], there: dict[str, Any] | None, ours: set[str], on: bool | None, said: dict[str, Any]) -> None:
-    found = power.powered({**spec, "template": {}}, there, ours, on)
+    found = objects.with_power({**spec, "template": {}}, there, ours, on)
     assert found == {**said, "template": {}}
 
 
@@ -111,16 +111,16 @@ DISKS = [MachineDisk(name="root", size="1Gi"), MachineDisk(name="data", size="1G
 def test_a_class_that_is_gone_is_the_class_of_its_claims() -> None:
     merged = effective(None, DISKS, None)
     known = {"root": found("1Gi")}
-    assert [each.metadata.name for each in assumptions.decided_classes(merged, known)] == ["old"]
-    assert all(isinstance(each, StorageClass) for each in assumptions.decided_classes(merged, known))
-    rendering = assumptions.with_decided_default(Rendering(), merged, known)
+    assert [each.metadata.name for each in claims.decided_classes(merged, known)] == ["old"]
+    assert all(isinstance(each, StorageClass) for each in claims.decided_classes(merged, known))
+    rendering = claims.with_decided_default(Rendering(), merged, known)
     assert rendering.default_storage_class == "old"
-    assert assumptions.with_decided_default(Rendering(), merged, {}).default_storage_class is None
+    assert claims.with_decided_default(Rendering(), merged, {}).default_storage_class is None
 
 
 def test_the_image_is_left_out() -> None:
     given = machine({"vitistack.io/root-image": "http://a", "x": "y"})
-    assert assumptions.without_image(given).metadata.annotations == {"x": "y"}
+    assert claims.without_image(given).metadata.annotations == {"x": "y"}
     assert given.metadata.annotations == {"vitistack.io/root-image": "http://a", "x": "y"}
 
 

@@ -1,4 +1,4 @@
-"""What a declaration says, in words."""
+"""Declarations in words."""
 
 import pytest
 

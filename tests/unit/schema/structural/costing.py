@@ -1,6 +1,6 @@
-"""What rules may cost before they run: one rule over a schema with everything in it, at places that occur more and more often.
+"""The largest cost of rules before they run: one rule over a schema with everything in it, at places that occur more and more often.
 
-`costs.json` has what a kube-apiserver said of each: the factor by which the limit is exceeded, by how often the place occurs, and for
+`costs.json` has a kube-apiserver's answer for each: the factor by which the limit is exceeded, by how often the place occurs, and for
 the whole definition. tests/reference/test_costs.py asks it again.
 """
 

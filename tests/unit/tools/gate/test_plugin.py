@@ -79,7 +79,7 @@ class Play:
             return self._pytester.runpytest_inprocess("-p", "no:cacheprovider", *self._workers, *options)
 
     def record(self) -> list[str]:
-        """What the record says, without digest, commit and date."""
+        """Return the record without digest, commit and date."""
         lines = (self.root / "passed.txt").read_text().splitlines()[1:]
         return [" ".join((*line.split(" ", 5)[1:3], line.split(" ", 5)[5].removeprefix(SUITE))) for line in lines]
 

@@ -9,25 +9,34 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[4]
-MAKE = '#!/usr/bin/env bash\necho "$1 ${2:-}" >>"$0.log"\n[[ " $BROKEN " != *" $1 "* ]]\n'
+MAKE = """#!/usr/bin/env bash
+echo "$1 ${2:-}" >>"$0.log"
+[[ $1 != test-host ]] || echo "===== 2 failed, 400 passed, 87 skipped, 1 deselected in 1434.39s (0:23:54) ====="
+[[ $1 != test ]] || echo "== 12452 passed, 1 skipped in 181.03s =="
+[[ " $BROKEN " != *" $1 "* ]]
+"""
 GATE = ["lint", "gen-check", "test", "conformance-check"]
 MISSING = [f"{suite} WHICH=missing" for suite in ("weather", "test-reference", "test-host")]
 COVERED = [f"{suite} WHICH=covered" for suite in ("test-reference", "test-host", "weather")]
 
 
 @pytest.mark.parametrize(
-    ("broken", "asked", "code"),
+    ("broken", "recorded", "asked", "code"),
     [
-        ("", [*GATE, *MISSING, *COVERED], 0),
-        ("lint", GATE[:1], 2),
-        ("test", GATE[:3], 2),
-        ("weather", [*GATE, *MISSING, *COVERED], 1),
-        ("test-host", [*GATE, *MISSING, *COVERED], 1),
+        ("", True, [*GATE, *MISSING, *COVERED], 0),
+        ("", False, [*GATE, *MISSING], 0),
+        ("lint", True, GATE[:1], 2),
+        ("test", True, GATE[:3], 2),
+        ("weather", True, [*GATE, *MISSING, *COVERED], 1),
+        ("test-host", True, [*GATE, *MISSING, *COVERED], 1),
     ],
 )
-def test_the_gate_fails_fast_and_the_suites_all_run(tmp_path: Path, broken: str, asked: list[str], code: int) -> None:
+def test_the_gate_fails_fast_and_the_suites_all_run(tmp_path: Path, broken: str, recorded: bool, asked: list[str], code: int) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / ".ci").mkdir()
+    for suite in ("reference", "host", "scenario/fronts") if recorded else ():
+        (tmp_path / "tests" / suite).mkdir(parents=True)
+        (tmp_path / "tests" / suite / "passed.txt").touch()
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     make = tmp_path / "bin/make"
     make.write_text(MAKE)
@@ -37,5 +46,8 @@ def test_the_gate_fails_fast_and_the_suites_all_run(tmp_path: Path, broken: str,
     assert [line.strip() for line in (tmp_path / "bin/make.log").read_text().splitlines()] == asked
     assert bool(ran.returncode) == bool(code)
     assert ("--- green" in ran.stdout) == (code == 0)
+    if code == 0:
+        total = "4 failed, 13252 passed, 175 skipped" if recorded else "2 failed, 12852 passed, 88 skipped"
+        assert f"=== all suites: {total} in " in ran.stdout
     if code == 1:
         assert re.findall(r"^    make (\S+)", ran.stdout, re.MULTILINE) == [broken, broken]

@@ -32,7 +32,7 @@ def world(*raws: Json) -> ObjectSet:
 
 
 def translated(raw: Json, *others: Json, rendering: Rendering = RENDERING) -> Translated[tuple[Resource, ...]]:
-    """What a document becomes in a world with others."""
+    """Return the translation of a document in a world with others."""
     return to_kubevirt(typed(raw), world(raw, *others), rendering)
 
 

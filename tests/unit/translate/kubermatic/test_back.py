@@ -26,7 +26,7 @@ INLINE = "spec.dataVolumeTemplates[0]"
 
 
 def back(raw: Json, *others: Json) -> list[Json]:
-    """What an object of a cluster is to Kubermatic, without a loss."""
+    """Return the objects of Kubermatic for an object of a cluster, without a loss."""
     result = from_kubevirt(typed(raw), world(*others), RENDERING)
     assert result.losses == ()
     return [to_data(each) for each in result.value]

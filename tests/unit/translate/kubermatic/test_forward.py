@@ -93,7 +93,7 @@ def test_what_comes_out_is_good(raw: Json, target: str) -> None:
 
 
 def test_translation_is_repeatable() -> None:
-    """What was translated is not translated further."""
+    """A translated object is not translated further."""
     for raw in (MACHINE, FLAT):
         (result,) = made(raw, SOURCE)
         (again,) = made(result, SOURCE)
@@ -146,7 +146,7 @@ def test_the_mark_is_on_the_machine_only() -> None:
 
 @pytest.mark.spec("kubermatic", 10)
 def test_the_group_never_reaches_the_cluster() -> None:
-    """Whatever the DataSource is: resolved, or one that CDI follows itself."""
+    """For any DataSource: resolved, or one that CDI follows itself."""
     place = {"namespace": "default", "name": "golden"}
     for members in ({"pvc": place}, {"snapshot": place}):
         result = template(MACHINE, source(members))

@@ -79,7 +79,7 @@ def _named(reference: Json) -> Json:
 
 
 def forward(resource: Any, *more: Any) -> tuple[Any, ...]:
-    """What an object becomes among the DataSources."""
+    """Return the translation of an object among the DataSources."""
     return to_kubevirt(resource, ObjectSet([*WORLD.everything(), *more]), RENDERING).value
 
 

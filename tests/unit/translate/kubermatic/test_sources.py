@@ -1,4 +1,4 @@
-"""Where a disk comes from: sources, references to DataSources, cached images, the catalogue of images."""
+"""The sources of a disk: addresses, references to DataSources, cached images, the catalogue of images."""
 
 import base64
 from typing import Any
@@ -180,7 +180,7 @@ class TestAuthorities:
 
 
 class TestRefusals:
-    """What is not there yet, or cannot be."""
+    """Sources that do not exist yet, or cannot."""
 
     def refused(self, error: type[Exception], raw: Json, *others: Json) -> Any:
         with pytest.raises(error) as caught:

@@ -64,7 +64,7 @@ def instance(
 
 
 def resolved(machine: VirtualMachineInstance, host: ResolvedHost = HOST) -> MachineInputs:
-    """What is found for a machine: everything, except what is called "missing"."""
+    """Return the inputs of a machine: everything, except objects called "missing"."""
     spec = machine.spec
     volumes = {volume.name: _volume(volume.name) for volume in spec.volumes or () if volume.name != "missing"}
     cards = {card.name: _card(card.name) for card in spec.domain.devices.interfaces or () if card.name != "missing"}
@@ -113,7 +113,7 @@ class Translated:
 
     @property
     def command(self) -> Command:
-        """How it would be started."""
+        """The command that would start it."""
         return command(self.result.config, self.view)
 
     @property

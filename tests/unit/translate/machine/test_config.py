@@ -1,4 +1,4 @@
-"""What a running machine becomes beyond its fields one by one: threads, queues, identity, what is noted, what holds for all."""
+"""The config of a running machine beyond its single fields: threads, queues, identity, notes, and rules for all."""
 
 from pathlib import Path
 from typing import Any

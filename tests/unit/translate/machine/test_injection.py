@@ -1,4 +1,4 @@
-"""What a user writes in a manifest stays a value: any text in any field is refused, or leaves the command line's shape alone."""
+"""A user's text in a manifest stays a value: any text in any field is refused, or leaves the command line's shape alone."""
 
 import copy
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from paddock.base.errors import PaddockError
 from paddock.dialects.admission import admit
-from paddock.translate.machine.support import table
 from tests.unit.engine.machine.argv.parsing import Parsed, parse, shape
 from tests.unit.engine.machine.argv.test_injection import NASTY, TEXT
+from tests.unit.tools.kubevirtsupport.test_support import GATES
 from tests.unit.translate.machine.machines import changed, instance, translated
-from tests.unit.translate.machine.test_support import GATES
+from tools.kubevirtsupport import table
 
 Place = tuple[str | int, ...]
 
@@ -24,7 +24,7 @@ def spec_of(given: Any) -> dict[str, Any]:
 
 
 def leaves(value: Any, path: Place = ()) -> Iterator[Place]:
-    """Where texts are."""
+    """Yield the places of texts."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
@@ -49,7 +49,7 @@ PLACES = sorted({(number, path) for number, row in enumerate(ROWS) for path in l
 
 
 def line(number: int, spec: dict[str, Any]) -> Parsed | None:
-    """What QEMU would read. None: it was refused, by admission or with a name, before QEMU was tried."""
+    """Return the line that QEMU would read. None: it was refused, by admission or with a name, before QEMU was tried."""
     row = ROWS[number]
     machine = {"runStrategy": "Halted", "template": {"spec": spec}}
     raw = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "vm", "namespace": "ns"}, "spec": machine}
@@ -65,7 +65,7 @@ def line(number: int, spec: dict[str, Any]) -> Parsed | None:
 
 
 def hold(number: int, path: Place, text: str) -> bool:
-    """Whether the text was taken as a value, and not refused."""
+    """Return whether the text was accepted as a value."""
     plain = spec_of(ROWS[number].given)
     found = line(number, with_text(plain, path, text))
     if found is None or not text:

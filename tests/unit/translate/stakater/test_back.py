@@ -91,7 +91,7 @@ def back(vm: Machine, *others: Resource) -> Translated[tuple[Resource, ...]]:
 
 
 def said(vm: StakaterVirtualMachine) -> list[dict[str, Any]]:
-    """What a machine means: everything it becomes."""
+    """Return the meaning of a machine: every object that it becomes."""
     return [to_data(made) for made in to_kubevirt(vm, ObjectSet(), Rendering()).value]
 
 

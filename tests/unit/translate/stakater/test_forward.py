@@ -39,7 +39,7 @@ def translated(parameters: dict[str, Any] | None = None, rendering: Rendering = 
 
 
 def objects(parameters: dict[str, Any] | None = None, **given: Any) -> dict[str, dict[str, Any]]:
-    """What a machine becomes, by kind and name."""
+    """Return the objects of a machine, by kind and name."""
     made = [to_data(each) for each in translated(parameters, **given).value]
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in made}
 

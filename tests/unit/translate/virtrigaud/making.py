@@ -90,7 +90,7 @@ class Scene:
 
 
 class Made:
-    """What became of a scene."""
+    """The translation of a scene."""
 
     def __init__(self, translated: Translated[tuple[Resource, ...]]) -> None:
         self.resources = translated.value
@@ -123,7 +123,7 @@ def made(changes: dict[str, Changes] | None = None, *others: Resource, **renderi
 
 
 def at(data: Any, path: str | tuple[str | int, ...]) -> Any:
-    """What stands at a path of plain data; `spec.disks.0.name`. None when there is nothing."""
+    """Return the value at a path of plain data; `spec.disks.0.name`. None when there is nothing."""
     for step in path.split(".") if isinstance(path, str) else path:
         if isinstance(data, list):
             data = data[int(step)] if int(step) < len(data) else None

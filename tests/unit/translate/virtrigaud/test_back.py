@@ -34,7 +34,7 @@ def machine(changes: Json) -> Machine:
 
 
 class Read:
-    """What a machine has become."""
+    """The translation of a machine."""
 
     def __init__(self, changes: Json, *others: Resource, **rendering: Any) -> None:
         result = from_kubevirt(machine(changes), ObjectSet(others), Rendering(**rendering))

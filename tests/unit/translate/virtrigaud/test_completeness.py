@@ -58,7 +58,7 @@ def spoken(kind: str, place: documents.Place) -> tuple[dict[str, Any], dict[str,
 
 
 def translated(kind: str, document: dict[str, Any]) -> Made | str:
-    """What becomes of a scene with this object in it; the error when nothing does."""
+    """Return the translation of a scene with this object in it; the error when there is none."""
     objects = {name: typed(raw(name)) for name in (*KINDS, "Provider") if name != kind}
     declared = kind_of(kind)
     spec = document["spec"]
@@ -75,7 +75,7 @@ def translated(kind: str, document: dict[str, Any]) -> Made | str:
 
 
 def referred(vm: Any) -> list[Any]:
-    """What the machine names, if the scene has nothing of the name."""
+    """Return the names that a machine refers to and the scene lacks."""
     refs = [("Provider", vm.spec.providerRef), ("VMClass", vm.spec.classRef), ("VMImage", vm.spec.imageRef)]
     refs += [("VMNetworkAttachment", card.networkRef) for card in vm.spec.networks or ()]
     known = {"local", "small", "debian", "lan"}

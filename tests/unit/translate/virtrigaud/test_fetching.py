@@ -1,4 +1,4 @@
-"""How an image is fetched that not everybody may have: the user's Secret under the names that CDI reads."""
+"""Images that not everybody may have: the user's Secret under the names that CDI reads."""
 
 import base64
 import json

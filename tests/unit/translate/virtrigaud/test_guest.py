@@ -1,4 +1,4 @@
-"""What the guest is told: documents written in the machine, in Secrets, and in both."""
+"""The guest's documents: written in the machine, in Secrets, and in both."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a machine refers to: where it is looked for, and what happens when it is not there."""
+"""The references of a machine: their search, and the result when the object is missing."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ def test_required_encryption_is_kept() -> None:
 
 
 def test_a_network_is_there_once_for_all_machines() -> None:
-    """Whichever machine it is made for, the definition is the same, and it belongs to the network."""
+    """The definition is the same for whichever machine it is made, and it belongs to the network."""
     cards = [{"name": f"eth{index}", "networkRef": {"name": "lan"}} for index in range(2)]
     uid = {"metadata.uid": "6d3c"}
     results = [made({"VirtualMachine": {"metadata.name": name, ".networks": cards}, "VMNetworkAttachment": uid}) for name in ("one", "two")]

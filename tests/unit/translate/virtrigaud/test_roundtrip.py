@@ -197,7 +197,7 @@ def assert_good(objects: tuple[Resource, ...]) -> None:
 
 
 def assert_what_went(scene: list[Resource], vm: VirtrigaudVirtualMachine, losses: tuple[Loss, ...], back: tuple[Resource, ...]) -> None:
-    """What comes back is what went, up to the losses that were told."""
+    """Assert that the objects come back as they went, up to the reported losses."""
     known = {(each.kind, each.metadata.name, each.metadata.namespace): each for each in scene}
     for after in back:
         before = known[after.kind, after.metadata.name, after.metadata.namespace]

@@ -66,12 +66,12 @@ def definition(name: str, config: str, **labels: str) -> NetworkAttachmentDefini
 def translated(
     spec: Json, world: Iterable[Resource] = (), rendering: Rendering = STANDARD, **metadata: Any
 ) -> Translated[tuple[Resource, ...]]:
-    """What a machine becomes where the world may hold more than is given."""
+    """Return the translation of a machine where the world may hold more than is given."""
     return to_kubevirt(machine(spec, **metadata), ObjectSet(world), rendering)
 
 
 def objects(spec: Json, world: Iterable[Resource] = (), rendering: Rendering = STANDARD, **metadata: Any) -> dict[str, Json]:
-    """What a machine becomes, as documents by kind and name."""
+    """Return the objects of a machine, as documents by kind and name."""
     made = [to_data(each) for each in translated(spec, world, rendering, **metadata).value]
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in made}
 

@@ -1,4 +1,4 @@
-"""What is booted: order, installation images, and a root disk that starts with one."""
+"""The boot of a machine: order, installation images, and a root disk that starts with one."""
 
 import pytest
 

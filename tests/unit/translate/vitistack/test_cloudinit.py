@@ -40,7 +40,7 @@ def volume(cloud_init: Json, *world: Resource) -> Json:
 
 
 def own_data(cloud_init: Json, *world: Resource) -> Json | None:
-    """What the machine's own Secret holds; None when there is none."""
+    """Return the content of the machine's own Secret; None when there is none."""
     made = objects(small(cloudInit=cloud_init), world).get(f"Secret/{OWN}")
     return None if made is None else made["data"]
 

@@ -115,7 +115,7 @@ def back(made: tuple[Resource, ...], rendering: Rendering) -> Translated[tuple[R
 
 
 def sizes(source: Machine, rendering: Rendering) -> Effective:
-    """What a machine has; the default class goes by its name."""
+    """Return the sizes of a machine; the default class goes by its name."""
     found = effective(source.spec.resources, source.spec.disks, BUILT_IN.get(source.spec.template or ""))
     name = rendering.default_storage_class or "default"
     disks = (msgspec.structs.replace(disk, storageClass=disk.storageClass.replace("default", name)) for disk in found.disks)

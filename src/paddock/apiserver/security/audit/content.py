@@ -1,7 +1,7 @@
-"""What of a body may be recorded. Secrets never are.
+"""The parts of a body that may be recorded. Secrets never are.
 
 - Secrets, ConfigMaps and tokens are recorded without bodies and without messages, whatever a policy says.
-- Of other kinds of the program, members that are declared as secret are taken out wherever their names appear, also in patches;
+- Of other kinds of the program, members that are declared as secret are removed wherever their names appear, also in patches;
   with them goes the annotation in which kubectl keeps the whole last configuration.
 """
 
@@ -35,7 +35,7 @@ Known = Callable[[str, str], frozenset[str]]
 
 
 def is_closed(place: RequestRoute) -> bool:
-    """Whether the bodies and the messages of a request are never recorded."""
+    """Return whether the bodies and the messages of a request are never recorded."""
     return (place.group, place.plural, place.subresource) in _CLOSED or (place.group, place.plural) in (("", "secrets"), ("", "configmaps"))
 
 

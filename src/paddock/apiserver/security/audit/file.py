@@ -20,7 +20,7 @@ _TRY_SECONDS = 1.0
 
 
 class Rotation(msgspec.Struct, frozen=True, kw_only=True):
-    """When a file is large, and how many of the earlier ones are kept. 0 means no limit."""
+    """The size at which a file is rotated, and the number and age of the files kept. 0 means no limit."""
 
     bytes: int = 64 * 1024 * 1024
     files: int = 4
@@ -47,7 +47,7 @@ class AuditFile:
 
     @property
     def blocked(self) -> str:
-        """Why nothing may be changed now, because it could not be recorded; empty when it may."""
+        """The reason why nothing may be changed now, because it could not be recorded; empty when changes are allowed."""
         if self._strict and self._trouble and time.monotonic() - self._tried > _TRY_SECONDS:
             self._put(b"")
         return self._trouble if self._strict else ""
@@ -117,7 +117,7 @@ class AuditFile:
             yield from (each for each in known[: self._rotation.files or None] if each.stat().st_mtime < oldest)
 
     def counted(self) -> Iterator[str]:
-        """What there is to count, for `/metrics`."""
+        """Yield the counters for `/metrics`."""
         counts = (("event", "events that were written", self.written), ("error", "events that were lost", self.lost))
         for name, text, count in counts:
             yield f"# HELP apiserver_audit_{name}_total {text}"

@@ -9,6 +9,7 @@ from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, Strea
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.audit import content
 from paddock.apiserver.security.audit.policy import AuditDecision
+from paddock.base.clock import IdentityClock
 from paddock.meta import ages, failure
 
 _MUTATING = frozenset(("create", "update", "patch", "delete", "deletecollection", "post", "put"))
@@ -19,13 +20,6 @@ DECISION = "authorization.k8s.io/decision"
 GONE = 499
 
 
-class AuditClock(Protocol):
-    """Time and identity."""
-
-    def seconds(self) -> float: ...
-    def uid(self) -> str: ...
-
-
 class AuditDecider(Protocol):
     """Decides what is recorded."""
 
@@ -33,11 +27,11 @@ class AuditDecider(Protocol):
 
 
 class LineWriter(Protocol):
-    """Where lines go."""
+    """A destination of lines."""
 
     @property
     def blocked(self) -> str:
-        """Why nothing may be changed now, because it could not be recorded; empty when it may."""
+        """The reason why nothing may be changed now, because it could not be recorded; empty when changes are allowed."""
 
     def write(self, line: bytes) -> None:
         """Write a line; never raises."""
@@ -63,7 +57,7 @@ class AuditEntry:
 class AuditLog:
     """Records requests as a policy says."""
 
-    def __init__(self, lines: LineWriter, policy: AuditDecider, clock: AuditClock) -> None:
+    def __init__(self, lines: LineWriter, policy: AuditDecider, clock: IdentityClock) -> None:
         self._lines = lines
         self._policy = policy
         self._clock = clock

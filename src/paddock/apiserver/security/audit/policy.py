@@ -1,4 +1,4 @@
-"""What is recorded of which request: an audit policy (`audit.k8s.io/v1` Policy), and the one that holds without one."""
+"""Audit policies (`audit.k8s.io/v1` Policy): the parts of each request to record, and the default policy."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ class UnusablePolicy(Terminal):
 
 
 class AuditDecision(msgspec.Struct, frozen=True):
-    """What is recorded of one request."""
+    """The parts of one request to record."""
 
     level: Level
     omitted: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resourceNames: tuple[str, ...] = ()
 
     def match(self, place: RequestRoute) -> bool:
-        """Whether a request is about one of them."""
+        """Return whether a request is about one of the resources."""
         if self.group not in ("*", place.group):
             return False
         if not self.resources:
@@ -62,7 +62,7 @@ class AuditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omitManagedFields: bool | None = None
 
     def match(self, user: User | None, place: RequestRoute) -> bool:
-        """Whether the rule is about a request."""
+        """Return whether the rule covers a request."""
         if self.users and (user is None or user.name not in self.users):
             return False
         if self.userGroups and (user is None or set(self.userGroups).isdisjoint(user.groups)):
@@ -96,7 +96,7 @@ class AuditPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omitManagedFields: bool = False
 
     def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision:
-        """What is recorded of a request; `code` is 0 as long as there is no answer."""
+        """Return the parts of a request to record; `code` is 0 as long as there is no answer."""
         for rule in self.rules:
             if rule.match(user, place):
                 managed = self.omitManagedFields if rule.omitManagedFields is None else rule.omitManagedFields
@@ -114,7 +114,7 @@ class Plain:
         self._not = AuditDecision("None")
 
     def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision:
-        """What is recorded of a request; `code` is 0 as long as there is no answer."""
+        """Return the parts of a request to record; `code` is 0 as long as there is no answer."""
         return self._not if place.verb in _READS and code < 400 else self._recorded
 
 

@@ -93,7 +93,7 @@ class Level(Generic[W]):
         return True
 
     def next(self) -> tuple[FlowQueue[W], W]:
-        """Who is next: each flow in its turn. There has to be somebody."""
+        """Return the next waiter: each flow in its turn. At least one must wait."""
         flow = self.queue.popleft()
         waiter = flow.waiters.popleft()
         self.waiting -= 1
@@ -137,7 +137,7 @@ class Levels(Generic[W]):
         return [*self.known.values(), *self.leaving]
 
     def has_seat(self, level: Level[W]) -> bool:
-        """Whether a level may start one more: on a seat of its own, or on one that others lend."""
+        """Return whether a level may start one more: on a seat of its own, or on one that others lend."""
         if level.busy < level.seats:
             return True
         limit = level.terms.borrowing

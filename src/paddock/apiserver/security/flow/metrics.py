@@ -1,4 +1,4 @@
-"""What flow control counts, in the text form that Prometheus reads, under Kubernetes' names."""
+"""The counters of flow control, in the text form that Prometheus reads, under Kubernetes' names."""
 
 from collections.abc import Callable, Iterator
 

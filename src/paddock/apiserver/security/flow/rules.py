@@ -1,4 +1,4 @@
-"""Which requests belong together: FlowSchemas, compiled, and how they match a request (`flowcontrol.apiserver.k8s.io/v1`)."""
+"""The grouping of requests: FlowSchemas, compiled, and how they match a request (`flowcontrol.apiserver.k8s.io/v1`)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ _ACCOUNT = "system:serviceaccount:"
 
 
 class Subjects(msgspec.Struct, frozen=True):
-    """Who a rule is about."""
+    """The subjects of a rule."""
 
     users: frozenset[str]
     groups: frozenset[str]
@@ -20,7 +20,7 @@ class Subjects(msgspec.Struct, frozen=True):
     accounts: frozenset[str]
 
     def match(self, user: User) -> bool:
-        """Whether the user is one of them."""
+        """Return whether the user is one of the subjects."""
         if user.name in self.users or "*" in self.users or "*" in self.groups or not self.groups.isdisjoint(user.groups):
             return True
         if not self.accounts or not user.name.startswith(_ACCOUNT):
@@ -39,7 +39,7 @@ class ResourceRule(msgspec.Struct, frozen=True):
     cluster: bool
 
     def match(self, place: RequestRoute) -> bool:
-        """Whether the request is one of them."""
+        """Return whether the rule covers a request."""
         if not _in(place.verb, self.verbs) or not _in(place.group, self.groups):
             return False
         plural = f"{place.plural}/{place.subresource}" if place.subresource else place.plural
@@ -55,7 +55,7 @@ class PathRule(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
 
     def match(self, place: RequestRoute) -> bool:
-        """Whether the request is one of them."""
+        """Return whether the rule covers a request."""
         if not _in(place.verb, self.verbs):
             return False
         return any(each in ("*", place.path) or (each.endswith("*") and place.path.startswith(each[:-1])) for each in self.paths)
@@ -69,7 +69,7 @@ class FlowRule(msgspec.Struct, frozen=True):
     paths: tuple[PathRule, ...]
 
     def match(self, user: User, place: RequestRoute) -> bool:
-        """Whether the request is one of them."""
+        """Return whether the rule covers a request."""
         if not self.subjects.match(user):
             return False
         rules: Iterable[ResourceRule | PathRule] = self.resources if place.is_resource else self.paths
@@ -88,11 +88,11 @@ class FlowMatcher(msgspec.Struct, frozen=True):
     rules: tuple[FlowRule, ...]
 
     def match(self, user: User, place: RequestRoute) -> bool:
-        """Whether the request is one of its."""
+        """Return whether the schema covers a request."""
         return any(rule.match(user, place) for rule in self.rules)
 
     def distinguisher(self, user: User, place: RequestRoute) -> str:
-        """What tells the flows of the schema apart."""
+        """Return the text that separates the flows of the schema."""
         if self.distinguished == "ByUser":
             return user.name
         return place.namespace if self.distinguished == "ByNamespace" else ""

@@ -16,7 +16,7 @@ _DEFAULT_FOR_MACHINES = "storageclass.kubevirt.io/is-default-virt-class"
 
 
 def transfers(volumes: Iterable[DataVolume]) -> Iterator[Sample]:
-    """How far each import and copy is, and how many do not get anywhere."""
+    """Yield the progress of each import and copy, and the number of those that make none."""
     pending = restarted = 0
     for volume in volumes:
         status = volume.status
@@ -45,7 +45,7 @@ def _percent(text: str) -> float | None:
 
 
 def crons(found: Iterable[DataImportCron]) -> Iterator[Sample]:
-    """Which recurring imports are behind."""
+    """Yield a series for each recurring import that tells if it is outdated."""
     for cron in found:
         conditions = (cron.status.conditions if cron.status is not None else None) or ()
         current = any(each.type == "UpToDate" and each.status == "True" for each in conditions)
@@ -78,7 +78,7 @@ def _word(value: bool) -> str:
 
 
 def snapshots(found: Iterable[VirtualMachineSnapshot]) -> Iterator[Sample]:
-    """When each snapshot of a machine was complete."""
+    """Yield the time at which each snapshot of a machine was complete."""
     for each in found:
         status = each.status
         if status is not None and status.readyToUse and (at := ages.seconds_of(status.creationTime or "")):

@@ -1,4 +1,4 @@
-"""What machines and their runs say of themselves, in words that labels have."""
+"""Facts about machines and their runs, in the words of labels."""
 
 from collections.abc import Mapping
 

@@ -9,7 +9,7 @@ from paddock.app.metrics.series.page import Sample, labels, sample
 
 
 class HostUsage(msgspec.Struct, frozen=True):
-    """What is to be told of it."""
+    """The values that the page shows of the host."""
 
     # of the interpreter and of the API
     interpreter: str

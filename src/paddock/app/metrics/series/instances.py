@@ -14,7 +14,7 @@ _SIZES = {"instance_type": "instancetype-name", "preference": "preference-name"}
 
 
 class InstanceMetrics(NamedTuple):
-    """What an object says, ready for the page."""
+    """The series of one instance, ready for the page."""
 
     samples: tuple[Sample, ...]
     # the labels of everything that is measured of it
@@ -87,7 +87,7 @@ def _addresses(place: dict[str, str], status: VirtualMachineInstanceStatus) -> I
 
 
 def counts(kinds: Iterable[str]) -> Iterator[Sample]:
-    """How many there are of each kind."""
+    """Yield the number of instances of each kind."""
     found: dict[str, int] = {}
     for kind in kinds:
         found[kind] = found.get(kind, 0) + 1

@@ -28,7 +28,7 @@ Sizes = Callable[[str, str], tuple[int, str] | None]
 
 
 class MachineMetrics(NamedTuple):
-    """What an object says, ready for the page."""
+    """The series of one machine, ready for the page."""
 
     namespace: str
     name: str
@@ -74,13 +74,13 @@ def samples(machine: VirtualMachine) -> Iterator[Sample]:
 
 
 def _since(machine: VirtualMachine, made: float) -> float:
-    """When it last changed: the newest transition that its conditions tell of."""
+    """Return the time of the last change: the newest transition of its conditions."""
     conditions = (machine.status.conditions if machine.status is not None else None) or ()
     return max((ages.seconds_of(each.lastTransitionTime or "") or 0.0 for each in conditions), default=made)
 
 
 def _resources(at: str, domain: DomainSpec, own_size: bool) -> Iterator[Sample]:
-    """What the machine asks for by itself; an instancetype's share is told by the instancetype."""
+    """Yield the machine's own requests and limits; the share of an instancetype has series of its own."""
     given = domain.resources
     for resource, unit in _UNITS.items():
         for name, amounts in ((_REQUESTS, given and given.requests), (_LIMITS, given and given.limits)):
@@ -112,7 +112,7 @@ def told(machine: VirtualMachine) -> MachineMetrics:
 
 
 def size(claim: PersistentVolumeClaim) -> tuple[int, str]:
-    """How large a claim is, and the mode of its volume; 0 where it does not say."""
+    """Return the size of a claim, and the mode of its volume; 0 without a size."""
     spec = claim.spec
     if spec is None:
         return 0, ""
@@ -131,7 +131,7 @@ def disks(machine: MachineMetrics, sizes: Sizes) -> Iterator[Sample]:
 
 
 def numbers(machines: Iterable[str]) -> Iterator[Sample]:
-    """How many there are, from the namespace of each."""
+    """Yield the number of machines, from the namespace of each."""
     counts: dict[str, int] = {}
     for namespace in machines:
         counts[namespace] = counts.get(namespace, 0) + 1

@@ -47,7 +47,7 @@ _LOADS = ("1m", "5m", "15m")
 
 
 def samples(at: str, used: Statistics) -> Iterator[Sample]:
-    """What was used; `at` is the labels of the machine."""
+    """Yield the usage; `at` is the labels of the machine."""
     yield sample(_CPU + "cpu_usage_seconds_total", at, used.cpu_seconds)
     yield sample(_CPU + "cpu_user_usage_seconds_total", at, used.cpu_user_seconds)
     yield sample(_CPU + "cpu_system_usage_seconds_total", at, used.cpu_system_seconds)

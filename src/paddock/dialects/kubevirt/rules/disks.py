@@ -25,7 +25,7 @@ def disks(place: HardwareContext) -> Iterator[tuple[Disk, Path]]:
 
 
 def targets(disk: Disk) -> Iterator[tuple[str, DiskTarget | LunTarget | CDRomTarget]]:
-    """What a disk is to the guest; more than one is an error of its own."""
+    """Yield the device that a disk is to the guest; more than one is an error of its own."""
     for name in TARGETS:
         target = getattr(disk, name)
         if target is not None:

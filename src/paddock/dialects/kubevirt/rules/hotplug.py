@@ -17,7 +17,7 @@ _FIELD: Path = ("status", "volumeRequests")
 
 
 def plug_problem(options: "AddVolumeOptions") -> str:
-    """Why a disk cannot be plugged in; the empty text when it can."""
+    """Return the reason why a disk cannot be plugged in, or an empty text."""
     disk, what = options.disk, f"AddVolume request for [{options.name}]"
     if disk.disk is None and disk.lun is None:
         return f"{what} needs a disk or a lun"
@@ -33,7 +33,7 @@ def plug_problem(options: "AddVolumeOptions") -> str:
 
 @rule("kubevirt/V105", of_status=True)
 def volume_requests_are_possible(machine: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
-    """What is asked to be plugged in can be plugged in, and what is asked to be unplugged is there."""
+    """A disk to plug in must be pluggable, and a disk to unplug must exist."""
     if settings.trusted:
         # Who carries a request out writes the template first, and the request is still there.
         return

@@ -1,7 +1,7 @@
-"""Where the hardware of a machine stands in an object, and how its rules become rules of a kind.
+"""The place of a machine's hardware in an object, and the conversion of its rules into rules of a kind.
 
 A machine's template, a running instance, a pool and a replica set all hold a `VirtualMachineInstanceSpec`, at different
-places. A `HardwareContext` says where; every check looks at a place only and knows nothing of kinds.
+places. A `HardwareContext` has the place; every check reads a place only and knows nothing of kinds.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -50,11 +50,11 @@ class HardwareContext(msgspec.Struct, frozen=True, kw_only=True):
         return self.spec.architecture or self.settings.architecture
 
     def request(self, resource: str) -> int | None:
-        """What the machine asks for at least, in billionths."""
+        """Return the machine's request, in billionths."""
         return self._amount("requests", resource)
 
     def limit(self, resource: str) -> int | None:
-        """What the machine may have at most, in billionths."""
+        """Return the machine's limit, in billionths."""
         return self._amount("limits", resource)
 
     def written(self, path: Path) -> int | str | None:
@@ -105,7 +105,7 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def once(look: Callable[[P], Iterator[T]]) -> Callable[[P], tuple[T, ...]]:
-    """What stands at a place, with the last answer remembered: twenty checks of one place ask for its disks."""
+    """Remember the last result of a function: twenty checks of one place need its disks."""
     of: P | None = None
     found: tuple[T, ...] = ()
 

@@ -131,7 +131,7 @@ def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
 
 @check("kubevirt/V81")
 def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
-    """What a feature gate guards needs the gate."""
+    """A feature behind a feature gate needs that gate."""
     cluster = place.settings.target == "cluster"
     on = place.settings.gates | (_ON_CLUSTERS if cluster else _ON)
     for gate, path in (*_guarded(place), *(_guarded_there(place) if cluster else ())):
@@ -165,7 +165,7 @@ def _guarded(place: HardwareContext) -> Iterator[tuple[str, Path]]:
 
 
 def _guarded_there(place: HardwareContext) -> Iterator[tuple[str, Path]]:
-    """What the engine takes and KubeVirt has behind a gate."""
+    """Yield the features that the engine accepts and KubeVirt has behind a gate."""
     for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
         if interface.portRanges:
             yield "PortRangesSpec", place.at("domain", "devices", "interfaces", index, "name")

@@ -83,7 +83,7 @@ def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
 
 
 def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
-    """What a machine says although its instancetype does, besides processors and memory (V15)."""
+    """Yield the fields that a machine sets although its instancetype does, besides processors and memory (V15)."""
     hardware = place.hardware
     for given, path in _GIVEN:
         if _member(instancetype, given) not in (None, []) and _member(hardware.spec, path) not in (None, [], False):
@@ -91,7 +91,7 @@ def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator
 
 
 def unmet(place: MachinePlace, preference: "PreferenceSpec", instancetype: "InstancetypeSpec | None") -> Iterator[Finding]:
-    """What a preference needs and the machine, or its instancetype, does not have (V16)."""
+    """Yield the requirements of a preference that neither the machine nor its instancetype meets (V16)."""
     needs = preference.requirements
     if needs is None:
         return

@@ -93,7 +93,7 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _sources(source: CloudInitSource, kind: str) -> list[str]:
-    """Which forms of the user data, or of the network data, are given."""
+    """Return the given forms of the user data, or of the network data."""
     names = {"userData": "secretRef", "networkData": "networkDataSecretRef"}
     reference = getattr(source, names[kind])
     given = [name for name in (kind, f"{kind}Base64") if getattr(source, name)]
@@ -173,7 +173,7 @@ def _host_disk(place: HardwareContext, disk: HostDisk, path: Path) -> Iterator[F
 
 
 def _is_below(path: str, directory: str) -> bool:
-    """Whether a file is in a directory, by its name alone: what links do is for whoever opens it."""
+    """Return whether a file is in a directory, by its name alone: the opener of the file checks links."""
     clean = posixpath.normpath(path)
     return clean.startswith(posixpath.normpath(directory).rstrip("/") + "/") and ".." not in path.split("/")
 

@@ -19,7 +19,7 @@ def host_of(endpoint: str) -> str:
 
 
 def refusal(host: str) -> str:
-    """Why a host is refused; the empty text when nothing speaks against it."""
+    """Return the reason why a host is refused, or an empty text."""
     plain = host.rstrip(".").lower()
     if plain in _NAMES or plain.endswith(".localhost"):
         return f"{host} is this machine or a cloud's metadata service"

@@ -47,7 +47,7 @@ def defaults_name_one(provider: "Provider", settings: AdmissionSettings) -> Iter
 
 @rule(INSECURE)
 def insecure_is_said(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
-    """What switches security off is for development only (a warning)."""
+    """Settings that switch security off are for development only (a warning)."""
     spec = provider.spec
     if spec.insecureSkipVerify:
         text = "the hypervisor's certificate is not verified: for development only"

@@ -41,7 +41,7 @@ def tpm_version_needs_tpm(vmclass: "VMClass", settings: AdmissionSettings) -> It
 
 @rule("virtrigaud/reservation")
 def reservations_fit_limits(vmclass: "VMClass", settings: AdmissionSettings) -> Iterator[Finding]:
-    """What is promised is not more than the limit (a warning)."""
+    """A reservation is not more than the limit (a warning)."""
     limits = vmclass.spec.resourceLimits
     if limits is None:
         return

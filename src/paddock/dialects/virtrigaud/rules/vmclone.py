@@ -78,7 +78,7 @@ def _is_address(text: str) -> bool:
 
 
 def _is_mask(text: str) -> bool:
-    """Whether a net mask has its ones before its zeros; what is no IPv4 address at all the schema has said."""
+    """Return whether a net mask has its ones before its zeros; the schema reports text that is no IPv4 address."""
     try:
         inverse = int(ipaddress.IPv4Address(text)) ^ 0xFFFFFFFF
     except ValueError:

@@ -41,7 +41,7 @@ def tolerations_make_sense(policy: "VMPlacementPolicy", settings: AdmissionSetti
 
 @rule(EXCLUDED)
 def nothing_is_allowed_and_excluded(policy: "VMPlacementPolicy", settings: AdmissionSettings) -> Iterator[Finding]:
-    """What is excluded is not also named as allowed (a warning: the exclusion counts)."""
+    """An excluded place is not also among the allowed ones (a warning: the exclusion counts)."""
     for name, constraints in _constraints(policy):
         for allowed, excluded in _PAIRS:
             for index, place in enumerate(getattr(constraints, excluded) or ()):

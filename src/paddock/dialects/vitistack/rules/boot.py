@@ -1,4 +1,4 @@
-"""What a machine boots from, and the annotations that say so."""
+"""The boot source of a machine, and the annotations that set it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What cannot change once a machine is stored."""
+"""Fields that cannot change once a machine is stored."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ _KEPT = ("storageClass", "accessMode", "volumeMode")
 
 
 def _seen(spec: "MachineSpec") -> Effective:
-    """What is known here: the disks of a MachineTemplate are not, so only the machine's own words about them count."""
+    """Return the effective form as far as it is known here: without the disks of a MachineTemplate only the machine's own count."""
     return effective(spec.resources, spec.disks, BUILT_IN.get(spec.template or ""))
 
 

@@ -78,7 +78,7 @@ def root_is_writable(machine: "Machine", settings: AdmissionSettings) -> Iterato
 
 
 def _root(spec: "MachineSpec") -> int | None:
-    """Where the machine's own list says something of the root disk."""
+    """Return the index of the root disk in the machine's own list, or None."""
     names = [disk.name for disk in spec.disks]
     if spec.template:
         return names.index(ROOT_DISK) if ROOT_DISK in names else None

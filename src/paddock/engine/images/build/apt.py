@@ -1,7 +1,7 @@
-"""How apt is asked: with the host's own package lists where they name what is needed, else with lists of our own below the cache.
+"""Package lists of apt: the host's own where they name the packages, else lists of our own below the cache.
 
-Lists of our own need no special rights. They are those of the host's sources on Debian 12; elsewhere Debian's own archive is asked, whose
-key another distribution has in its package debian-archive-keyring.
+Lists of our own need no special rights. They are those of the host's sources on Debian 12; elsewhere they come from Debian's own archive,
+whose key another distribution has in its package debian-archive-keyring.
 """
 
 import time
@@ -34,7 +34,7 @@ def options(cache: Path, names: Sequence[str]) -> Options:
 
 
 def _is_release(text: str) -> bool:
-    """Whether a host's os-release names the Debian that guests are made of."""
+    """Return whether a host's os-release names the Debian that guests are made of."""
     lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     return (lines.get("ID", "").strip('"'), lines.get("VERSION_CODENAME", "").strip('"')) == ("debian", _RELEASE)
 

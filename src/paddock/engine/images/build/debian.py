@@ -140,7 +140,7 @@ def _install(root: Path, work: Path, release: Release) -> None:
 
 
 def _finish(root: Path) -> None:
-    """What makes it an image, instead of one machine: no identity, cloud-init's network, services on."""
+    """Turn a machine into an image: no identity, cloud-init's network, services on."""
     run(["chroot", root, "systemctl", "--quiet", "enable", "systemd-networkd", "systemd-resolved", "ssh"])
     for name, text in _AFTER.items():
         _put(root / name, text)

@@ -72,17 +72,17 @@ class KernelBuild:
 
 
 def fragment() -> str:
-    """What is asked of the kernel's configuration, beyond the smallest there is."""
+    """Return the kernel's configuration beyond the smallest one."""
     return "".join([*(f"CONFIG_{name}=y\n" for name in _YES), *(f"# CONFIG_{name} is not set\n" for name in _NO)])
 
 
 def source_packages() -> tuple[Package, ...]:
-    """What the own kernel is built from."""
+    """Return the packages that the own kernel is built from."""
     return resolve([_SOURCE])
 
 
 def own_folder(cache: Path, packages: Sequence[Package]) -> Path:
-    """Where the own kernel of this source and configuration is kept."""
+    """Return the folder of the own kernel of this source and configuration."""
     key = hashlib.sha256("\n".join([*(package.sha256 for package in packages), fragment()]).encode()).hexdigest()[:16]
     return cache / f"kernel-{key}"
 
@@ -136,7 +136,7 @@ def _check_configuration(text: str) -> None:
 
 
 def debian_packages(apt: Options = HOSTS) -> tuple[Package, ...]:
-    """What Debian's cloud kernel of today is in."""
+    """Return the packages of Debian's current cloud kernel."""
     shown = run(["apt-cache", *apt, "show", "--no-all-versions", CLOUD]).decode()
     match = re.search(r"^Depends: (linux-image-\S+)", shown, re.MULTILINE)
     if match is None:

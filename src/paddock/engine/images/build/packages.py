@@ -41,7 +41,7 @@ class PackageMember:
 
 
 def resolve(names: Sequence[str], apt: Options = HOSTS) -> tuple[Package, ...]:
-    """What apt would download for these names, in their order."""
+    """Return the packages that apt would download for these names, in their order."""
     need({"apt-get": "apt", "dpkg-deb": "dpkg"}, "build an image from Debian packages")
     try:
         printed = run(["apt-get", "--quiet", *apt, "download", "--print-uris", *names]).decode()

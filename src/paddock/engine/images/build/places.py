@@ -1,4 +1,4 @@
-"""Where builds keep what they downloaded and made: everything there may be removed at any time, and is made again."""
+"""The directories of builds' downloads and results: everything there may be removed at any time, and is made again."""
 
 import fcntl
 import os

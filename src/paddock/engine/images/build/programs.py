@@ -27,7 +27,7 @@ def need(packages: Mapping[str, str], purpose: str) -> None:
 
 
 def run(command: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> bytes:
-    """What a program prints. Its last words are part of the error when it fails."""
+    """Return the output of a program. Its last words are part of the error when it fails."""
     words = [str(word) for word in command]
     found = shutil.which(words[0], path=_PATH)
     if found is None:

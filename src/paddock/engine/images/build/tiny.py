@@ -49,7 +49,7 @@ _ARGUMENTS = "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off memhp_
 
 @dataclass(frozen=True)
 class TinyImage:
-    """What was built. `kernel` is for boot loaders and firmware, `bare` the same for QEMU's `-kernel` alone; both go with `initrd`."""
+    """The files of a build. `kernel` is for boot loaders and firmware, `bare` the same for QEMU's `-kernel` alone; both need `initrd`."""
 
     disk: Path
     kernel: Path

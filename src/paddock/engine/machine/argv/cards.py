@@ -16,19 +16,19 @@ _PROTOCOLS = ("tcp", "udp")
 
 
 def queues_of(nic: Nic) -> int:
-    """How many queues the card has."""
+    """Return the number of queues of the card."""
     return nic.backend.queues if isinstance(nic.backend, Tap) and nic.model == "virtio" else 1
 
 
 def opening(nic: Nic, *, vhost: bool) -> TapOpening | None:
-    """What has to be opened for the card before QEMU gets it."""
+    """Return the device to open for the card before QEMU gets it."""
     if not isinstance(nic.backend, Tap):
         return None
     return TapOpening(nic=nic.name, device=nic.backend.device, queues=queues_of(nic), vhost=vhost and nic.model == "virtio")
 
 
 def backend(nic: Nic, files: Sequence[str] | str, vhosts: Sequence[str] | str | None = None) -> Properties:
-    """What the card is connected to, as `-netdev` and `netdev_add` take it; `files` are the open tap device."""
+    """Return the backend of the card, as `-netdev` and `netdev_add` take it; `files` are the open tap device."""
     found: dict[str, Any] = {"id": names.netdev(nic.name)}
     match nic.backend:
         case Tap():

@@ -15,9 +15,9 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 
 def command(config: MachineConfig, host: HostView, *, incoming: bool = False) -> Command:
-    """How the machine is started. `incoming`: its state comes from elsewhere (`migrate-incoming` follows).
+    """Return the command that starts the machine. `incoming`: its state comes from elsewhere (`migrate-incoming` follows).
 
-    Raises `Unstartable` when this host cannot, with what is in the way.
+    Raises `Unstartable` with the obstacle when this host cannot start it.
     """
     line = Line(host)
     slots = Slots(_wanted(config), on_root=config.on_root_complex)

@@ -1,4 +1,4 @@
-"""Why a config gives no command line."""
+"""The reasons why a config gives no command line."""
 
 from typing import Literal
 

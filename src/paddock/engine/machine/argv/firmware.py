@@ -1,4 +1,4 @@
-"""What is below the guest's boot loader: firmware, its variables, a kernel, what SMBIOS and ACPI say."""
+"""The parts below the guest's boot loader: firmware, its variables, a kernel, SMBIOS and ACPI tables."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def _raw(node: str, path: Path, *, readonly: bool) -> dict[str, Any]:
 
 
 def identity(config: MachineConfig, line: Line) -> None:
-    """What the guest reads of its own identity."""
+    """Add the identity that the guest reads."""
     firmware = config.firmware
     if firmware.uuid:
         line.option("-uuid", firmware.uuid)

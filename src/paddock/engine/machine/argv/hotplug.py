@@ -1,7 +1,7 @@
-"""What is told to QEMU to plug a disk or a card into a machine that runs, and to take it out. By the rules of the command line.
+"""The commands to QEMU that plug a disk or a card into a running machine, and take it out. By the rules of the command line.
 
-The steps of a plan are sent in order; when one fails, `undo` is sent, whose own failures mean nothing. A device that goes is gone
-when QEMU says DEVICE_DELETED for its id; only then can what it stood on be taken away, and that may have to be tried again.
+The steps of a plan are sent in order; when one fails, `undo` is sent, whose own failures mean nothing. A removed device is gone
+when QEMU says DEVICE_DELETED for its id; only then can its backend be removed, and that may have to be tried again.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Where the parts of a command line are gathered: `Line` while it is put together, `Command` when it is done."""
+"""The parts of a command line: `Line` while it is put together, `Command` when it is done."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class Pins:
 
 @dataclass(frozen=True)
 class Command:
-    """How QEMU is started, and everything that has to be done around it."""
+    """A command that starts QEMU, and the steps around it."""
 
     # with made-up numbers for open files; `arguments` puts the real ones in
     argv: tuple[str, ...]
@@ -135,7 +135,7 @@ class Line:
         self._tail += ["-blockdev", self._json("blockdev", node)]
 
     def netdev(self, properties: Properties) -> None:
-        """What a network card is connected to."""
+        """Add the backend of a network card."""
         self._tail += ["-netdev", self._json("netdev", properties)]
 
     def plain(self, name: str, value: str) -> None:

@@ -1,8 +1,8 @@
-"""Where devices sit on the PCI bus of a machine.
+"""The places of devices on the PCI bus of a machine.
 
-Each virtio device has a root port of its own, numbered in the order in which places are asked for: the order is fixed, so a
-guest finds its devices where they were. Conventional devices sit on the root bus itself. After the last device come empty
-ports, which is where devices can be plugged in later.
+Each virtio device has a root port of its own, numbered in the order of requests for places: the order is fixed, so a guest finds its
+devices where they were. Conventional devices sit on the root bus itself. After the last device come empty ports, into which devices
+can be plugged later.
 """
 
 import re

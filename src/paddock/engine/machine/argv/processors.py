@@ -40,7 +40,7 @@ def translation_buffer(memory: int) -> int:
 
 
 def accelerator(config: MachineConfig, line: Line) -> None:
-    """How the guest's instructions are carried out."""
+    """Add the accelerator of the guest's instructions."""
     if line.host.accelerator == "kvm":
         line.option("-accel", "kvm")
     else:
@@ -167,7 +167,7 @@ def _backing(config: MachineConfig, line: Line) -> dict[str, Any]:
 
 
 def clock(config: MachineConfig, line: Line) -> None:
-    """What the guest's clocks start with, and what becomes of missed ticks."""
+    """Add the start value of the guest's clocks, and the policy for missed ticks."""
     what: ClockConfig = config.clock
     base, zone = "utc", _zone(what)
     if zone:

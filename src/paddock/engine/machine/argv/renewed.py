@@ -26,7 +26,7 @@ Places = Mapping[str, Properties]
 
 @dataclass(frozen=True)
 class RunningHardware:
-    """What a running machine has."""
+    """The hardware of a running machine."""
 
     config: MachineConfig
     # where QEMU has the devices of the config, by their ids
@@ -36,7 +36,7 @@ class RunningHardware:
 
 
 def obstacles(config: MachineConfig) -> tuple[str, ...]:
-    """Why a machine cannot move into another QEMU while its guest runs; empty: it can."""
+    """Return the reasons why a machine cannot move into another QEMU while its guest runs; empty: it can."""
     devices, found = config.devices, []
     if devices.pci:
         found.append("devices of the host are passed through to it, and their state cannot be read")

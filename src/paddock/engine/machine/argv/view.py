@@ -1,4 +1,4 @@
-"""What a command line has to know of the host, as data. `engine/host` looks; here nothing is looked up."""
+"""The facts about the host that a command line needs, as data. `engine/host` reads them; nothing is read here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class EfiFiles:
 
 @dataclass(frozen=True)
 class FileView:
-    """How the host can read and write a file."""
+    """The host's access to a file."""
 
     # O_DIRECT works
     direct: bool = True
@@ -66,5 +66,5 @@ class HostView:
         return str(path)
 
     def file(self, path: Path) -> FileView:
-        """What is known of a file."""
+        """Return the facts about a file."""
         return self.files.get(path, FileView())

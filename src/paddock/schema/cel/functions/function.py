@@ -1,4 +1,4 @@
-"""How a function is declared."""
+"""The declaration of a function."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from paddock.schema.cel.values import no_overload
 
 
 class CostBudget(Protocol):
-    """What may still be spent."""
+    """The rest of the budget."""
 
     def spend(self, cost: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Whose package lists a guest is made from."""
+"""The package lists that a guest is made from."""
 
 import os
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Programs:
         self.reaches = True
 
     def run(self, command: Sequence[str | Path]) -> bytes:
-        """What apt would do."""
+        """Do as apt would."""
         self.ran.append([str(word) for word in command])
         if "update" in command and not self.reaches:
             raise BuildError("apt-get failed")

@@ -55,7 +55,7 @@ def keys(text: str) -> list[tuple[str, str]]:
 
 
 def shape(value: Any) -> Any:
-    """What is left of a value when all texts are taken out: which keys there are, where."""
+    """Return a value without its texts: the keys, and their places."""
     if isinstance(value, dict):
         return {key: shape(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the tiny guest does once its kernel runs: the files of its initial RAM file system that are not Debian's."""
+"""The programs of the tiny guest once its kernel runs: the files of its initial RAM file system that are not Debian's."""
 
 from importlib.resources import files
 

@@ -1,0 +1,50 @@
+"""The paths of the group `subresources.kubevirt.io`, each with its verb and the role of KubeVirt that grants it."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+GROUP = "subresources.kubevirt.io"
+MACHINES, INSTANCES = "virtualmachines", "virtualmachineinstances"
+
+
+class SubresourceGrant(NamedTuple):
+    """A right to some paths below a kind of objects; without a kind, to paths of their own."""
+
+    role: str
+    verb: str
+    plural: str
+    names: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, as rules of roles write them."""
+        return tuple(f"{self.plural}/{name}" if self.plural else name for name in self.names)
+
+
+_READ = ("guestosinfo", "filesystemlist", "userlist", "sev/fetchcertchain", "sev/querylaunchmeasurement", "objectgraph")
+_CONNECT = ("console", "vnc", "vnc/screenshot", "portforward", "usbredir", "vsock")
+_CONTROL = (
+    *("pause", "unpause", "addvolume", "removevolume", "freeze", "unfreeze", "softreboot", "reset"),
+    *("sev/setupsession", "sev/injectlaunchsecret", "evacuate/cancel", "backup", "redefine-checkpoint"),
+)
+_RUN = ("start", "stop", "restart", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
+GRANTS = (
+    SubresourceGrant("view", "get", INSTANCES, _READ),
+    SubresourceGrant("view", "get", MACHINES, ("expand-spec", "objectgraph")),
+    SubresourceGrant("view", "update", "", ("expand-vm-spec",)),
+    SubresourceGrant("edit", "get", INSTANCES, _CONNECT),
+    SubresourceGrant("edit", "get", MACHINES, ("portforward",)),
+    SubresourceGrant("edit", "update", INSTANCES, _CONTROL),
+    SubresourceGrant("edit", "update", MACHINES, _RUN),
+    # A renewal follows an upgrade of the host's QEMU, as a migration would.
+    SubresourceGrant("migrate", "update", MACHINES, ("migrate",)),
+    SubresourceGrant("migrate", "update", INSTANCES, ("renew",)),
+    # Paths without a name are lists to the authorizer.
+    SubresourceGrant("default", "list", "", ("version", "guestfs", "healthz")),
+)
+
+
+def paths_of(role: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the verbs of a role, each with its paths."""
+    for verb in dict.fromkeys(grant.verb for grant in GRANTS if grant.role == role):
+        yield verb, [path for grant in GRANTS if (grant.role, grant.verb) == (role, verb) for path in grant.paths]

@@ -1,0 +1,304 @@
+"""The controller: it brings a VirtualMachineInstance and its machine together, one reconcile at a time.
+
+    instance        machine           action
+    new             none              prepare (or report what is missing), define, start
+    wanted          live              carry out what changed in the spec; watch the guest
+    deleted         live              stop it, with the grace that the instance gives it
+    any             ended             report its end; then release what it held; then the object
+
+The id of the machine is the UID of the instance. What outlives a run (addresses, firmware variables, TPM) belongs to the UID of its owner.
+The sweeper ends machines without an instance.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from paddock.base.clock import Clock
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance.disks import ClaimUsers, DiskLayers, ImagePulls
+from paddock.controllers.virtualmachineinstance.guest import GuestMonitors
+from paddock.controllers.virtualmachineinstance.livechanges import GuestMemoryDumps, LiveChanges
+from paddock.controllers.virtualmachineinstance.nics import InstanceNics, Resolve
+from paddock.controllers.virtualmachineinstance.preparer import Preparer
+from paddock.controllers.virtualmachineinstance.reader import CredentialReader, InstanceReferences
+from paddock.controllers.virtualmachineinstance.scheduler import Scheduler
+from paddock.controllers.virtualmachineinstance.seeder import Seeder
+from paddock.controllers.virtualmachineinstance.status import InstanceObserver, label_changes
+from paddock.controllers.virtualmachineinstance.sweeper import Sweeper, UpgradeWatch
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES, MACHINES, reference_to
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
+from paddock.engine.engine import Engine
+from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.machine.machines import Machines
+from paddock.engine.networks.nics import HostBridge
+from paddock.meta import ages
+from paddock.plan.instance.events import STOPPING, UNHEALTHY, InstanceEvent, events_between
+from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
+from paddock.plan.instance.prerequisites import MissingPrerequisite, StartBlocker
+from paddock.plan.instance.report import status_of
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again
+from paddock.runtime.informer import Informer
+from paddock.runtime.program import ControllerManager
+from paddock.runtime.statuses import StatusWriter
+
+INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
+MACHINE_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
+_GRACE_SECONDS = 30
+# Reconciles wait for disks and for QEMU more than they compute.
+_WORKERS = 8
+# The counter of reconciles: its name, its help and its labels.
+RECONCILES = ("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
+
+
+@dataclass(frozen=True)
+class NodeIdentity:
+    """The node that machines run on, as the API knows it."""
+
+    node: str
+    # names inside end with it
+    domain: str
+    # the certificate of the server's authority
+    authority: bytes
+
+
+@dataclass(frozen=True)
+class ReconcilerParts:
+    """The parts that act on machines and report."""
+
+    preparer: Preparer
+    monitors: GuestMonitors
+    changes: LiveChanges
+    observer: InstanceObserver
+    recorder: EventRecorder
+
+
+class InstanceReconciler:
+    """Reconciles VirtualMachineInstances."""
+
+    def __init__(self, client: Client, informer: Informer, machines: Machines, clock: Clock, parts: ReconcilerParts) -> None:
+        self._client = client
+        self._informer = informer
+        self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
+        self._machines = machines
+        self._clock = clock
+        self._preparer = parts.preparer
+        self._monitors = parts.monitors
+        self._changes = parts.changes
+        self._observer = parts.observer
+        self._recorder = parts.recorder
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one instance and its machine together."""
+        seen = self._informer.cache.get(key)
+        if seen is None:
+            self._preparer.forget(key)
+            return DONE
+        instance = seen.read(INSTANCES)
+        machine = self._machines.get(seen.meta.uid)
+        blocker, pause = None, None
+        try:
+            machine = await self._act(instance, machine)
+        except MissingPrerequisite as missing:
+            blocker, pause = missing.blocker, missing.again
+        await self._report(seen, instance, machine, blocker)
+        return DONE if pause is None else again(max(pause, 0.05))
+
+    # --- actions ----------------------------------------------------------------------------------------------------------
+
+    async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> QemuMachine | None:
+        """Do what the state asks for; return the machine that is there afterwards."""
+        if _phase(instance) in FINAL or (machine is not None and machine.observed.phase == "ended"):
+            return machine
+        if machine is not None and machine.observed.live:
+            # After a start of Paddock the networks do not know the interfaces that are in use.
+            await self._preparer.reconnect(instance)
+        if instance.metadata.deletionTimestamp:
+            await self._stop(instance, machine)
+            return machine
+        if machine is None or machine.observed.phase == "defined":
+            # One that ran and is not known any more is lost, not new.
+            return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance)
+        if machine.observed.phase == "running":
+            await self._go_on(instance, machine)
+        return machine
+
+    async def _start(self, instance: VirtualMachineInstance) -> QemuMachine:
+        try:
+            config = await self._preparer.prepare(instance)
+            machine = await self._machines.define(instance.metadata.uid or "", config)
+            await machine.start(paused=instance.spec.startStrategy == "Paused")
+            return machine
+        finally:
+            self._preparer.started(instance)
+
+    async def _go_on(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
+        if self._monitors.of(instance, machine).dead:
+            self._record(instance, UNHEALTHY)
+            await machine.stop(0)
+        else:
+            await self._changes.carry_out(instance, machine)
+
+    async def _stop(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> None:
+        """Have the guest of a deleted instance shut down, within the time it was given."""
+        if machine is None or not machine.observed.live:
+            return
+        grace = _grace(instance)
+        if machine.observed.phase != "stopping":
+            self._record(instance, STOPPING)
+        elif machine.observed.deadline <= self._clock.seconds() + grace:
+            # It stops already, and in time.
+            return
+        await machine.stop(grace)
+
+    # --- report -----------------------------------------------------------------------------------------------------------
+
+    async def _report(
+        self, seen: CachedObject, instance: VirtualMachineInstance, machine: QemuMachine | None, blocker: StartBlocker | None
+    ) -> None:
+        """Write the status if it changed. When the run is over, release everything, the object last."""
+        going = bool(instance.metadata.deletionTimestamp)
+        before = instance.status or VirtualMachineInstanceStatus()
+        observed = self._observer.observe(instance, machine, blocker, ages.timestamp(self._clock.seconds()))
+        status = status_of(instance, observed)
+        if going and status.phase not in FINAL and (machine is None or machine.observed.phase == "defined"):
+            # It never ran: there is no end to wait for.
+            status = msgspec.structs.replace(status, phase=SUCCEEDED)
+        if await self._statuses.write(seen, status, labels=label_changes(seen.meta.labels or {}, status)) is not None:
+            for event in events_between(before, status, observed.observed):
+                self._record(instance, event)
+        if status.phase in FINAL:
+            await self._release(instance, machine)
+            if going:
+                await self._finalize(seen)
+
+    def _record(self, instance: VirtualMachineInstance, event: InstanceEvent) -> None:
+        self._recorder.tell(reference_to(instance), event.kind, event.reason, event.note)
+
+    async def _release(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> None:
+        """Release what the machine held: its monitor, its directory, its taps, its scratch files."""
+        await self._monitors.drop(instance.metadata.uid or "")
+        if machine is not None:
+            if machine.observed.live:
+                return
+            await machine.forget()
+        self._changes.forget(instance.metadata.uid or "")
+        await self._preparer.release(instance)
+
+    async def _finalize(self, seen: CachedObject) -> None:
+        """Remove our finalizers from the object. One without a machine above it has the other controller's, too."""
+        ours = {INSTANCE_FINALIZER} if seen.meta.ownerReferences else {INSTANCE_FINALIZER, MACHINE_FINALIZER}
+        if not ours & set(seen.meta.finalizers or ()):
+            return
+        try:
+            fresh = await self._client.get(INSTANCES, seen.key)
+            if fresh.metadata.uid != seen.meta.uid:
+                return
+            kept = [each for each in fresh.metadata.finalizers or () if each not in ours]
+            metadata = {"finalizers": kept or None, "resourceVersion": fresh.metadata.resourceVersion, "uid": seen.meta.uid}
+            written = await self._client.patch_raw(INSTANCES, seen.key, merge_patch({"metadata": metadata}))
+            self._informer.expectations.wrote(CachedObject.of(written))
+        except NotFound:
+            return
+
+
+def _phase(instance: VirtualMachineInstance) -> str:
+    return (instance.status.phase if instance.status is not None else None) or ""
+
+
+def _grace(instance: VirtualMachineInstance) -> int:
+    """The shorter grace of the two that were given: with the deletion, and in the spec."""
+    given = (instance.metadata.deletionGracePeriodSeconds, instance.spec.terminationGracePeriodSeconds)
+    return min((each for each in given if each is not None), default=_GRACE_SECONDS)
+
+
+# --- wiring ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InstanceController:
+    """The controller, and what runs beside it."""
+
+    controller: Controller
+    sweeper: Sweeper
+    upgrades: UpgradeWatch
+    monitors: GuestMonitors
+
+
+class ReconcileRequests:
+    """Requests to reconcile an instance, from the engine and from tasks of this controller. Listeners put the keys into their queue.
+
+    The parts that make requests come before the `Controller` that serves them, because its reconciler consists of them.
+    """
+
+    def __init__(self, instances: Informer, sweeper: Sweeper) -> None:
+        self._instances = instances
+        self._sweeper = sweeper
+        self._listeners: list[Callable[[Key], None]] = []
+        instances.cache.index("uid", lambda seen: (seen.meta.uid,))
+
+    def listen(self, listener: Callable[[Key], None]) -> None:
+        """Call this with the key of each instance that is requested."""
+        self._listeners.append(listener)
+
+    def instance(self, key: Key) -> None:
+        """Request an instance."""
+        for listener in self._listeners:
+            listener(key)
+
+    def machine(self, uid: str) -> None:
+        """Request the instance of a machine; the sweeper ends a machine without one."""
+        found = self._instances.cache.by("uid", uid)
+        for seen in found:
+            self.instance(seen.key)
+        if not found:
+            self._sweeper.request()
+
+
+def no_definitions(instance: VirtualMachineInstance) -> Mapping[str, HostBridge | str]:
+    """Resolve networks where no NetworkAttachmentDefinitions are served."""
+    names = {each.name: each.multus.networkName for each in instance.spec.networks or () if each.multus is not None}
+    return {name: f"the NetworkAttachmentDefinition {definition} does not exist" for name, definition in names.items()}
+
+
+def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolve: Resolve = no_definitions) -> InstanceController:
+    """Add the controller to a program. Each part is complete when it is made, from those above it."""
+    informers, machinery, recorder = program.informers, program.machinery, program.recorder
+    instances = informers.of(INSTANCES)
+    sweeper = Sweeper(engine, instances, informers.of(MACHINES))
+    requests = ReconcileRequests(instances, sweeper)
+    objects = InstanceReferences(informers, requests.instance)
+    credentials = CredentialReader(objects)
+    monitors = GuestMonitors(engine.networks, credentials, requests.machine)
+    scheduler = Scheduler(informers, engine, place.node)
+    seeder = Seeder(program.client, objects, credentials, place.authority)
+    pulls = ImagePulls(machinery.chance, requests.machine)
+    disks = DiskLayers(engine, objects, seeder, ClaimUsers(instances, engine), pulls)
+    nics = InstanceNics(engine.networks, resolve, place.domain)
+    preparer = Preparer(engine, objects, scheduler, disks, nics, recorder)
+    dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
+    changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
+    observer = InstanceObserver(place.node, engine, objects, nics, monitors, changes)
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder)
+    reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
+    reconciles = machinery.metrics.counter(*RECONCILES)
+
+    async def reconcile(key: Key) -> Outcome:
+        reconciles.inc(*key)
+        return await reconciler.reconcile(key)
+
+    settings = ControllerSettings(workers=_WORKERS)
+    controller = Controller("virtualmachineinstances", instances, reconcile, machinery=machinery, teller=recorder, settings=settings)
+    for informer, keys in (*objects.watched, *scheduler.watched):
+        controller.watch(informer, keys)
+    requests.listen(controller.offer)
+    engine.machines.listen(monitors.agent_changed)
+    engine.machines.listen(requests.machine)
+    program.add(controller)
+    return InstanceController(controller, sweeper, UpgradeWatch(engine, requests.machine), monitors)

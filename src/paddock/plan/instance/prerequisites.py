@@ -1,0 +1,38 @@
+"""The reasons why a machine cannot start or go on now, as values for its status and as exceptions for the parts that prepare it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StartBlocker:
+    """The reason why a machine waits. `reason` is that of the condition of its `kind`, `code` that of Ready, if it says more."""
+
+    reason: str
+    message: str
+    # "unschedulable": the host cannot take it; "volumes": data is on its way; "sync": something failed and is tried again
+    kind: str = "sync"
+    code: str = ""
+
+
+class MissingPrerequisite(Exception):
+    """A prerequisite is missing. `again`: try again after so many seconds, even if nothing changes."""
+
+    def __init__(self, blocker: StartBlocker, again: float | None = None) -> None:
+        super().__init__(blocker.message)
+        self.blocker = blocker
+        self.again = again
+
+
+def volumes(reason: str, message: str, again: float | None = None) -> MissingPrerequisite:
+    """Data is on its way."""
+    return MissingPrerequisite(StartBlocker(reason, message, "volumes"), again)
+
+
+def failed(reason: str, message: str, again: float | None = None, *, code: str = "") -> MissingPrerequisite:
+    """Something went wrong, and is tried again. `code` says more than the reason does."""
+    return MissingPrerequisite(StartBlocker(reason, message, "sync", code), again)
+
+
+def unschedulable(message: str, again: float | None = None, *, code: str = "") -> MissingPrerequisite:
+    """The host cannot take the machine."""
+    return MissingPrerequisite(StartBlocker("Unschedulable", message, "unschedulable", code), again)

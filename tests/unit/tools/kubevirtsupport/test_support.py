@@ -1,0 +1,134 @@
+"""The table of fields is carried out: each example has the effect that its line tells, and no field is without a line."""
+
+import pytest
+
+from paddock.dialects.admission import admit
+from paddock.schema.finding import Severity
+from paddock.schema.kind import AdmissionSettings
+from paddock.translate.machine.limits import Code, Weight
+from tests.unit.translate.machine.machines import changed, instance, translated
+from tools.kubevirtsupport import table
+from tools.kubevirtsupport.row import SupportRow
+
+EXAMPLES = [row for row in table.ROWS if row.shows or row.lacks]
+PLAIN = instance()
+
+
+@pytest.mark.parametrize("row", EXAMPLES, ids=[f"{row.field} {row.text[:30]}" for row in EXAMPLES])
+def test_example(row: SupportRow) -> None:
+    hold(row)
+
+
+def hold(row: SupportRow) -> None:
+    """The example of a row has the effect; the plain machine has not."""
+    if isinstance(row.shows, Code):
+        hold_limit(row, row.shows)
+        return
+    found = translated(instance(row.given, row.annotations), kvm=row.kvm, host=row.host)
+    assert found.result.startable, found.result.limits
+    assert Code.FIELD_UNREAD not in {limit.code for limit in found.result.limits}
+    if row.shows:
+        assert row.shows in found.text
+    if row.lacks:
+        assert row.lacks not in found.text
+
+
+def hold_limit(row: SupportRow, code: Code) -> None:
+    """The limit is told, with a message, before a command line is tried; a plain machine has none."""
+    found = translated(instance(row.given, row.annotations), kvm=row.kvm, host=row.host)
+    told = [limit for limit in found.result.limits if limit.code is code]
+    assert told
+    assert code.sentence in told[0].message
+    assert found.result.startable == (code.weight is Weight.NOTE)
+    if found.result.startable:
+        assert found.text
+    assert translated(PLAIN).result.limits == ()
+
+
+# Where upstream has a gate, the gate is open.
+GATES = AdmissionSettings(
+    gates=frozenset(
+        {"RebootPolicy", "HostDevices", "DownwardMetrics", "VSOCK", "GPUsWithDRA", "HostDevicesWithDRA", "NetworkDevicesWithDRA"}
+    ),
+    host_disk_paths=("/",),
+)
+
+
+def hold_accepted(row: SupportRow) -> None:
+    """A machine with the example's fields is accepted, by all rules, unless it is another processor's."""
+    spec = changed({"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}, row.given)
+    machine = {"runStrategy": "Halted", "template": {"spec": spec}}
+    found = admit(
+        {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "vm", "namespace": "ns"}, "spec": machine}, GATES
+    )
+    errors = [f"{each.field}: {each.message}" for each in found.findings if each.severity is Severity.ERROR]
+    if row.shows is Code.WATCHDOG_MISSING:
+        assert len(errors) == 1
+    else:
+        assert errors == [], row.field
+
+
+@pytest.mark.spec("kubevirt", 7)
+def test_every_field_has_its_effect_or_a_named_limit() -> None:
+    """The whole table at once, and nothing declared is left out of it."""
+    assert table.unspoken() == []
+    for row in EXAMPLES:
+        hold(row)
+        hold_accepted(row)
+    for row in table.ROWS:
+        # Whoever does not reach QEMU says who else carries it out, or why nothing comes of it.
+        assert row.by != "QEMU" or row.shows or row.lacks, row.field
+        assert row.text
+
+
+def test_every_limit_is_in_the_table() -> None:
+    shown = {row.shows for row in table.ROWS if isinstance(row.shows, Code)}
+    assert shown | {Code.STATE_MISSING, Code.FIELD_UNREAD} == set(Code)
+
+
+def test_what_means_something_to_qemu_changes_the_command_line() -> None:
+    """Without the field the effect is not there, but for what is so by default."""
+    plain = {kvm: translated(PLAIN, kvm=kvm).text for kvm in (True, False)}
+    by_default = {row.field for row in EXAMPLES if isinstance(row.shows, str) and row.shows and row.shows in plain[row.kvm]}
+    assert by_default == {
+        "domain.cpu.model",
+        "domain.devices.interfaces[].masquerade",
+        "domain.devices.interfaces[].bridge",
+        "domain.devices.interfaces[].passtBinding",
+        "domain.devices.interfaces[].binding.name",
+        "domain.devices.interfaces[].model",
+        "domain.devices.video.type",
+        "networks[].pod",
+    }
+    lacking = [row.field for row in EXAMPLES if row.lacks and row.lacks not in plain[row.kvm]]
+    assert set(lacking) <= {
+        "domain.firmware.bootloader.bios",
+        "domain.devices.disks[].cdrom.tray",
+        "domain.devices.tpm.enabled",
+        "volumes[].memoryDump.**",
+        *(row.field for row in EXAMPLES if row.field.startswith("domain.features.hyperv.") and row.field.endswith(".enabled")),
+    }
+
+
+ANNOTATED = [row for row in table.ANNOTATIONS if row.shows or row.lacks]
+
+
+@pytest.mark.parametrize("row", ANNOTATED, ids=[row.field for row in ANNOTATED])
+def test_annotations(row: SupportRow) -> None:
+    with_it, without = (translated(instance(row.given, {row.field: value})).text for value in ("true", "false"))
+    if row.field == "kubevirt.io/ignitiondata":
+        without = translated(instance(row.given)).text
+    if isinstance(row.shows, str) and row.shows:
+        assert row.shows in with_it
+        assert row.shows not in without
+    if row.lacks:
+        assert row.lacks not in with_it
+        assert row.lacks in without
+
+
+def test_weights() -> None:
+    assert {code.weight for code in Code} == set(Weight)
+    assert Code.SRIOV_MISSING.reason == "SriovMissing"
+    assert len({code.reason for code in Code}) == len(Code)
+    # Members of an Enum with equal values would be one member.
+    assert len(Code.__members__) == len(Code)
