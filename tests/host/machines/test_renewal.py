@@ -152,7 +152,7 @@ def _small(place: Place, guest: tiny.TinyImage, port: int) -> MachineConfig:
     return MachineConfig("ns_tiny", cpu, MemoryConfig(192 * MIB, 512 * MIB), kernel=kernel, nics=(card,), disks=disks, devices=devices)
 
 
-_COUNT = "(i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done) >/dev/null 2>&1 &"
+_COUNT = "(i=0; while :; do i=$((i+1)); echo $i > /tmp/next; mv /tmp/next /tmp/count; sleep 0.05; done) >/dev/null 2>&1 &"
 _DEVICES = "ls /sys/bus/pci/devices; ls /sys/block; cat /sys/class/net/*/address; ls -d /sys/devices/system/cpu/cpu[0-9]*"
 
 

@@ -186,17 +186,8 @@ class Soak:
             victims = sorted(pid for pids in self.host.qemus().values() for pid in pids if pid not in spared)
             if not victims:
                 continue
-            with contextlib.suppress(ProcessLookupError):
-                pid = self._chance.choice(victims)
-                if self._chance.random() < 0.5:
-                    os.kill(pid, signal.SIGKILL)
-                else:
-                    os.kill(pid, signal.SIGSTOP)
-                    try:
-                        await asyncio.sleep(3)
-                    finally:
-                        os.kill(pid, signal.SIGCONT)
-                self.figures.kills_of_qemu += 1
+            await _disturb(self._chance.choice(victims), kill=self._chance.random() < 0.5)
+            self.figures.kills_of_qemu += 1
 
     async def _note_health(self, talk: Talk, stalls_before: float) -> None:
         """Note the memory, and moments in which the event loop stood still."""
@@ -250,6 +241,24 @@ class Soak:
                     with contextlib.suppress(NotFound):
                         await client.request("DELETE", f"{path}/{item['metadata']['name']}")
             await chaos.wait(lambda: chaos.nothing_left(self.host, client), 300)
+
+
+async def _disturb(pid: int, *, kill: bool) -> None:
+    """Kill a process, or let it stand still for a while; it may be gone at any moment."""
+    if kill:
+        _signal(pid, signal.SIGKILL)
+        return
+    _signal(pid, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(3)
+    finally:
+        # An error here would take the place of a cancellation, and the task would live on.
+        _signal(pid, signal.SIGCONT)
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 async def _until_cut(life: Any) -> None:

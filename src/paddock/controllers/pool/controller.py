@@ -1,7 +1,7 @@
 """One look at a pool: its machines, what is missing or too much, who is to change, and what the status says.
 
-Two controllers: one looks at pools, one lets machines go that carry a pool's finalizer. `Expectations` keeps the machines and instances that
-a pool has deleted, so that it deletes nothing twice.
+Two controllers: one looks at pools, one lets machines go that carry a pool's finalizer. `Expectations` keeps the machines and
+instances that a pool has deleted, so that it deletes nothing twice.
 """
 
 import asyncio
