@@ -1,6 +1,7 @@
 """The layers of volumes: found on a claim or the host, pulled from a registry, made as a seed, or the reason why there is none yet.
 
-A pull that failed is reported as ErrImagePull at first, and as ImagePullBackOff until the next attempt.
+A pull that failed is reported as ErrImagePull at first, and as ImagePullBackOff until another attempt succeeds or goes on for a
+while.
 """
 
 import asyncio
@@ -41,6 +42,8 @@ _PULL_AGAIN = Backoff(first=10.0, longest=300.0)
 _PULL_SECONDS = 0.2
 # A failure is reported as an error for so long, and then as a back-off.
 _ERROR_SECONDS = 1.0
+# Another attempt that has not failed within this time is reported as a pull; until then its machine shows the last failure.
+_ATTEMPT_SECONDS = 10.0
 
 
 class ImagePull:
@@ -50,6 +53,8 @@ class ImagePull:
         self._task = task
         self._failures = 0
         self._failed_at = 0.0
+        self._error: ImageError | None = None
+        self._begun_at = 0.0
         # 0.0: the task runs, or its failure was not counted yet
         self._again_at = 0.0
 
@@ -61,6 +66,7 @@ class ImagePull:
     def restart(self, task: asyncio.Task[Any]) -> None:
         """Go on with another attempt."""
         self._task, self._again_at = task, 0.0
+        self._begun_at = asyncio.get_running_loop().time()
 
     def cancel(self) -> None:
         """Give up."""
@@ -69,23 +75,28 @@ class ImagePull:
     async def result(self, what: str, chance: random.Random) -> Any:
         """The image; raises `MissingPrerequisite` while it is pulled, and when it failed."""
         await asyncio.wait((self._task,), timeout=_PULL_SECONDS)
+        now = asyncio.get_running_loop().time()
         if not self._task.done():
+            if self._error is not None and now < self._begun_at + _ATTEMPT_SECONDS:
+                raise _backing_off(what, self._error, self._begun_at + _ATTEMPT_SECONDS - now)
             raise prerequisites.volumes("Pulling", f"{what} is being pulled")
         error = self._task.exception()
         if error is None:
             return self._task.result()
         if not isinstance(error, ImageError):
             raise error
-        now = asyncio.get_running_loop().time()
         if not self._again_at:
             self._failures += 1
-            self._failed_at = now
+            self._failed_at, self._error = now, error
             self._again_at = now + _PULL_AGAIN.pause(self._failures, chance)
         if now < self._failed_at + _ERROR_SECONDS:
             remaining = self._failed_at + _ERROR_SECONDS - now
             raise prerequisites.failed("ErrImagePull", f"{what}: {error.text}", remaining, code=error.reason_code)
-        text = f"Back-off pulling {what}: {error.text}"
-        raise prerequisites.failed("ImagePullBackOff", text, self._again_at - now, code=error.reason_code)
+        raise _backing_off(what, error, self._again_at - now)
+
+
+def _backing_off(what: str, error: ImageError, again: float) -> prerequisites.MissingPrerequisite:
+    return prerequisites.failed("ImagePullBackOff", f"Back-off pulling {what}: {error.text}", again, code=error.reason_code)
 
 
 class ImagePulls:

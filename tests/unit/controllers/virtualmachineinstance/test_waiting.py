@@ -81,6 +81,26 @@ def test_an_image_that_cannot_be_pulled_is_tried_again_with_growing_pauses(play:
     play(script)
 
 
+def test_another_attempt_shows_the_last_failure_until_it_goes_on_for_a_while(play: Play) -> None:
+    async def script(host: Host) -> None:
+        host.engine.images.offer(IMAGE)
+        host.engine.images.script(IMAGE, [ImageUnavailable("Unreachable", "no route")])
+        await host.make(volumes=CONTAINER)
+        await asyncio.sleep(3)
+        host.engine.images.hold(IMAGE)
+        while host.engine.images.fetched[IMAGE] < 2:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(5)
+        assert (await host.conditions())["Synchronized"] == ("False", "ImagePullBackOff")
+        await asyncio.sleep(6)
+        assert "Synchronized" not in await host.conditions()
+        host.engine.images.release(IMAGE)
+        await asyncio.sleep(2)
+        assert (await host.status())["phase"] == "Running"
+
+    play(script)
+
+
 def test_a_machine_that_is_deleted_while_its_image_comes_goes_at_once(play: Play) -> None:
     async def script(host: Host) -> None:
         host.engine.images.offer(IMAGE)
