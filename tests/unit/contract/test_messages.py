@@ -65,7 +65,9 @@ def test_fields(name: str) -> None:
 
 @pytest.mark.spec("virtrigaud", 96)
 def test_every_message_is_in_the_table() -> None:
-    ours = {cls.__name__ for cls in vars(m).values() if isinstance(cls, type) and issubclass(cls, m.WireMessage) and cls is not m.WireMessage}
+    ours = {
+        cls.__name__ for cls in vars(m).values() if isinstance(cls, type) and issubclass(cls, m.WireMessage) and cls is not m.WireMessage
+    }
     assert ours == {RENAMED.get(name, name) for name in MESSAGES}
     used = {cls.__name__ for method in METHODS for cls in (method.request, method.response)}
     assert used <= ours
@@ -74,7 +76,9 @@ def test_every_message_is_in_the_table() -> None:
 @pytest.mark.spec("virtrigaud", 96)
 @pytest.mark.parametrize("name", ["PowerOp", "HostHealth"])
 def test_enumerations(name: str) -> None:
-    found = {key.rpartition("UNSPECIFIED")[1] or key.lstrip("_"): int(value) for key, value in re.findall(r"(\w+)=(\d+)", dict(rows())[name])}
+    found = {
+        key.rpartition("UNSPECIFIED")[1] or key.lstrip("_"): int(value) for key, value in re.findall(r"(\w+)=(\d+)", dict(rows())[name])
+    }
     assert {each.name: each.value for each in getattr(m, name)} == found
 
 
@@ -85,6 +89,7 @@ def test_enumerations(name: str) -> None:
         m.CreateRequest(user_data=b"hunter2"),
         m.CreateRequest(meta_data=b"hunter2"),
         m.ReconfigureRequest(desired_json="hunter2"),
+        m.CreateRequest(class_json="hunter2"),
         m.ExportDiskRequest(credentials={"secretAccessKey": "hunter2"}),
         m.ImportDiskRequest(credentials={"secretAccessKey": "hunter2"}),
         m.ImportDiskRequest(source_url="https://user:hunter2@host/"),
@@ -96,7 +101,7 @@ def test_secrets_are_hidden(message: m.WireMessage) -> None:
     assert "hunter2" not in repr(message)
     assert "<hidden>" in repr(message)
     assert "hunter2" not in str([message])
-    assert "hunter2" not in str(dict(message.__rich_repr__()))
+    assert "hunter2" not in str(message.__rich_repr__())
 
 
 def test_what_is_not_secret_is_shown() -> None:
@@ -105,4 +110,4 @@ def test_what_is_not_secret_is_shown() -> None:
 
 def test_messages_are_frozen() -> None:
     with pytest.raises(AttributeError):
-        m.TaskRef(id="a").id = "b"  # type: ignore[misc]
+        m.TaskRef(id="a").id = "b"

@@ -25,7 +25,8 @@ DISK = '{"SizeGiB":10,"Type":"thin","Name":"data"}'
 PLACEMENT = '{"Datastore":"ds","StoragePod":"","Cluster":"c","Folder":"","Host":"h"}'
 DESIRED = (
     f'{{"Name":"web","Class":{CLASS},"Image":{IMAGE},"Networks":[{NETWORK}],"Disks":[{DISK}],'
-    f'"UserData":{{"CloudInitData":"#cloud-config","Type":"cloud-init"}},"MetaData":{{"MetaDataYAML":"a: b"}},"Placement":{PLACEMENT},"Tags":["x"]}}'
+    f'"UserData":{{"CloudInitData":"#cloud-config","Type":"cloud-init"}},"MetaData":{{"MetaDataYAML":"a: b"}},'
+    f'"Placement":{PLACEMENT},"Tags":["x"]}}'
 )
 
 
@@ -104,7 +105,9 @@ def test_manifests() -> None:
 
 @pytest.mark.spec("virtrigaud", 102)
 def test_guests_data_is_hidden() -> None:
-    desired = p.DesiredPayload(user_data=p.UserDataPayload(cloud_init_data="hunter2"), meta_data=p.MetaDataPayload(meta_data_yaml="hunter2"))
+    desired = p.DesiredPayload(
+        user_data=p.UserDataPayload(cloud_init_data="hunter2"), meta_data=p.MetaDataPayload(meta_data_yaml="hunter2")
+    )
     assert "hunter2" not in repr(desired)
     with pytest.raises(p.InvalidPayload) as error:
         p.decode('{"UserData":{"CloudInitData":"hunter2"', p.DesiredPayload)
