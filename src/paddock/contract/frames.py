@@ -5,6 +5,11 @@ from collections.abc import Iterator
 import h2.exceptions
 
 
+def goodbye(last: int, code: int) -> bytes:
+    """A GOAWAY frame: streams after the last one are not answered."""
+    return (8).to_bytes(3, "big") + b"\x07" + bytes(5) + last.to_bytes(4, "big") + code.to_bytes(4, "big")
+
+
 class FrameFilter:
     """Takes GOAWAY frames out, because `h2` ends with the first one and a graceful peer goes on.
 

@@ -16,11 +16,10 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
-import hyperframe.frame
 import msgspec
 
 from paddock.base.errors import Transient
-from paddock.contract.frames import FrameFilter
+from paddock.contract.frames import FrameFilter, goodbye
 
 Headers = Sequence[tuple[str, str]]
 _WINDOW = 1 << 20
@@ -262,9 +261,8 @@ class Http2Connection(asyncio.Protocol):
         self.draining = True
         if self._transport is not None:
             # h2 would end the connection with it.
-            frame = hyperframe.frame.GoAwayFrame(last_stream_id=self._h2.highest_inbound_stream_id, error_code=code)
             self._flush()
-            self._transport.write(frame.serialize())
+            self._transport.write(goodbye(self._h2.highest_inbound_stream_id, code))
 
     def abort(self, why: str) -> None:
         """End at once."""

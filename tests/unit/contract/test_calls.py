@@ -284,7 +284,7 @@ def test_the_breaker_of_one_provider() -> None:
             sick.behaviours["create"] = raising(ProviderError(ErrorKind.INVALID_SPEC, "bad request"))
             for _ in range(20):
                 await failure(client.create(m.CreateRequest()))
-            assert client.breaker_state is BreakerState.CLOSED, "a bad request says nothing about the provider"
+            assert client.breaker_state == "closed", "a bad request says nothing about the provider"
             for _ in range(10):
                 await failure(client.describe(m.DescribeRequest()))
             assert client.breaker_state is BreakerState.OPEN

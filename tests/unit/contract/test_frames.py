@@ -1,26 +1,28 @@
 """GOAWAY frames are taken out of a stream of frames, however it is cut; large ones are refused at once."""
 
 import h2.exceptions
-import hyperframe.frame
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.contract.frames import FrameFilter
+from paddock.contract.frames import FrameFilter, goodbye
 
-DATA = hyperframe.frame.DataFrame(1, b"x" * 40).serialize()
-PING = hyperframe.frame.PingFrame(0, b"12345678").serialize()
+DATA = bytes.fromhex("000028000000000001") + b"x" * 40
+PING = bytes.fromhex("000008060000000000") + b"12345678"
+# With a text after the last stream and the code.
+GOODBYE = bytes.fromhex("00000b0700000000008000000700000000") + b"why"
 
 
-def goodbye(last: int, text: bytes = b"") -> bytes:
-    return hyperframe.frame.GoAwayFrame(last_stream_id=last, additional_data=text).serialize()
+def test_goodbye() -> None:
+    assert goodbye(7, 2).hex() == "0000080700000000000000000700000002"
+    assert list(FrameFilter().split(goodbye(7, 2))) == [7]
 
 
 @given(
     st.sampled_from([0, 24]), st.lists(st.sampled_from(["data", "ping", "goodbye"]), max_size=8), st.lists(st.integers(1, 60), max_size=40)
 )
 def test_split(preface: int, kinds: list[str], cuts: list[int]) -> None:
-    frames = {"data": DATA, "ping": PING, "goodbye": goodbye(7, b"why")}
+    frames = {"data": DATA, "ping": PING, "goodbye": GOODBYE}
     stream = b"p" * preface + b"".join(frames[kind] for kind in kinds)
     found: list[bytes | int] = []
     target = FrameFilter(preface)
