@@ -15,11 +15,11 @@ from paddock.contract.errors import ProviderError
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import BY_ATTRIBUTE
 from paddock.contract.pool import PoolTarget
-from paddock.contract.server import ProviderServer, ServerSettings
+from paddock.contract.server import ProviderServer, ProviderServerSettings
 from paddock.contract.tls import ServerTls, TlsMaterial, client_context
 
 NAME = "virtrigaud-provider-default-lab.default.svc.cluster.local"
-SETTINGS = ServerSettings(host="127.0.0.1", port=0, health_port=None)
+SETTINGS = ProviderServerSettings(host="127.0.0.1", port=0, health_port=None)
 REMOTE = RemoteSettings(name="default/lab", qps=None)
 Behaviour = Callable[[WireMessage], Awaitable[WireMessage]]
 
@@ -51,7 +51,9 @@ class ScriptedDriver:
 
 
 @contextlib.asynccontextmanager
-async def serving(driver: ScriptedDriver, folder: Path | None = None, settings: ServerSettings = SETTINGS) -> AsyncIterator[ProviderServer]:
+async def serving(
+    driver: ScriptedDriver, folder: Path | None = None, settings: ProviderServerSettings = SETTINGS
+) -> AsyncIterator[ProviderServer]:
     """A server of the driver, with the TLS files of the folder if there is one."""
     server = ProviderServer(driver.driver, settings, ServerTls(folder) if folder is not None else None)
     await server.start()
@@ -75,7 +77,7 @@ async def calling(
 
 
 @contextlib.asynccontextmanager
-async def connected(driver: ScriptedDriver, settings: ServerSettings = SETTINGS, **remote: Any) -> AsyncIterator[ProviderClient]:
+async def connected(driver: ScriptedDriver, settings: ProviderServerSettings = SETTINGS, **remote: Any) -> AsyncIterator[ProviderClient]:
     """Both ends, in plain text."""
     async with serving(driver, None, settings) as server, calling(server.port, None, msgspec.structs.replace(REMOTE, **remote)) as client:
         yield client

@@ -108,7 +108,6 @@ async def go_server(program: Path, folder: Path | None, answers: dict[str, Any],
         yield found, (await found.hear())["port"]
 
 
-@pytest.mark.spec("virtrigaud", 96)
 def test_the_bytes_of_go(program: Path) -> None:
     async def script() -> None:
         renamed = {"VMDiskInfo": "DiskInfo", "VMNetworkInfo": "NetworkInfo"}
@@ -121,7 +120,7 @@ def test_the_bytes_of_go(program: Path) -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 96, 98, 101)
+@pytest.mark.spec("virtrigaud", 101)
 def test_a_client_in_go_calls_every_rpc(program: Path, folder: Path) -> None:
     async def script() -> None:
         driver = ScriptedDriver()
@@ -143,7 +142,6 @@ def test_a_client_in_go_calls_every_rpc(program: Path, folder: Path) -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_errors_reach_a_client_in_go(program: Path, kind: ErrorKind) -> None:
     async def script() -> None:
@@ -184,7 +182,7 @@ def test_a_client_in_go_without_a_place_in_the_list(program: Path, folder: Path)
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 96, 98, 101)
+@pytest.mark.spec("virtrigaud", 101)
 def test_our_client_calls_every_rpc_of_a_server_in_go(program: Path, folder: Path, material: tls.TlsMaterial, tmp_path: Path) -> None:
     answers = {method.name: {"response": as_json(filled(method.response))} for method in METHODS}
 
@@ -198,7 +196,6 @@ def test_our_client_calls_every_rpc_of_a_server_in_go(program: Path, folder: Pat
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize("code", [each for each in StatusCode if each is not StatusCode.OK])
 def test_statuses_of_a_server_in_go(program: Path, code: StatusCode, tmp_path: Path) -> None:
     async def script() -> None:

@@ -339,7 +339,7 @@ class Http2Connection(asyncio.Protocol):
         return bool(self.streams)
 
 
-class ClientConnection(Http2Connection):
+class Http2ClientConnection(Http2Connection):
     """The side that calls."""
 
     CLIENT = True
@@ -387,7 +387,7 @@ class ClientConnection(Http2Connection):
         return stream
 
 
-class ServerConnection(Http2Connection):
+class Http2ServerConnection(Http2Connection):
     """The side that is called. `answer` is run for each stream as soon as its headers are here, and cancelled if the caller gives up."""
 
     CLIENT = False
@@ -396,7 +396,7 @@ class ServerConnection(Http2Connection):
         self,
         limits: Http2Limits,
         closed: Callable[[Http2Connection], None],
-        answer: "Callable[[ServerConnection, Http2Stream], Any]",
+        answer: "Callable[[Http2ServerConnection, Http2Stream], Any]",
     ) -> None:
         super().__init__(limits, closed)
         self._answer = answer

@@ -19,7 +19,7 @@ from paddock.contract.client import secrets_of
 from paddock.contract.driver import Driver
 from paddock.contract.errors import RULES, ErrorKind, ProviderError, StatusCode
 from paddock.contract.grpc import StatusError
-from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2Stream, ServerConnection, StreamFailed
+from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2ServerConnection, Http2Stream, StreamFailed
 from paddock.contract.messages import WireField, WireMessage
 from paddock.contract.methods import RpcMethod
 from paddock.contract.payloads import InvalidPayload
@@ -31,7 +31,7 @@ _HEALTH_NAMES = frozenset({"", "provider", methods.SERVICE})
 _SERVING, _NOT_SERVING = 1, 2
 
 
-class ServerSettings(msgspec.Struct, frozen=True):
+class ProviderServerSettings(msgspec.Struct, frozen=True):
     """Where a provider listens, and its limits."""
 
     host: str = "0.0.0.0"
@@ -69,12 +69,12 @@ class HealthCheckResponse(WireMessage):
 class ProviderServer:
     """One driver, served. Without `security` it is served in plain text."""
 
-    def __init__(self, driver: Driver, settings: ServerSettings, security: tls.ServerTls | None) -> None:
+    def __init__(self, driver: Driver, settings: ProviderServerSettings, security: tls.ServerTls | None) -> None:
         self._driver = driver
         self._settings = settings
         self._security = security
         self._limits = Http2Limits(body=settings.request + 5, streams=settings.calls_each)
-        self._connections: set[ServerConnection] = set()
+        self._connections: set[Http2ServerConnection] = set()
         self._calls = 0
         self._ready = False
         self._server: asyncio.Server | None = None
@@ -128,18 +128,18 @@ class ProviderServer:
             except tls.UnusableTls as error:
                 _LOG.warning("provider certificate unusable", extra={"problem": str(error)})
 
-    def _connected(self) -> ServerConnection:
-        connection = ServerConnection(self._limits, self._lost, self._answer)
+    def _connected(self) -> Http2ServerConnection:
+        connection = Http2ServerConnection(self._limits, self._lost, self._answer)
         if len(self._connections) >= self._settings.connections:
             connection.refuse("the provider has too many connections")
         self._connections.add(connection)
         return connection
 
     def _lost(self, connection: Http2Connection) -> None:
-        if isinstance(connection, ServerConnection):
+        if isinstance(connection, Http2ServerConnection):
             self._connections.discard(connection)
 
-    async def _answer(self, connection: ServerConnection, stream: Http2Stream) -> None:
+    async def _answer(self, connection: Http2ServerConnection, stream: Http2Stream) -> None:
         """Answer one call. Only a broken connection or a cancellation ends it early."""
         failure: StatusError | None = None
         message = b""
@@ -157,7 +157,7 @@ class ProviderServer:
             await connection.send_body(stream.number, grpc.framed(message), end=False)
             connection.send_headers(stream.number, grpc.status_trailers(None), end=True)
 
-    def _authorize(self, connection: ServerConnection) -> None:
+    def _authorize(self, connection: Http2ServerConnection) -> None:
         if self._security is None:
             return
         peer = connection.transport.get_extra_info("peercert") if connection.transport is not None else None
@@ -244,7 +244,7 @@ def _status(error: ProviderError, request: WireMessage) -> StatusError:
 
 
 async def serve(
-    driver: Driver, settings: ServerSettings, environment: Mapping[str, str], stop: asyncio.Event, folder: Path = tls.FOLDER
+    driver: Driver, settings: ProviderServerSettings, environment: Mapping[str, str], stop: asyncio.Event, folder: Path = tls.FOLDER
 ) -> None:
     """Serve a driver until `stop`; raises `tls.UnusableTls` if the TLS files are missing and plain text is not asked for."""
     security = tls.server_tls(folder, environment)

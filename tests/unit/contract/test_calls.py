@@ -57,7 +57,6 @@ async def failure(call: Awaitable[Any]) -> ProviderError:
     return caught.value
 
 
-@pytest.mark.spec("virtrigaud", 96, 98)
 @pytest.mark.parametrize("method", METHODS, ids=[each.name for each in METHODS])
 def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> None:
     request, response = filled(method.request), filled(method.response)
@@ -76,7 +75,6 @@ def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> N
     run(driver, script)
 
 
-@pytest.mark.spec("virtrigaud", 98)
 def test_a_missing_machine_is_no_error_and_trouble_is() -> None:
     async def script(client: ProviderClient) -> None:
         assert (await client.describe(m.DescribeRequest(id="a"))).exists is False
@@ -88,7 +86,6 @@ def test_a_missing_machine_is_no_error_and_trouble_is() -> None:
     run(driver, script)
 
 
-@pytest.mark.spec("virtrigaud", 98)
 @pytest.mark.parametrize(
     "status", [m.TaskStatusResponse(error="no room\x07"), m.TaskStatusResponse(done=True, error="x"), m.TaskStatusResponse(done=True)]
 )
@@ -104,7 +101,6 @@ def test_task_status(status: m.TaskStatusResponse) -> None:
     run(ScriptedDriver(task_status=answer), script)
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_every_kind_of_error_travels(kind: ErrorKind) -> None:
     driver = ScriptedDriver(describe=raising(ProviderError(kind, "cannot\nsee it", why="ä", retry_after=3.5)))
@@ -117,7 +113,6 @@ def test_every_kind_of_error_travels(kind: ErrorKind) -> None:
     run(driver, script)
 
 
-@pytest.mark.spec("virtrigaud", 102)
 @pytest.mark.parametrize("error", [RuntimeError("hunter2"), KeyError("hunter2"), TimeoutError("hunter2"), InvalidPayload("hunter2")])
 def test_an_unexpected_exception_leaks_nothing(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     driver = ScriptedDriver(import_disk=raising(error))
@@ -133,7 +128,6 @@ def test_an_unexpected_exception_leaks_nothing(error: Exception, caplog: pytest.
     assert "hunter2" not in caplog.text + str([vars(record) for record in caplog.records])
 
 
-@pytest.mark.spec("virtrigaud", 102)
 def test_an_error_does_not_repeat_secrets_of_its_request() -> None:
     driver = ScriptedDriver(export_disk=raising(ProviderError(ErrorKind.UNAVAILABLE, "cannot sign in at https://u:pass@host with hunter2")))
 
@@ -144,7 +138,6 @@ def test_an_error_does_not_repeat_secrets_of_its_request() -> None:
     run(driver, script)
 
 
-@pytest.mark.spec("virtrigaud", 102)
 def test_a_long_error_is_cut() -> None:
     driver = ScriptedDriver(validate=raising(ProviderError(ErrorKind.UNAVAILABLE, "x" * 5000)))
 
@@ -159,7 +152,6 @@ async def forever(_request: m.WireMessage) -> m.WireMessage:
     raise AssertionError
 
 
-@pytest.mark.spec("virtrigaud", 99)
 def test_the_deadline_of_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "DESCRIBE", msgspec.structs.replace(methods.DESCRIBE, deadline=0.2))
     cancelled = []
@@ -178,7 +170,6 @@ def test_the_deadline_of_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
     run(ScriptedDriver(describe=slow), script)
 
 
-@pytest.mark.spec("virtrigaud", 99)
 def test_a_caller_that_gives_up_cancels_the_driver() -> None:
     events: list[str] = []
 
@@ -299,7 +290,6 @@ def test_the_breaker_of_one_provider() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.spec("virtrigaud", 69)
 def test_the_rate_limit_delays_calls() -> None:
     async def script(client: ProviderClient) -> None:
         loop = asyncio.get_running_loop()

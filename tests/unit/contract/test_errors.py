@@ -8,7 +8,6 @@ from paddock.contract.errors import KINDS, RULES, ErrorKind, ProviderError, Stat
 TRANSIENT = {ErrorKind.RATE_LIMIT, ErrorKind.QUOTA_EXCEEDED, ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.INTERNAL}
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_the_type_says_whether_to_try_again(kind: ErrorKind) -> None:
     error = ProviderError(kind, "cannot do it", why="reason", fix="do that", retry_after=2.0)
@@ -17,12 +16,10 @@ def test_the_type_says_whether_to_try_again(kind: ErrorKind) -> None:
     assert (error.kind, error.retry_after, str(error)) == (kind, 2.0, "cannot do it: reason; do that")
 
 
-@pytest.mark.spec("virtrigaud", 99)
 def test_an_invalid_spec_is_terminal() -> None:
     assert isinstance(ProviderError(ErrorKind.INVALID_SPEC, "no"), Terminal)
 
 
-@pytest.mark.spec("virtrigaud", 99)
 def test_the_table_leads_back() -> None:
     for kind, rule in RULES.items():
         if kind is not ErrorKind.QUOTA_EXCEEDED:
@@ -31,7 +28,6 @@ def test_the_table_leads_back() -> None:
     assert set(KINDS) == set(StatusCode) - {StatusCode.OK}
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -87,7 +87,6 @@ def test_a_retry_hint_that_is_none(text: str) -> None:
     assert failure(headers=OK | {"grpc-status": "8", grpc.RETRY_HEADER: text, grpc.KIND_HEADER: "Odd"}).retry_after is None
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("30S", 30), ("5M", 300), ("1H", 3600), ("1500m", 1.5), ("2000000u", 2), ("99999999n", 0.099999999), (None, None)],

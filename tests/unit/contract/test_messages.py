@@ -55,7 +55,6 @@ def spelled(hint: Any, bits: int) -> str:
 MESSAGES = {name: fields for name, fields in rows() if name not in ("PowerOp", "HostHealth")}
 
 
-@pytest.mark.spec("virtrigaud", 96)
 @pytest.mark.parametrize("name", MESSAGES)
 def test_fields(name: str) -> None:
     cls = getattr(m, RENAMED.get(name, name))
@@ -63,7 +62,6 @@ def test_fields(name: str) -> None:
     assert declared(cls) == {field: (int(number), typed(kind)) for field, number, kind in FIELD.findall(text)}
 
 
-@pytest.mark.spec("virtrigaud", 96)
 def test_every_message_is_in_the_table() -> None:
     ours = {
         cls.__name__ for cls in vars(m).values() if isinstance(cls, type) and issubclass(cls, m.WireMessage) and cls is not m.WireMessage
@@ -73,7 +71,6 @@ def test_every_message_is_in_the_table() -> None:
     assert used <= ours
 
 
-@pytest.mark.spec("virtrigaud", 96)
 @pytest.mark.parametrize("name", ["PowerOp", "HostHealth"])
 def test_enumerations(name: str) -> None:
     found = {
@@ -82,7 +79,6 @@ def test_enumerations(name: str) -> None:
     assert {each.name: each.value for each in getattr(m, name)} == found
 
 
-@pytest.mark.spec("virtrigaud", 102)
 @pytest.mark.parametrize(
     "message",
     [

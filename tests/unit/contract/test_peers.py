@@ -13,7 +13,7 @@ import pytest
 from paddock.contract import grpc
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
-from paddock.contract.http2 import ClientConnection, Http2Limits, StreamFailed
+from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.pool import PoolSettings
 from tests.providerdrivers import REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving
 
@@ -154,7 +154,7 @@ def test_a_silent_peer_is_given_up() -> None:
             await reader.read()
 
         async with listening(deaf) as port:
-            connection = ClientConnection(Http2Limits(body=10, ping_after=0.1, ping_timeout=0.1), lambda _connection: None)
+            connection = Http2ClientConnection(Http2Limits(body=10, ping_after=0.1, ping_timeout=0.1), lambda _connection: None)
             await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", port)
             await connection.ready
             with pytest.raises(StreamFailed, match="does not answer a ping"):

@@ -14,7 +14,7 @@ from paddock.contract import messages as m
 from paddock.contract.client import RemoteSettings
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.grpc import StatusError
-from paddock.contract.http2 import ClientConnection, Http2Limits
+from paddock.contract.http2 import Http2ClientConnection, Http2Limits
 from paddock.contract.pool import PoolSettings, PoolTarget
 from paddock.contract.server import HealthCheckRequest, HealthCheckResponse, ProviderServer, serve
 from tests import providertls
@@ -152,7 +152,7 @@ def test_serve_demands_files_or_the_variable(tmp_path: Path) -> None:
 
 
 async def health(server: ProviderServer, service: str) -> int:
-    connection = ClientConnection(Http2Limits(body=1000), lambda _connection: None)
+    connection = Http2ClientConnection(Http2Limits(body=1000), lambda _connection: None)
     await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", server.port)
     await connection.ready
     headers = grpc.request_headers("/grpc.health.v1.Health/Check", "x", 5, scheme="http")
@@ -255,7 +255,6 @@ def test_a_restart_is_not_noticed_between_calls() -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 122)
 def test_connections_are_bounded() -> None:
     async def script() -> None:
         release = asyncio.Event()
@@ -280,7 +279,6 @@ def test_connections_are_bounded() -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 122)
 def test_connecting_is_bounded() -> None:
     async def script() -> None:
         async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:

@@ -136,6 +136,5 @@ def test_names_of_a_certificate(authority: providertls.Authority) -> None:
     assert tls.allowed_names({}) == frozenset()
 
 
-@pytest.mark.spec("virtrigaud", 102)
 def test_material_is_hidden(authority: providertls.Authority) -> None:
     assert repr(authority.issue("x")) == "TlsMaterial(<hidden>)"

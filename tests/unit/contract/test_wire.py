@@ -44,7 +44,6 @@ def messages(kind: type[m.WireMessage]) -> st.SearchStrategy[Any]:
 KINDS = sorted({cls for method in METHODS for cls in (method.request, method.response)}, key=lambda cls: cls.__name__)
 
 
-@pytest.mark.spec("virtrigaud", 96)
 @given(st.sampled_from(KINDS).flatmap(messages))
 def test_round_trip(message: m.WireMessage) -> None:
     data = wire.encode(message)
@@ -90,7 +89,6 @@ CASES = (
 )
 
 
-@pytest.mark.spec("virtrigaud", 96)
 @pytest.mark.parametrize("case", CASES)
 def test_known_bytes(case: Case) -> None:
     assert wire.encode(case.message).hex() == case.hexadecimal
