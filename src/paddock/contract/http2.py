@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import h2.config
 import h2.connection
@@ -97,7 +97,6 @@ class Http2Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._resets = 0
-        self._refused = ""
         self._paused = False
         self._heard = self._loop.time()
         self._pinged: float | None = None
@@ -111,8 +110,8 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # What uvloop makes is a transport, and no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
-        if self._refused:
-            self.abort(self._refused)
+        if not self._is_welcome():
+            self.abort("there are too many connections")
             return
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != "h2":
@@ -270,10 +269,6 @@ class Http2Connection(asyncio.Protocol):
             self._transport.abort()
         self._end(why)
 
-    def refuse(self, why: str) -> None:
-        """End as soon as there is a connection."""
-        self._refused = why
-
     @property
     def transport(self) -> asyncio.Transport | None:
         """The transport, while there is one."""
@@ -338,6 +333,9 @@ class Http2Connection(asyncio.Protocol):
     def _is_watched(self) -> bool:
         return bool(self.streams)
 
+    def _is_welcome(self) -> bool:
+        return True
+
 
 class Http2ClientConnection(Http2Connection):
     """The side that calls."""
@@ -387,21 +385,32 @@ class Http2ClientConnection(Http2Connection):
         return stream
 
 
+class ConnectionHost(Protocol):
+    """The owner of a server's connections."""
+
+    def opened(self, connection: "Http2ServerConnection") -> bool:
+        """Note a connection whose handshake has ended; false refuses it."""
+
+    def closed(self, connection: Http2Connection) -> None:
+        """Note the end of a connection."""
+
+    async def answer(self, connection: "Http2ServerConnection", stream: Http2Stream) -> None:
+        """Answer a stream, from the moment that its headers are here. Cancelled if the caller gives up."""
+
+
 class Http2ServerConnection(Http2Connection):
-    """The side that is called. `answer` is run for each stream as soon as its headers are here, and cancelled if the caller gives up."""
+    """The side that is called."""
 
     CLIENT = False
 
-    def __init__(
-        self,
-        limits: Http2Limits,
-        closed: Callable[[Http2Connection], None],
-        answer: "Callable[[Http2ServerConnection, Http2Stream], Any]",
-    ) -> None:
-        super().__init__(limits, closed)
-        self._answer = answer
+    def __init__(self, limits: Http2Limits, host: ConnectionHost) -> None:
+        super().__init__(limits, host.closed)
+        self._host = host
         self._began = self._used = self._loop.time()
         self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def _is_welcome(self) -> bool:
+        return self._host.opened(self)
 
     def _request_received(self, event: Any) -> None:
         number = event.stream_id
@@ -410,7 +419,7 @@ class Http2ServerConnection(Http2Connection):
             return
         stream = self.streams[number] = Http2Stream(number, self._loop.create_future())
         stream.headers = _text(event.headers)
-        task = self._tasks[number] = self._loop.create_task(self._answer(self, stream))
+        task = self._tasks[number] = self._loop.create_task(self._host.answer(self, stream))
         task.add_done_callback(lambda _task: self._answered(number))
 
     def _answered(self, number: int) -> None:

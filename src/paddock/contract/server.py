@@ -88,7 +88,7 @@ class ProviderServer:
         settings, security = self._settings, self._security
         loop = asyncio.get_running_loop()
         options: dict[str, Any] = {} if security is None else {"ssl": security.context, "ssl_handshake_timeout": 10.0}
-        self._server = await loop.create_server(self._connected, settings.host, settings.port, **options)
+        self._server = await loop.create_server(lambda: Http2ServerConnection(self._limits, self), settings.host, settings.port, **options)
         self.port = self._server.sockets[0].getsockname()[1]
         if settings.health_port is not None:
             self.health_port = await self._probes.listen(settings.host, settings.health_port)
@@ -128,18 +128,19 @@ class ProviderServer:
             except tls.UnusableTls as error:
                 _LOG.warning("provider certificate unusable", extra={"problem": str(error)})
 
-    def _connected(self) -> Http2ServerConnection:
-        connection = Http2ServerConnection(self._limits, self._lost, self._answer)
+    def opened(self, connection: Http2ServerConnection) -> bool:
+        """Take a connection, if there are not too many."""
+        # Not before its handshake, for those that fail one are never reported as lost.
         if len(self._connections) >= self._settings.connections:
-            connection.refuse("the provider has too many connections")
+            return False
         self._connections.add(connection)
-        return connection
+        return True
 
-    def _lost(self, connection: Http2Connection) -> None:
-        if isinstance(connection, Http2ServerConnection):
-            self._connections.discard(connection)
+    def closed(self, connection: Http2Connection) -> None:
+        """Forget a connection."""
+        self._connections = {each for each in self._connections if each is not connection}
 
-    async def _answer(self, connection: Http2ServerConnection, stream: Http2Stream) -> None:
+    async def answer(self, connection: Http2ServerConnection, stream: Http2Stream) -> None:
         """Answer one call. Only a broken connection or a cancellation ends it early."""
         failure: StatusError | None = None
         message = b""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import h2.config
 import h2.connection
@@ -15,7 +16,8 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.pool import PoolSettings
-from tests.providerdrivers import REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving
+from tests import providertls
+from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving, until
 
 VALIDATE = m.ValidateRequest()
 
@@ -169,5 +171,35 @@ def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     async def script() -> None:
         async with serving(ScriptedDriver()) as server:
             assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
+
+    run(script)
+
+
+def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        driver = ScriptedDriver()
+        async with serving(driver) as server, calling(server.port) as client:
+            await client.validate(VALIDATE)
+            await until(lambda: client.connections == 0)
+            await client.validate(VALIDATE)
+            assert len(driver.requests) == 2
+
+    for limits in ({"idle": 0.1}, {"age": 0.1, "grace": 0.1}):
+        monkeypatch.setattr(
+            "paddock.contract.server.Http2Limits", lambda limits=limits, **parts: Http2Limits(**parts, ping_timeout=0.05, **limits)
+        )
+        run(script)
+
+
+def test_failed_handshakes_take_no_place(tmp_path: Path) -> None:
+    material = providertls.Authority().issue(NAME)
+
+    async def script() -> None:
+        settings = msgspec.structs.replace(SETTINGS, connections=1)
+        async with serving(ScriptedDriver(), providertls.write(tmp_path, material), settings) as server:
+            for _ in range(3):
+                await page(server.port, b"no handshake")
+            async with calling(server.port, material) as client:
+                await client.validate(VALIDATE)
 
     run(script)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import uvloop
 
 from paddock.contract import grpc, tls, wire
 from paddock.contract import messages as m
@@ -50,6 +51,21 @@ def test_mutual_tls(folder: Path, material: tls.TlsMaterial) -> None:
             assert driver.requests == [VALIDATE]
 
     run(script)
+
+
+def test_on_uvloop(folder: Path, material: tls.TlsMaterial) -> None:
+    async def echo(request: m.WireMessage) -> m.WireMessage:
+        assert isinstance(request, m.ReconfigureRequest)
+        return m.TaskResponse(task=m.TaskRef(id=request.desired_json))
+
+    async def script() -> None:
+        async with serving(ScriptedDriver(reconfigure=echo), folder) as server, calling(server.port, material) as client:
+            large = m.ReconfigureRequest(desired_json="x" * 3_000_000)
+            assert (await client.reconfigure(large)).task == m.TaskRef(id=large.desired_json)
+            await server.close()
+            assert (await refused(client.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
+
+    uvloop.run(script())
 
 
 @pytest.mark.spec("virtrigaud", 101)
