@@ -50,7 +50,7 @@ class Transfers:
 
     def __init__(self, *, at_a_time: int = 8) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._turns = FairSlots(at_a_time, max(1, at_a_time // 2))
+        self._turns = FairSlots(at_a_time)
         self._listeners: list[Callable[[Key], None]] = []
 
     def listen(self, tell: Callable[[Key], None]) -> None:
