@@ -191,5 +191,5 @@ def _speak_for_the_rest(resolved: VirtrigaudInputs) -> None:
     for member in _DEFAULTS if defaults is not None else ():
         group = ("datastore", "storagePod") if member in ("datastore", "storagePod") else (member,)
         if own is not None and any(getattr(own, each, None) for each in group):
-            # The machine's own word counts, and is told with the machine.
+            # The machine's own value counts, and its losses stand with the machine.
             account.took("defaults", member)

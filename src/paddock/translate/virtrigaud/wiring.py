@@ -329,5 +329,5 @@ def _model(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
 
 
 def _adapter(vsphere: VSphereNetwork | None) -> str:
-    # What vSphere's machines have when nothing is said is what ours have then.
+    # vSphere's defaults, which our machines have then, too.
     return "virtio" if vsphere is None or vsphere.adapterType == "vmxnet3" else vsphere.adapterType
