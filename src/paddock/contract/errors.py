@@ -1,0 +1,118 @@
+"""Errors of a provider's calls: kinds, the gRPC status code of each, and which of them a retry can cure.
+
+    raise ProviderError(ErrorKind.NOT_FOUND, "machine vm-7 does not exist")
+
+makes an error that is also `Transient` or `Terminal`, as the table of kinds says.
+"""
+
+import enum
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import PaddockError, Terminal, Transient
+
+
+class StatusCode(enum.IntEnum):
+    """The status codes of gRPC."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class ErrorKind(enum.StrEnum):
+    """What went wrong, as far as a caller has to tell it apart."""
+
+    NOT_FOUND = "NotFound"
+    INVALID_SPEC = "InvalidSpec"
+    CONFLICT = "Conflict"
+    UNAUTHORIZED = "Unauthorized"
+    NOT_SUPPORTED = "NotSupported"
+    RATE_LIMIT = "RateLimit"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    UNAVAILABLE = "Unavailable"
+    TIMEOUT = "Timeout"
+    INTERNAL = "Internal"
+
+
+class KindRule(msgspec.Struct, frozen=True):
+    """What a kind means on the wire and for the caller."""
+
+    code: StatusCode
+    # the same call may succeed later
+    transient: bool
+    # a sign that the provider is unwell, for the circuit breaker
+    counted: bool = False
+
+
+RULES: dict[ErrorKind, KindRule] = {
+    ErrorKind.NOT_FOUND: KindRule(StatusCode.NOT_FOUND, transient=False),
+    ErrorKind.INVALID_SPEC: KindRule(StatusCode.INVALID_ARGUMENT, transient=False),
+    ErrorKind.CONFLICT: KindRule(StatusCode.ALREADY_EXISTS, transient=False),
+    ErrorKind.UNAUTHORIZED: KindRule(StatusCode.PERMISSION_DENIED, transient=False),
+    ErrorKind.NOT_SUPPORTED: KindRule(StatusCode.UNIMPLEMENTED, transient=False),
+    ErrorKind.RATE_LIMIT: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True),
+    ErrorKind.QUOTA_EXCEEDED: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True),
+    ErrorKind.UNAVAILABLE: KindRule(StatusCode.UNAVAILABLE, transient=True, counted=True),
+    ErrorKind.TIMEOUT: KindRule(StatusCode.DEADLINE_EXCEEDED, transient=True, counted=True),
+    ErrorKind.INTERNAL: KindRule(StatusCode.INTERNAL, transient=True, counted=True),
+}
+
+# The way back. Resource exhaustion is a quota only if the provider says so (see `client`).
+KINDS: dict[StatusCode, ErrorKind] = {
+    StatusCode.CANCELLED: ErrorKind.UNAVAILABLE,
+    StatusCode.UNKNOWN: ErrorKind.INTERNAL,
+    StatusCode.INVALID_ARGUMENT: ErrorKind.INVALID_SPEC,
+    StatusCode.DEADLINE_EXCEEDED: ErrorKind.TIMEOUT,
+    StatusCode.NOT_FOUND: ErrorKind.NOT_FOUND,
+    StatusCode.ALREADY_EXISTS: ErrorKind.CONFLICT,
+    StatusCode.PERMISSION_DENIED: ErrorKind.UNAUTHORIZED,
+    StatusCode.RESOURCE_EXHAUSTED: ErrorKind.RATE_LIMIT,
+    StatusCode.FAILED_PRECONDITION: ErrorKind.CONFLICT,
+    StatusCode.ABORTED: ErrorKind.UNAVAILABLE,
+    StatusCode.OUT_OF_RANGE: ErrorKind.INVALID_SPEC,
+    StatusCode.UNIMPLEMENTED: ErrorKind.NOT_SUPPORTED,
+    StatusCode.INTERNAL: ErrorKind.INTERNAL,
+    StatusCode.UNAVAILABLE: ErrorKind.UNAVAILABLE,
+    StatusCode.DATA_LOSS: ErrorKind.INTERNAL,
+    StatusCode.UNAUTHENTICATED: ErrorKind.UNAUTHORIZED,
+}
+
+
+class ProviderError(PaddockError):
+    """A call that a provider did not carry out. Constructing one gives a `TransientProviderError` or a `TerminalProviderError`."""
+
+    def __new__(cls, kind: ErrorKind, what: str, **parts: Any) -> "ProviderError":
+        chosen: type[ProviderError] = cls
+        if cls is ProviderError:
+            chosen = TransientProviderError if RULES[kind].transient else TerminalProviderError
+        return super().__new__(chosen, kind, what)
+
+    def __init__(self, kind: ErrorKind, what: str, *, why: str = "", fix: str = "", retry_after: float | None = None) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.kind = kind
+        # seconds; None when the provider gave no hint
+        self.retry_after = retry_after
+
+
+class TransientProviderError(ProviderError, Transient):
+    """The same call may succeed later."""
+
+
+class TerminalProviderError(ProviderError, Terminal):
+    """The same call fails again until something changes."""

@@ -1,0 +1,1 @@
+"""The fake driver: machines in memory."""

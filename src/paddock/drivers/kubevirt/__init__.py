@@ -1,0 +1,1 @@
+"""The kubevirt driver: machines as KubeVirt's objects on any Kubernetes API."""
