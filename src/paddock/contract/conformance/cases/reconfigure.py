@@ -124,6 +124,7 @@ async def _add(context: ConformanceContext) -> None:
 async def _grow_data(context: ConformanceContext) -> None:
     machine = await _stopped(context, _data(3))
     before = await _disk_sizes(context, machine)
+    context.check(3 in before, "Create did not make the data disk")
     before.remove(3)
     await context.reconfigure(machine, context.hardware(), _data(5))
     await context.expect("the disks' sizes in GiB", lambda: _disk_sizes(context, machine), sorted([*before, 5]))

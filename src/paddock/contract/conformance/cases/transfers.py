@@ -30,6 +30,7 @@ def _backend(context: ConformanceContext) -> str:
 async def _export_to(context: ConformanceContext, machine: CaseMachine, file: str) -> str:
     """Export the primary disk and return its checksum."""
     formats = context.capabilities.supported_export_formats
+    context.check(formats, "supported_export_formats is empty")
     response = await context.provider.export_disk(
         m.ExportDiskRequest(
             vm_id=machine.id,
