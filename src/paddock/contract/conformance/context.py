@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+import shutil
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -225,6 +227,17 @@ class ConformanceContext:
             except PaddockError as error:
                 left.append(f"machine {each}: {error}")
         return left
+
+    def remove_transfers(self) -> list[str]:
+        """Remove the exported files, if the suite can see them, and return what it could not remove."""
+        folder = self.settings.transfer_directory
+        if not folder or not Path(folder, self.run).exists():
+            return []
+        try:
+            shutil.rmtree(Path(folder, self.run))
+        except OSError as error:
+            return [f"exports in {error.filename}: {error.strerror}"]
+        return []
 
     async def _remove(self, id: str) -> None:
         try:

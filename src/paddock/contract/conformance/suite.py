@@ -68,7 +68,7 @@ async def judge(
             result = await _decide(case, context)
         finally:
             # A cancelled run cleans up, too.
-            leftovers += await context.clean_up()
+            leftovers += [*await context.clean_up(), *context.remove_transfers()]
         results.append(result)
         if observe is not None:
             observe(result)
