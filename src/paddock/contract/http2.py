@@ -7,7 +7,7 @@ read) and in time (pings). A connection that is lost or broken ends each of its 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 import h2.config
@@ -16,11 +16,10 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
-import hyperframe.frame
 import msgspec
 
 from paddock.base.errors import Transient
-from paddock.contract.goaway import GoodbyeFilter
+from paddock.contract.frames import FrameFilter, goodbye
 
 Headers = Sequence[tuple[str, str]]
 _WINDOW = 1 << 20
@@ -91,6 +90,8 @@ class Http2Connection(asyncio.Protocol):
         self.limits = limits
         self._closed = closed
         self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=self.CLIENT, header_encoding=None))
+        # A client begins with the preface of HTTP/2.
+        self._frames = FrameFilter(0 if self.CLIENT else 24)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -131,7 +132,7 @@ class Http2Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard, self._pinged = self._loop.time(), None
         try:
-            for piece in self._pieces(data):
+            for piece in self._frames.split(data):
                 if isinstance(piece, int):
                     self._said_goodbye(piece)
                     continue
@@ -144,9 +145,6 @@ class Http2Connection(asyncio.Protocol):
             self.abort("the other side breaks the protocol")
             return
         self._flush()
-
-    def _pieces(self, data: bytes) -> Iterable[bytes | int]:
-        return (data,)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc is not None else "the connection was closed")
@@ -195,13 +193,10 @@ class Http2Connection(asyncio.Protocol):
         """The other side begins nothing new, and answers no stream after `last`."""
         self.draining = True
         for number, stream in list(self.streams.items()):
-            if number > last:
+            if self.CLIENT and number > last:
                 stream.fail(StreamFailed("the other side is ending", processed=False))
         if not self.streams:
             self.close()
-
-    def _terminated(self, _event: Any) -> None:
-        self.draining = True
 
     def _window_changed(self, _event: Any) -> None:
         self._wake()
@@ -217,7 +212,6 @@ class Http2Connection(asyncio.Protocol):
         h2.events.DataReceived: _data_received,
         h2.events.StreamEnded: _stream_ended,
         h2.events.StreamReset: _stream_reset,
-        h2.events.ConnectionTerminated: _terminated,
         h2.events.WindowUpdated: _window_changed,
         h2.events.RemoteSettingsChanged: _settings_changed,
     }
@@ -267,9 +261,8 @@ class Http2Connection(asyncio.Protocol):
         self.draining = True
         if self._transport is not None:
             # h2 would end the connection with it.
-            frame = hyperframe.frame.GoAwayFrame(last_stream_id=self._h2.highest_inbound_stream_id, error_code=code)
             self._flush()
-            self._transport.write(frame.serialize())
+            self._transport.write(goodbye(self._h2.highest_inbound_stream_id, code))
 
     def abort(self, why: str) -> None:
         """End at once."""
@@ -329,6 +322,9 @@ class Http2Connection(asyncio.Protocol):
     def _tick(self) -> None:
         """Ping a silent peer, and end with one that does not answer."""
         now, limits = self._loop.time(), self.limits
+        if not self.ready.done():
+            self.abort("the other side does not begin")
+            return
         if self._pinged is not None and now - self._pinged >= limits.ping_timeout:
             self.abort("the other side does not answer a ping")
             return
@@ -350,11 +346,7 @@ class ClientConnection(Http2Connection):
 
     def __init__(self, limits: Http2Limits, closed: Callable[[Http2Connection], None]) -> None:
         super().__init__(limits, closed)
-        self._goodbyes = GoodbyeFilter()
         self.idle_since = self._loop.time()
-
-    def _pieces(self, data: bytes) -> Iterable[bytes | int]:
-        return self._goodbyes.split(data)
 
     @property
     def room(self) -> int:

@@ -105,12 +105,12 @@ class ConnectionPool:
 
     async def _connect(self) -> ClientConnection:
         target = self._target
-        options = {"ssl": target.tls, "server_hostname": target.server_name or target.host} if target.tls else {}
+        name = (target.server_name or target.host) if target.tls else None
         loop = asyncio.get_running_loop()
         connection = ClientConnection(self._limits, self._lost)
         try:
             async with asyncio.timeout(self._settings.connect_seconds):
-                await loop.create_connection(lambda: connection, target.host, target.port, **options)
+                await loop.create_connection(lambda: connection, target.host, target.port, ssl=target.tls, server_hostname=name)
                 await connection.ready
         except TimeoutError:
             connection.abort("connecting took too long")

@@ -177,6 +177,8 @@ class ProviderServer:
             raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the provider has too many calls", retry_after=1.0)
         asked = grpc.parse_timeout(stream.headers.get("grpc-timeout"))
         seconds = min(method.deadline if asked is None else asked, self._settings.call_seconds)
+        if seconds <= 0:
+            raise StatusError(StatusCode.DEADLINE_EXCEEDED, "the deadline had passed already")
         self._calls += 1
         try:
             async with asyncio.timeout(seconds) as deadline:
