@@ -29,7 +29,9 @@ def add_options(options: arguments.Parser) -> None:
     """Add the options that choose a provider."""
     group = options.add_argument_group("provider")
     group.add_argument("--address", metavar="HOST[:PORT]", default="", help=f"Address of the provider (default port: {_PORT})")
-    group.add_argument("--driver", metavar="MODULE:NAME", default="", help="Driver to load into this process, or fake, instead of an address")
+    group.add_argument(
+        "--driver", metavar="MODULE:NAME", default="", help="Driver to load into this process, or fake, instead of an address"
+    )
     group.add_argument("--script", metavar="FILE", type=Path, help="With --driver fake: its script (TOML or JSON)")
     group.add_argument("--tls-dir", metavar="DIR", type=Path, help="Directory with tls.crt, tls.key and ca.crt (default: plain text)")
     group.add_argument("--server-name", metavar="NAME", default="", help="Name in the provider's certificate (default: the host)")
