@@ -30,7 +30,7 @@ def add_options(options: arguments.Parser) -> None:
     group = options.add_argument_group("provider")
     group.add_argument("--address", metavar="HOST[:PORT]", default="", help=f"Address of the provider (default port: {_PORT})")
     group.add_argument(
-        "--driver", metavar="MODULE:NAME", default="", help="Driver to load into this process, or fake, instead of an address"
+        "--driver", metavar="NAME", default="", help="Driver to load instead of an address: fake, or MODULE:NAME"
     )
     group.add_argument("--script", metavar="FILE", type=Path, help="With --driver fake: its script (TOML or JSON)")
     group.add_argument("--tls-dir", metavar="DIR", type=Path, help="Directory with tls.crt, tls.key and ca.crt (default: plain text)")

@@ -18,6 +18,7 @@ from paddock.cli.console import Console
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.server import ServerSettings
 from paddock.drivers import catalog
+from tests import providertls
 from tests.scripted import scripted
 
 FAST = "[task_seconds]\nleast = 0.001\nmost = 0.01\n"
@@ -36,11 +37,13 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def served(script: Path) -> AsyncIterator[str]:
-    """A fake provider in plain text, as `paddock provider serve --type fake --insecure` runs it; its address."""
+async def served(script: Path | None, secure: Path | None = None, allowed: str = "") -> AsyncIterator[str]:
+    """A fake provider as `paddock provider serve --type fake` runs it, in plain text or with the files of a folder; its address."""
     port, stop = free_port(), asyncio.Event()
-    listening = ServerSettings(host="127.0.0.1", port=port, health_port=None, grace_seconds=1)
-    settings = server.ServeSettings(type="fake", server=listening, insecure=True, script=script)
+    names = frozenset({allowed} if allowed else ())
+    listening = ServerSettings(host="127.0.0.1", port=port, health_port=None, grace_seconds=1, allowed=names)
+    folder = secure or Path("/nowhere")
+    settings = server.ServeSettings(type="fake", server=listening, insecure=secure is None, tls_directory=folder, script=script)
     task = asyncio.create_task(server.serve(settings, catalog.find("fake"), stop))
     try:
         for _ in range(100):
@@ -90,6 +93,23 @@ def test_a_broken_provider_ends_with_one(tmp_path: Path) -> None:
         last = out.splitlines()
         assert last[0].startswith("passed  create (") and last[-1] == "1 passed, 1 failed, 0 skipped"
         assert last[1].startswith("failed  power-on (") and last[1].endswith("no power")
+
+    judge()
+
+
+def test_tls_is_mutual_and_the_name_is_pinned(tmp_path: Path) -> None:
+    authority = providertls.Authority()
+    files = providertls.write(tmp_path / "tls", authority.issue("fake.example", "manager.example"))
+    strangers = providertls.write(tmp_path / "other", providertls.Authority().issue("fake.example"))
+
+    @scripted
+    async def judge() -> None:
+        async with served(None, files, allowed="manager.example") as address:
+            given = ("--address", address, "--only", "validate", "--server-name", "fake.example", "--tls-dir")
+            assert (await called(provider_conformance.run, *given, str(files)))[0] == 0
+            for wrong in ((*given, str(strangers)), (*given, str(files), "--server-name", "other.example"), given[:-3]):
+                code, out = await called(provider_conformance.run, *wrong)
+                assert code == 2 and "the provider does not answer" in out
 
     judge()
 

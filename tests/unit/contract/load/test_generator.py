@@ -15,7 +15,7 @@ from paddock.contract.load.generator import LoadGenerator, LoadSettings
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault, SecondsRange
 from tests import virtualtime
-from tests.unit.contract.conformance.broken import MUTATIONS
+from tests.unit.contract.conformance.mutationtable import MUTATIONS
 
 SECOND = SecondsRange(1, 1)
 
