@@ -29,9 +29,7 @@ def add_options(options: arguments.Parser) -> None:
     """Add the options that choose a provider."""
     group = options.add_argument_group("provider")
     group.add_argument("--address", metavar="HOST[:PORT]", default="", help=f"Address of the provider (default port: {_PORT})")
-    group.add_argument(
-        "--driver", metavar="NAME", default="", help="Driver to load instead of an address: fake, or MODULE:NAME"
-    )
+    group.add_argument("--driver", metavar="NAME", default="", help="Driver to load instead of an address: fake, or MODULE:NAME")
     group.add_argument("--script", metavar="FILE", type=Path, help="With --driver fake: its script (TOML or JSON)")
     group.add_argument("--tls-dir", metavar="DIR", type=Path, help="Directory with tls.crt, tls.key and ca.crt (default: plain text)")
     group.add_argument("--server-name", metavar="NAME", default="", help="Name in the provider's certificate (default: the host)")
