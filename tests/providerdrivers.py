@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from paddock.contract.client import ProviderClient, RemoteSettings
 from paddock.contract.driver import Driver
+from paddock.contract.errors import ProviderError
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import BY_ATTRIBUTE
 from paddock.contract.pool import PoolTarget
@@ -84,3 +86,52 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not condition():
             await asyncio.sleep(0.005)
+
+
+def run(script: Callable[[], Awaitable[None]]) -> None:
+    """Run a script that ends in time."""
+
+    async def main() -> None:
+        async with asyncio.timeout(30):
+            await script()
+
+    asyncio.run(main())
+
+
+async def refused(call: Awaitable[object]) -> ProviderError:
+    """The error of a call."""
+    with pytest.raises(ProviderError) as caught:
+        await call
+    return caught.value
+
+
+async def page(port: int, request: bytes) -> bytes:
+    """What a port answers to these bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    found = await reader.read()
+    writer.close()
+    return found
+
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def listening(handler: Handler) -> AsyncIterator[int]:
+    """A port where something else than a provider answers."""
+    handled: list[asyncio.Task[None]] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handled.append(asyncio.current_task())  # type: ignore[arg-type]
+        try:
+            await handler(reader, writer)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+    await asyncio.gather(*handled, return_exceptions=True)

@@ -74,7 +74,7 @@ class Case:
     hexadecimal: str
 
 
-# Written down by Google's implementation for Go (tests/reference/provider).
+# What Go's protobuf writes (tests/reference/test_provider.py asks it).
 CASES = (
     Case(
         m.CreateRequest(name="web", user_data=b"\x00\xff", tags=("a", ""), owner=m.ObjectIdentity(uid="u")),
