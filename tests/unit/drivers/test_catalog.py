@@ -4,9 +4,10 @@ import pytest
 
 from paddock.base.clock import SystemClock
 from paddock.contract import messages as m
+from paddock.contract.factory import DriverContext
 from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES
 from paddock.drivers import catalog
-from paddock.drivers.catalog import DriverContext, DriverUnavailable
+from paddock.drivers.catalog import DriverUnavailable
 from tests.scripted import scripted
 
 

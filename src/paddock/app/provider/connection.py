@@ -13,6 +13,7 @@ from paddock.contract import tls
 from paddock.contract.breaker import BreakerSettings
 from paddock.contract.client import ProviderClient, RemoteSettings
 from paddock.contract.driver import Driver
+from paddock.contract.factory import DriverContext
 from paddock.contract.pool import PoolSettings, PoolTarget
 from paddock.drivers import catalog
 
@@ -60,7 +61,7 @@ def split(address: str, port: int = _PORT) -> tuple[str, int]:
 async def connect(parsed: argparse.Namespace, *, calls: int) -> AsyncIterator[Driver]:
     """The provider of the options, for as many calls at a time."""
     if parsed.driver:
-        context = catalog.DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script)
+        context = DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script)
         async with catalog.find(parsed.driver)(context) as driver:
             yield driver
         return

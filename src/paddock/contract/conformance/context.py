@@ -12,8 +12,8 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.contract.conformance.case import CaseNotApplicable, ConformanceFailure
 from paddock.contract.conformance.provider import JudgedProvider
+from paddock.contract.conformance.results import CaseNotApplicable, ConformanceFailure
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError

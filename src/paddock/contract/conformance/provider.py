@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from paddock.contract import messages as m
-from paddock.contract.conformance.case import ConformanceFailure
+from paddock.contract.conformance.results import ConformanceFailure
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import METHODS

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from paddock.contract.conformance import suite
-from paddock.contract.conformance.case import SuiteResult
 from paddock.contract.conformance.cases.catalog import CASES
+from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, TaskMode

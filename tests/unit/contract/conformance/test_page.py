@@ -12,11 +12,11 @@ import msgspec
 
 from paddock.base.clock import SystemClock
 from paddock.contract.conformance import suite
-from paddock.contract.conformance.case import SuiteResult
+from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.catalog import DriverContext
+from paddock.contract.factory import DriverContext
 from paddock.drivers.fake.settings import FakeSettings, FaultEffect
 from tests import virtualtime
 

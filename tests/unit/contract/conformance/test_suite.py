@@ -9,9 +9,10 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.conformance import suite
-from paddock.contract.conformance.case import CaseNotApplicable, ConformanceCase, SuiteResult
+from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.context import ConformanceContext
+from paddock.contract.conformance.results import CaseNotApplicable, SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.conformance.suite import CaseSelection, UnknownCase
 from paddock.contract.driver import Driver
