@@ -115,7 +115,8 @@ class MachineCloning:
             copies[name] = customization.copy_name(name, source.metadata.name, target.metadata.name)
             metadata = ObjectMeta(name=copies[name], namespace=self._cluster.namespace, ownerReferences=owned_by(target))
             wanted = msgspec.structs.replace(secret, metadata=metadata)
-            if not is_owned(await self._cluster.ensure(targets.SECRETS, wanted), target):
+            there = await self._cluster.ensure(targets.SECRETS, wanted)
+            if not is_owned(there, target):
                 raise failures.conflict(f"Secret {copies[name]} exists and does not belong to machine {target.metadata.name}")
         return copies
 

@@ -120,7 +120,8 @@ class DiskTransfers:
             type="Opaque",
             data={key: base64.b64encode(value.encode()).decode() for key, value in credentials.items()},
         )
-        if not is_owned(await self._cluster.ensure(targets.SECRETS, secret), volume):
+        there = await self._cluster.ensure(targets.SECRETS, secret)
+        if not is_owned(there, volume):
             raise failures.conflict(f"Secret {name} exists and does not belong to the disk {volume.metadata.name}")
 
 
