@@ -74,21 +74,22 @@ class MachineLifecycle:
         if claim is None:
             raise failures.not_found(f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first")
         if booting.is_image(claim, volume):
-            return booting.copied(self._cluster.namespace, claim)
+            return booting.copied(self._cluster.namespace, claim, volume)
         return BootSource(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
 
     async def _template(self, namespace: str, name: str) -> BootSource:
         """A template is a DataSource or a claim; machines get a copy."""
         source = await self._find_in(targets.DATA_SOURCES, namespace, name)
+        of = source.spec.source.pvc if source is not None else None
+        place = (of.namespace or namespace, of.name) if of is not None else (namespace, name)
+        claim = await self._find_in(targets.CLAIMS, *place)
+        volume = await self._find_in(targets.DATA_VOLUMES, *place) if claim is not None else None
         if source is not None:
-            of = source.spec.source.pvc
-            claim = await self._find_in(targets.CLAIMS, of.namespace or namespace, of.name) if of is not None else None
-            size = booting.size_of(claim) if claim is not None else 0
+            size = booting.guest_size(claim, volume) if claim is not None else 0
             return BootSource(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
-        claim = await self._find_in(targets.CLAIMS, namespace, name)
         if claim is None:
             raise failures.not_found(f"neither a DataSource nor a claim {name} exists in namespace {namespace}", "prepare the image")
-        return booting.copied(namespace, claim)
+        return booting.copied(namespace, claim, volume)
 
     async def _find_in(self, target: Target[R], namespace: str, name: str) -> R | None:
         other = msgspec.structs.replace(self._cluster.settings, namespace=namespace)

@@ -15,7 +15,7 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import description, differences, documents, failures, marks, observed, targets
+from paddock.drivers.kubevirt import booting, description, differences, documents, failures, marks, observed, targets
 from paddock.drivers.kubevirt.booting import BootKind, BootSource
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
 from paddock.drivers.kubevirt.description import MachineDescription
@@ -91,7 +91,7 @@ class MachineReconfiguration:
     async def _growth(self, machine: VirtualMachine, sizes: dict[str, int]) -> tuple[ClaimGrowth, ...]:
         claims = await self._inventory.claims_of(machine)
         volumes = await asyncio.gather(*(self._cluster.find(targets.DATA_VOLUMES, name) for name in claims))
-        asked = {each.metadata.name: documents.size_of(each.spec) for each in volumes if each is not None}
+        asked = {each.metadata.name: booting.asked_size(each.spec) for each in volumes if each is not None}
         return differences.growth(machine, sizes, claims, asked)
 
     async def _grow(self, growth: ClaimGrowth) -> None:

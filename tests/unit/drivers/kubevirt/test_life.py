@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from tests.interruption import Interruption
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, OWNER, SETTINGS, Play, Target, creation
 
 OTHER = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="other", name="web")
-FULL = {
+FULL: dict[str, Any] = {
     "user_data": b"#cloud-config\npassword: secret\n",
     "meta_data": b"local-hostname: shop\n",
     "networks": (p.NetworkPayload(name="lan", bridge="br0", vlan=12, static_ip="10.1.0.7", prefix=16, gateway="10.1.0.1"),),
@@ -240,7 +241,7 @@ def test_an_id_is_of_one_machine_only(play: Play) -> None:
         await target.ends((await target.driver.delete(m.DeleteRequest(id=vm_id))).task)
         await asyncio.sleep(20)
         again = await target.made()
-        assert again != id and not (await target.seen(vm_id)).exists and (await target.seen(again)).exists
+        assert again != vm_id and not (await target.seen(vm_id)).exists and (await target.seen(again)).exists
         assert await target.driver.delete(m.DeleteRequest(id=vm_id)) == m.TaskResponse()
         assert (await target.seen(again)).exists
         for strange in ("", "web", "web/", "no such id", "../web/1"):
