@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,7 @@ from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.images.build import tiny
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import PROMPT, Console, Play, Talk
+from tests.host.runs.conftest import PROMPT, Console, Data, Play, Talk
 
 pytestmark = pytest.mark.needs("qemu")
 OWNER = m.ObjectIdentity(uid="11111111-2222-4333-8444-555555555555", namespace="team", name="web")
@@ -78,6 +79,11 @@ async def until(console: Console, command: str, wanted: str) -> None:
     assert found == wanted
 
 
+def has(count: int, found: Data) -> bool:
+    """Return whether a list has so many objects."""
+    return len(found["items"]) == count
+
+
 def test_a_machine_from_its_image_to_its_end(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
     async def script(talk: Talk) -> None:
         machine, driver = Managed(talk), KubeVirtDriver(talk.client, SETTINGS)
@@ -129,8 +135,8 @@ def test_a_machine_from_its_image_to_its_end(play: Play, web: Shelf, tiny_guest:
             assert "before" in await console.shell("head -c 6 /dev/vdb")
             assert (await console.shell("nproc")).strip() == "1"
         await machine.ends((await machine.driver.delete(m.DeleteRequest(id=machine.id))).task)
-        for path in LEFT:
-            await talk.until(path, lambda found, path=path: len(found["items"]) == before[path], f"nothing is left of {path}")
+        for path, count in before.items():
+            await talk.until(path, partial(has, count), f"nothing is left of {path}")
         assert not talk.host.qemus() and not (await machine.seen()).exists
 
     play(script)

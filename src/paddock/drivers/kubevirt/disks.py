@@ -78,6 +78,13 @@ class DiskTransfers:
             metadata={name: value for name, value in facts.items() if value},
         )
 
+    async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
+        """Refuse. KubeVirt hands disks out by VirtualMachineExport and writes to no backend of a migration."""
+        await self._cluster.machine(request.vm_id)
+        backend = request.backend_type or "pvc"
+        why = f"KubeVirt lets clients fetch disks, and writes none to a backend of type {backend}"
+        raise failures.not_supported("the disk cannot be exported", why=why, fix="make a VirtualMachineExport and fetch the disk")
+
     async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
         """Import a disk. A repeated call answers with the one that is there; another content of the name is a Conflict."""
         wanted = import_source(request)

@@ -120,8 +120,13 @@ def test_refusals(play: Play, change: dict[str, Any], kind: ErrorKind) -> None:
 def test_what_the_driver_does_not_do_is_refused(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made(owner=OWNER)
-        with pytest.raises(ProviderError) as error:
-            await target.driver.hardware_upgrade(m.HardwareUpgradeRequest(id=vm_id, target_version=19))
-        assert error.value.kind is ErrorKind.NOT_SUPPORTED
+        for call in (
+            target.driver.hardware_upgrade(m.HardwareUpgradeRequest(id=vm_id, target_version=19)),
+            target.driver.export_disk(m.ExportDiskRequest(vm_id=vm_id, destination_url="s3://b/k", backend_type="s3", credentials=KEYS)),
+            target.driver.list_hosts(m.ListHostsRequest()),
+        ):
+            with pytest.raises(ProviderError) as error:
+                await call
+            assert error.value.kind is ErrorKind.NOT_SUPPORTED and "k3y" not in str(error.value)
 
     play(script)
