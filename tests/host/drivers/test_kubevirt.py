@@ -84,29 +84,50 @@ def has(count: int, found: Data) -> bool:
     return len(found["items"]) == count
 
 
+async def prepared(machine: Managed, url: str) -> str:
+    """An image of this address; its id."""
+    spec = json.dumps({"source": {"http": {"url": url}}})
+    image = await machine.driver.image_prepare(m.ImagePrepareRequest(image_json=spec, target_name="tiny"))
+    await machine.ends(image.task)
+    return image.prepared_image_id
+
+
+async def created(machine: Managed, image: str) -> None:
+    """Create it, twice as far as the caller knows, and start it."""
+    request = m.CreateRequest(
+        name="web",
+        owner=OWNER,
+        user_data=b"#cloud-config\n",
+        class_json=p.encode(hardware(1, 1024)),
+        image_json=p.encode(p.ImagePayload(template_name=image)),
+        disks_json=p.encode_list(data(1)),
+    )
+    made = await machine.driver.create(request)
+    machine.id = made.id
+    assert (await machine.driver.create(request)).id == made.id
+    await machine.ends(made.task)
+    await machine.power(m.PowerOp.ON)
+    assert (await machine.seen()).power_state == "On"
+
+
+async def changed(machine: Managed, console: Console) -> None:
+    """Processors, memory and the disk reach the guest while it runs."""
+    desired = p.encode(p.DesiredPayload(name="web", machine_class=hardware(2, 2048), disks=data(2)))
+    answer = await machine.driver.reconfigure(m.ReconfigureRequest(id=machine.id, desired_json=desired))
+    await machine.ends(answer.task)
+    await until(console, "nproc", "2")
+    await until(console, "cat /sys/class/block/vdb/size", "4194304")
+    assert int((await console.shell("grep MemTotal /proc/meminfo")).split()[1]) > 1_800_000
+    told = json.loads((await machine.seen()).provider_raw_json)
+    assert (told["cpus"], told["memoryMiB"], told["restartRequired"]) == ("2", "2048", "false")
+
+
 def test_a_machine_from_its_image_to_its_end(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
     async def script(talk: Talk) -> None:
-        machine, driver = Managed(talk), KubeVirtDriver(talk.client, SETTINGS)
-        url = web.put(tiny_guest.disk)
-        image = await driver.image_prepare(
-            m.ImagePrepareRequest(image_json=json.dumps({"source": {"http": {"url": url}}}), target_name="tiny")
-        )
-        await machine.ends(image.task)
+        machine = Managed(talk)
+        image = await prepared(machine, web.put(tiny_guest.disk))
         before = {path: len((await talk.get(path))["items"]) for path in LEFT}
-        request = m.CreateRequest(
-            name="web",
-            owner=OWNER,
-            user_data=b"#cloud-config\n",
-            class_json=p.encode(hardware(1, 1024)),
-            image_json=p.encode(p.ImagePayload(template_name=image.prepared_image_id)),
-            disks_json=p.encode_list(data(1)),
-        )
-        made = await driver.create(request)
-        machine.id = made.id
-        assert (await driver.create(request)).id == made.id
-        await machine.ends(made.task)
-        await machine.power(m.PowerOp.ON)
-        assert (await machine.seen()).power_state == "On"
+        await created(machine, image)
         async with talk.console("web") as console:
             await ready(console)
             assert (await console.shell("nproc")).strip() == "1"
@@ -115,15 +136,7 @@ def test_a_machine_from_its_image_to_its_end(play: Play, web: Shelf, tiny_guest:
             kept = await machine.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=machine.id, name_hint="kept"))
             await machine.ends(kept.task)
             await console.shell("echo after- | dd of=/dev/vdb conv=notrunc; sync")
-            # Processors, memory and the disk reach the guest while it runs.
-            desired = p.encode(p.DesiredPayload(name="web", machine_class=hardware(2, 2048), disks=data(2)))
-            changed = await machine.driver.reconfigure(m.ReconfigureRequest(id=machine.id, desired_json=desired))
-            await machine.ends(changed.task)
-            await until(console, "nproc", "2")
-            await until(console, "cat /sys/class/block/vdb/size", "4194304")
-            assert int((await console.shell("grep MemTotal /proc/meminfo")).split()[1]) > 1_800_000
-            told = json.loads((await machine.seen()).provider_raw_json)
-            assert (told["cpus"], told["memoryMiB"], told["restartRequired"]) == ("2", "2048", "false")
+            await changed(machine, console)
         began = time.monotonic()
         await machine.power(m.PowerOp.SHUTDOWN_GRACEFUL, 90)
         assert time.monotonic() - began < 60 and (await machine.seen()).power_state == "Off"

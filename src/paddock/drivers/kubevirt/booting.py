@@ -26,7 +26,7 @@ class BootKind(enum.Enum):
     CLAIM = "a claim itself"
 
 
-class BootSource(msgspec.Struct, frozen=True, kw_only=True):
+class BootDisk(msgspec.Struct, frozen=True, kw_only=True):
     """The first disk of a machine. `size` is that of what is copied, in bytes, if it is known."""
 
     kind: BootKind
@@ -51,22 +51,22 @@ def named(image: ImagePayload) -> tuple[str, str]:
     return "", image.path
 
 
-def fetched(image: ImagePayload) -> BootSource:
+def fetched(image: ImagePayload) -> BootDisk:
     """Return the source of an image with an address."""
     if image.url.startswith(_HTTP):
         source = HTTPImageSource(url=image.url, checksum=image.checksum or None, checksumType=image.checksum_type or "sha256")
-        return BootSource(kind=BootKind.FETCH, image=ImageSource(http=source))
+        return BootDisk(kind=BootKind.FETCH, image=ImageSource(http=source))
     if image.url.startswith(_REGISTRY):
         source_image = RegistryImageSource(image=image.url.removeprefix(_REGISTRY))
-        return BootSource(kind=BootKind.FETCH, image=ImageSource(registry=source_image))
+        return BootDisk(kind=BootKind.FETCH, image=ImageSource(registry=source_image))
     raise failures.not_supported("the image cannot be fetched", why="its address is neither http, https nor docker", fix="prepare it first")
 
 
-def copied(namespace: str, claim: PersistentVolumeClaim, volume: DataVolume | None) -> BootSource:
+def copied(namespace: str, claim: PersistentVolumeClaim, volume: DataVolume | None) -> BootDisk:
     """Return the source that copies a claim, which a DataVolume may have filled."""
     source = DataVolumeImageSource(name=claim.metadata.name, namespace=namespace)
     size = guest_size(claim, volume)
-    return BootSource(
+    return BootDisk(
         kind=BootKind.COPY_CLAIM, name=claim.metadata.name, namespace=namespace, size=size, image=ImageSource(dataVolume=source)
     )
 

@@ -10,7 +10,7 @@ from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.drivers.kubevirt import failures, marks
-from paddock.drivers.kubevirt.booting import BootKind, BootSource, asked_size
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind, asked_size
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.rebuilt import rebuild
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
@@ -39,7 +39,7 @@ class MachineDocuments(msgspec.Struct, frozen=True):
 
 
 def build(
-    given: MachineDescription, boot: BootSource, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
+    given: MachineDescription, boot: BootDisk, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
 ) -> MachineDocuments:
     """Translate a description. Raises the translation's errors: what cannot be kept is refused, the rest is a limitation."""
     rebuilt = rebuild(given, boot, settings.namespace, secrets=secrets)
@@ -87,7 +87,7 @@ def template_name(template: DataVolumeTemplate) -> str:
     return (template.metadata.name if template.metadata is not None else None) or ""
 
 
-def _templates(machine: VirtualMachine, boot: BootSource, given: MachineDescription) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
+def _templates(machine: VirtualMachine, boot: BootDisk, given: MachineDescription) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
     """The DataVolumes with their StorageClass and with room for what is copied."""
     limitations: list[str] = []
     templates = []
@@ -112,7 +112,7 @@ def _disk_sizes(templates: list[DataVolumeTemplate], machine: VirtualMachine) ->
     return {name: -(-size // _GIB) for name, size in named.items()}
 
 
-def _is_invented(loss: Loss, boot: BootSource) -> bool:
+def _is_invented(loss: Loss, boot: BootDisk) -> bool:
     """Return whether a loss is about an object that only stands for what the target has."""
     if boot.kept and "diskDefaults" in loss.path:
         return True

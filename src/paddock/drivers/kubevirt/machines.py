@@ -12,7 +12,7 @@ from paddock.client.target import Target
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, documents, failures, marks, observed, power, targets
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, id_of, is_owned, owned_by, owner_reference
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.documents import INCOMPLETE, MachineDocuments
@@ -61,7 +61,7 @@ class MachineLifecycle:
             _check_owner(named, request, digest)
         return named
 
-    async def boot_source(self, given: MachineDescription) -> BootSource:
+    async def boot_source(self, given: MachineDescription) -> BootDisk:
         """Return the source of the first disk; raises NotFound when the target does not have it."""
         namespace, name = booting.named(given.image)
         if not name:
@@ -75,9 +75,9 @@ class MachineLifecycle:
             raise failures.not_found(f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first")
         if booting.is_image(claim, volume):
             return booting.copied(self._cluster.namespace, claim, volume)
-        return BootSource(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
+        return BootDisk(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
 
-    async def _template(self, namespace: str, name: str) -> BootSource:
+    async def _template(self, namespace: str, name: str) -> BootDisk:
         """A template is a DataSource or a claim; machines get a copy."""
         source = await self._find_in(targets.DATA_SOURCES, namespace, name)
         of = source.spec.source.pvc if source is not None else None
@@ -86,7 +86,7 @@ class MachineLifecycle:
         volume = await self._find_in(targets.DATA_VOLUMES, *place) if claim is not None else None
         if source is not None:
             size = booting.guest_size(claim, volume) if claim is not None else 0
-            return BootSource(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
+            return BootDisk(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
         if claim is None:
             raise failures.not_found(f"neither a DataSource nor a claim {name} exists in namespace {namespace}", "prepare the image")
         return booting.copied(namespace, claim, volume)

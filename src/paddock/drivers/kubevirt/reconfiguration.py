@@ -16,7 +16,7 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, differences, documents, failures, marks, observed, targets
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.differences import ClaimGrowth, NewDisk
@@ -148,12 +148,12 @@ class MachineReconfiguration:
         await self._cluster.act(targets.MACHINES, machine.metadata.name, "addvolume", options)
 
 
-def _any_source(machine: VirtualMachine) -> BootSource:
+def _any_source(machine: VirtualMachine) -> BootDisk:
     """A machine keeps the disk it boots from; the translation only has to know that there is one."""
     first = (machine.metadata.annotations or {}).get(marks.BOOT_VOLUME) or differences.boot_name(machine)
     volume = next((each for each in machine.spec.template.spec.volumes or () if each.name == first), None)
     claim = observed.claim_of(volume) if volume is not None else ""
-    return BootSource(kind=BootKind.CLAIM, name=claim or machine.metadata.name, kept=True)
+    return BootDisk(kind=BootKind.CLAIM, name=claim or machine.metadata.name, kept=True)
 
 
 def _noted(machine: VirtualMachine, name: str, value: str) -> VirtualMachine:

@@ -9,7 +9,7 @@ import pytest
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kubevirt import booting, description, documents, failures, rebuilt
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.documents import MachineDocuments
 from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, SETTINGS, creation
 
@@ -125,5 +125,5 @@ def test_what_an_image_names(image: p.ImagePayload, wanted: tuple[str, str]) -> 
 def test_nothing_of_a_guest_is_shown() -> None:
     given = description.of_create(creation(user_data=b"password"))
     assert "password" not in repr(given)
-    kept = BootSource(kind=BootKind.CLAIM, name="a", kept=True)
+    kept = BootDisk(kind=BootKind.CLAIM, name="a", kept=True)
     assert documents.build(given, kept, SETTINGS).limitations == () and IMAGE.url
