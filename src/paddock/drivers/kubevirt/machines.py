@@ -13,7 +13,7 @@ from paddock.contract import messages as m
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, documents, failures, marks, observed, power, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.cluster import R, TargetCluster, id_of, is_owned, owned_by, owner_reference
+from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owned_by, owner_reference
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.documents import INCOMPLETE, MachineDocuments
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
@@ -138,7 +138,7 @@ class MachineLifecycle:
         machine = await self._cluster.find_id(targets.MACHINES, identity)
         if machine is None or identity is None:
             return m.TaskResponse()
-        _check_may_delete(machine, request.owner)
+        check_owner(machine, request.owner)
         instance = await self._cluster.instance(machine)
         if observed.is_live(instance) and machine.metadata.deletionTimestamp is None:
             await self._control.stop(machine, instance, _NO_GRACE)
@@ -168,10 +168,3 @@ def _check_owner(machine: VirtualMachine, request: m.CreateRequest, digest: str)
     whose = f"belongs to {notes[marks.OWNER]}" if marks.OWNER in notes else "is not this owner's"
     what = f"machine {machine.metadata.name} cannot be created in namespace {machine.metadata.namespace}"
     raise failures.conflict(what, why=f"one of this name exists and {whose}", fix="rename the VirtualMachine, or adopt that machine")
-
-
-def _check_may_delete(machine: VirtualMachine, owner: m.ObjectIdentity | None) -> None:
-    mine = (machine.metadata.labels or {}).get(marks.OWNER_UID)
-    if owner is not None and owner.uid and mine is not None and mine != owner.uid:
-        notes = machine.metadata.annotations or {}
-        raise failures.conflict(f"machine {machine.metadata.name} is not deleted", why=f"it belongs to {notes.get(marks.OWNER, mine)}")

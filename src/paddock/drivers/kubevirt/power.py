@@ -83,7 +83,7 @@ class PowerControl:
 
     async def change(self, request: m.PowerRequest) -> m.TaskResponse:
         """Change it. A state that the machine has already is success."""
-        machine = await self._cluster.machine(request.id)
+        machine = await self._cluster.machine(request.id, request.owner)
         instance = await self._cluster.instance(machine)
         match request.op:
             case m.PowerOp.ON:

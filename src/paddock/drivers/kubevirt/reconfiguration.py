@@ -38,7 +38,7 @@ class MachineReconfiguration:
 
     async def apply(self, request: m.ReconfigureRequest) -> m.TaskResponse:
         """Carry out the difference. The task ends when it is there, or when only a restart can bring it."""
-        machine = await self._cluster.machine(request.id)
+        machine = await self._cluster.machine(request.id, request.owner)
         given = description.of_desired(machine.metadata.name, request.desired_json)
         wanted = documents.build(given, _any_source(machine), self._cluster.settings)
         root = given.hardware.disk_defaults.size_gib if given.hardware.disk_defaults is not None else 0

@@ -224,12 +224,20 @@ def test_a_running_machine_is_stopped_and_deleted(play: Play) -> None:
     play(script)
 
 
-def test_a_machine_is_not_deleted_for_somebody_else(play: Play) -> None:
+def test_a_machine_is_not_changed_for_somebody_else(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made()
-        with pytest.raises(ProviderError, match="it belongs to team/web") as error:
-            await target.driver.delete(m.DeleteRequest(id=vm_id, owner=OTHER))
-        assert error.value.kind is ErrorKind.CONFLICT and (await target.seen(vm_id)).exists
+        before = (await target.host.vm())["metadata"]["resourceVersion"]
+        text = p.encode(p.DesiredPayload(machine_class=HARDWARE))
+        for call in (
+            target.driver.delete(m.DeleteRequest(id=vm_id, owner=OTHER)),
+            target.driver.power(m.PowerRequest(id=vm_id, op=m.PowerOp.ON, owner=OTHER)),
+            target.driver.reconfigure(m.ReconfigureRequest(id=vm_id, desired_json=text, owner=OTHER)),
+        ):
+            with pytest.raises(ProviderError, match="it belongs to team/web") as error:
+                await call
+            assert error.value.kind is ErrorKind.CONFLICT
+        assert (await target.host.vm())["metadata"]["resourceVersion"] == before
         await target.driver.delete(m.DeleteRequest(id=vm_id, owner=OWNER))
 
     play(script)
