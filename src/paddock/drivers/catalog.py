@@ -26,6 +26,9 @@ class DriverEntry(msgspec.Struct, frozen=True):
 
 TYPES: Mapping[str, DriverEntry] = {
     "fake": DriverEntry("paddock.drivers.fake.factory"),
+    "kubevirt": DriverEntry("paddock.drivers.kubevirt.factory"),
+    # KubeVirt's objects on Paddock's own server, which runs them with QEMU
+    "qemu": DriverEntry("paddock.drivers.kubevirt.factory"),
     "libvirt": DriverEntry(reason="Paddock has no libvirt driver; serve VirtRigaud's libvirt provider and give its address"),
     "vsphere": DriverEntry(reason="Paddock has no vSphere driver; serve VirtRigaud's vsphere provider and give its address"),
     "proxmox": DriverEntry(reason="Paddock has no Proxmox driver; serve VirtRigaud's proxmox provider and give its address"),
