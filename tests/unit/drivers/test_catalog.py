@@ -40,7 +40,7 @@ def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: 
     async def make() -> None:
         async with catalog.find(name)(DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(path)})) as driver:
             assert isinstance(driver, KubeVirtDriver)
-            with pytest.raises(ProviderError, match="cannot connect to 127.0.0.1:1"):
+            with pytest.raises(ProviderError, match=r"cannot connect to 127\.0\.0\.1:1"):
                 await driver.validate(m.ValidateRequest())
 
     make()
