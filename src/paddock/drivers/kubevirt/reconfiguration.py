@@ -17,13 +17,13 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, differences, documents, failures, marks, observed, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.differences import ClaimGrowth, NewDisk
 from paddock.drivers.kubevirt.documents import MachineDocuments
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 
 # Every version of KubeVirt plugs disks in on this bus.
 _PLUGGED = {"disk": {"bus": "scsi"}}

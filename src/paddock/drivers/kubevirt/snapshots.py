@@ -9,9 +9,9 @@ from paddock.dialects.kubevirt.restore import RestoreSpec, VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import SnapshotSpec, VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import failures, marks, progress, targets
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import ObjectMeta, OwnerReference
+from paddock.meta.objects import ObjectMeta, OwnerReference, owned_by
 from paddock.meta.storage import TypedLocalReference
 
 GROUP = "kubevirt.io"
