@@ -94,7 +94,7 @@ class TargetCluster:
         await self.client.request("PUT", path, body=orjson.dumps(body or {}))
 
     async def raw(self, target: Target[R], name: str) -> Data:
-        """An object with all that the server says of it."""
+        """An object with every member that the server sends."""
         found: Data = orjson.loads(await self.client.get_raw(target, Key(self.namespace, name)))
         return found
 

@@ -95,7 +95,7 @@ class MachineReconfiguration:
         return differences.growth(machine, sizes, claims, asked)
 
     async def _grow(self, growth: ClaimGrowth) -> None:
-        """One write says how much, and what it is measured by, so that it can be repeated."""
+        """Write the new request and what it is measured by at once, so that the change can be repeated."""
         claim = await self._cluster.find(targets.CLAIMS, growth.claim)
         await self._check_may_grow(claim)
         change = {

@@ -61,7 +61,7 @@ class SnapshotControl:
         return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.SNAPSHOT_DELETED, identity))))
 
     async def revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
-        """Bring a machine back to a snapshot. It is stopped for that, and stays off."""
+        """Bring a machine back to a snapshot. It is stopped for that; whether it runs afterwards is the manager's matter."""
         machine = await self._cluster.machine(request.vm_id)
         snapshot = await self.find(request.snapshot_id)
         self._check_machine(snapshot, request.vm_id)
