@@ -15,11 +15,11 @@ from paddock.dialects.kubevirt.clone import CloneSpec, TemplateFilters, VirtualM
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import customization, differences, documents, failures, marks, progress, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.customization import CloneCustomization
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.storage import TypedLocalReference
 
 CLONED_FROM = "virtrigaud.io/cloned-from-id"

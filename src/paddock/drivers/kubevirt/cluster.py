@@ -16,7 +16,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import failures, marks, targets
 from paddock.drivers.kubevirt.identifiers import ObjectId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import OwnerReference, Resource
+from paddock.meta.objects import Resource
 
 R = TypeVar("R", bound=Resource)
 # How often a decision is taken anew because somebody else wrote the object meanwhile.
@@ -94,7 +94,7 @@ class TargetCluster:
         await self.client.request("PUT", path, body=orjson.dumps(body or {}))
 
     async def raw(self, target: Target[R], name: str) -> Data:
-        """An object with all that the server says of it."""
+        """An object with every member that the server sends."""
         found: Data = orjson.loads(await self.client.get_raw(target, Key(self.namespace, name)))
         return found
 
@@ -136,16 +136,6 @@ def id_of(found: Resource) -> ObjectId:
 def is_owned(found: Resource, owner: Resource) -> bool:
     """Return whether an object goes with its owner."""
     return any(each.uid == owner.metadata.uid for each in found.metadata.ownerReferences or ())
-
-
-def owned_by(owner: Resource) -> list[OwnerReference]:
-    """The reference of what an owner takes along when it is deleted."""
-    meta = owner.metadata
-    return [
-        OwnerReference(
-            apiVersion=owner.apiVersion, kind=owner.kind, name=meta.name, uid=meta.uid or "", controller=True, blockOwnerDeletion=True
-        )
-    ]
 
 
 def owner_reference(owner: Resource, *, controls: bool = False) -> Data:

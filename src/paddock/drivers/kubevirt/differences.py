@@ -201,7 +201,7 @@ def _claim(volume: Data) -> str:
 
 
 def _member_change(before: Any, after: Any) -> Data | None:
-    """Return the merge patch of one member; members that are no longer said are taken away, those of the server's own stay."""
+    """Return the merge patch of one member. Limits that are no longer wanted are removed; what the server added stays."""
     if after is None:
         return None
     has = before or {}

@@ -15,12 +15,12 @@ from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, S3Source
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.drivers.kubevirt import booting, failures, marks, observed, targets
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.drivers.kubevirt.observed import ClaimDisk
 from paddock.drivers.kubevirt.snapshots import SnapshotControl
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.storage import ResourceRequirements, StorageSpec
 
 # The backends of a migration that CDI reads; a plain address is one more way in.

@@ -62,7 +62,7 @@ def build(
 
 
 def claimed(machine: VirtualMachine, owner: ObjectIdentity | None, digest: str) -> VirtualMachine:
-    """Return a new machine that says whose it is, and that it is not complete."""
+    """Return a new machine with the marks of its owner and of a create that has not ended."""
     labels, annotations = dict(machine.metadata.labels or {}), {**(machine.metadata.annotations or {}), INCOMPLETE: "true"}
     if owner is not None and owner.uid:
         if _LABEL_VALUE.match(owner.uid) is None:

@@ -20,11 +20,11 @@ from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.vmimage import VMImageSpec
 from paddock.drivers.kubevirt import booting, failures, marks, progress, rebuilt, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements
 from paddock.meta.wire import to_data

@@ -13,11 +13,11 @@ from paddock.contract import messages as m
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, documents, failures, marks, observed, power, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owned_by, owner_reference
+from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owner_reference
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.documents import INCOMPLETE, MachineDocuments
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import OwnerReference
+from paddock.meta.objects import OwnerReference, owned_by
 
 # A machine that runs is cut off before it is deleted; what its disks hold goes with it.
 _NO_GRACE = 0

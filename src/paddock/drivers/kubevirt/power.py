@@ -18,7 +18,7 @@ from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 
 GRACE_SECONDS = 60
 ALWAYS, HALTED = "Always", "Halted"
-# Of these the run strategy says all; others are asked to start and stop.
+# A machine with one of these starts and stops by its run strategy alone; others take a request.
 _PLAIN = (ALWAYS, HALTED, "")
 
 

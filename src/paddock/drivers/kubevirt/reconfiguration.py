@@ -17,13 +17,13 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, differences, documents, failures, marks, observed, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.differences import ClaimGrowth, NewDisk
 from paddock.drivers.kubevirt.documents import MachineDocuments
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 
 # Every version of KubeVirt plugs disks in on this bus.
 _PLUGGED = {"disk": {"bus": "scsi"}}
@@ -95,7 +95,7 @@ class MachineReconfiguration:
         return differences.growth(machine, sizes, claims, asked)
 
     async def _grow(self, growth: ClaimGrowth) -> None:
-        """One write says how much, and what it is measured by, so that it can be repeated."""
+        """Write the new request and what it is measured by at once, so that the change can be repeated."""
         claim = await self._cluster.find(targets.CLAIMS, growth.claim)
         await self._check_may_grow(claim)
         change = {
