@@ -22,6 +22,8 @@ class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
     reason: str = "DeploymentReady"
     message: str = ""
     endpoint: str = ""
+    # whether the connection to the program is encrypted; None: there is no connection
+    encrypted: bool | None = None
 
 
 class CheckCounts(msgspec.Struct, frozen=True):
@@ -108,7 +110,7 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
     values = [
         ConditionValue(RUNTIME_READY, "True" if running else "False", runtime.reason, runtime.message),
         _available(provider, facts, running, healthy),
-        _tls(provider),
+        *_tls(provider, runtime),
         _capabilities(facts),
         *_deletion(provider, facts),
     ]
@@ -139,13 +141,16 @@ def _available(provider: Provider, facts: ProviderFacts, running: bool, healthy:
     return false(AVAILABLE, "RemoteUnavailable", facts.problem or "the provider does not answer")
 
 
-def _tls(provider: Provider) -> ConditionValue:
+def _tls(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[ConditionValue, ...]:
+    if runtime.encrypted is None:
+        return ()
+    if not runtime.encrypted:
+        text = "spec.runtime.service.tls.enabled is false: the connection to the provider is not encrypted"
+        return (false(TLS, "ExplicitlyDisabled", text),)
     service = provider.spec.runtime.service
     tls = service.tls if service is not None else None
-    if tls is not None and not tls.enabled:
-        return false(TLS, "ExplicitlyDisabled", "spec.runtime.service.tls.enabled is false: the connection to the provider is not encrypted")
     given = tls.secretRef.name if tls is not None and tls.secretRef is not None else ""
-    return true(TLS, "Enabled", f"with the certificates of Secret {given}" if given else "with managed certificates")
+    return (true(TLS, "Enabled", f"with the certificates of Secret {given}" if given else "with managed certificates"),)
 
 
 def _capabilities(facts: ProviderFacts) -> ConditionValue:
@@ -155,7 +160,7 @@ def _capabilities(facts: ProviderFacts) -> ConditionValue:
 
 
 def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[ConditionValue, ...]:
-    if provider.metadata.deletionTimestamp is None:
+    if provider.metadata.deletionTimestamp is None or not facts.machines:
         return ()
     text = f"{facts.machines} machines name the Provider; it goes when they are gone"
     return (true(DELETING, reasons.DELETE_BLOCKED, text),)
