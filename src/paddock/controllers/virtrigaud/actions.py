@@ -4,6 +4,7 @@ Each action asks first and records then, in one write that survives a conflict. 
 owner, and the others name a state.
 """
 
+import math
 from typing import Literal
 
 import msgspec
@@ -150,7 +151,9 @@ class MachineActions:
     # --- power ------------------------------------------------------------------------------------------------------------
 
     def shutdown_age(self, look: MachinePass) -> float | None:
-        """Seconds since the guest was asked to shut down, in the present transition."""
+        """Seconds since the guest was asked to shut down, in the present transition; without end once its power is being cut."""
+        if self._age(look, _POWER_REASONS["off"]) is not None:
+            return math.inf
         return self._age(look, _POWER_REASONS["shutdown"])
 
     def _age(self, look: MachinePass, reason: str) -> float | None:

@@ -8,11 +8,11 @@
 from paddock.client.target import Key
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.actions import MachineActions
 from paddock.controllers.virtrigaud.context import MachinePass, VirtrigaudParts, hold
 from paddock.controllers.virtrigaud.hooks import HookRunner
 from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
+from paddock.meta import ages
 from paddock.plan.virtrigaud import hooks, marks, power, reasons, references, requests, retries
 from paddock.plan.virtrigaud.conditions import DELETING, PROVISIONING, READY, false, find, holds, true
 from paddock.plan.virtrigaud.power import PowerDecision
@@ -20,7 +20,9 @@ from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Outcome, again
 
-_POWER_OFF_SECONDS = 30.0
+_POWER_OFF_SECONDS, _LOOK_SECONDS = 30.0, 1.0
+# The record of the power off; it may only be tried so long.
+_POWERED_OFF = "PoweredOff"
 
 
 class MachineDeletion:
@@ -162,12 +164,17 @@ class MachineDeletion:
         if not answer.exists or power.known(answer.power_state) != power.ON:
             return None
         await self._hooks.run(look, hooks.PRE_STOP)
-        if find(look.status.conditions, _POWERED_OFF) is not None:
-            return None
+        record = find(look.status.conditions, _POWERED_OFF)
+        if record is not None:
+            now = self._parts.now()
+            look.memory.due = min(look.memory.due, now + _LOOK_SECONDS)
+            gone_by = (ages.seconds_of(record.lastTransitionTime) or 0.0) + _POWER_OFF_SECONDS
+            return again(max(0.1, look.memory.due - now)) if now < gone_by else None
         look.say(true(_POWERED_OFF, reasons.DELETING, "the machine is powered off before it is deleted"))
         look.change(lastTaskRef=None)
-        wait = await self._actions.power(look, PowerDecision("off"))
-        return again(max(0.1, min(wait, _POWER_OFF_SECONDS)))
+        await self._actions.power(look, PowerDecision("off"))
+        look.change(lastTaskRef=None)
+        return again(_LOOK_SECONDS)
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
@@ -185,5 +192,3 @@ class MachineDeletion:
             self._parts.teller.tell(look.about, "Normal", "Deleted", f"the machine {look.status.id} is released")
         await finalizers.take_off(self._parts.client, targets.MACHINES, look.seen.meta, marks.MACHINE_FINALIZER)
 
-
-_POWERED_OFF = "PoweredOff"

@@ -64,6 +64,18 @@ class VirtrigaudCaches:
         """The machines that refer to an object."""
         return [seen.key for seen in self.machines.cache.by(REFERS, f"{kind} {key}")]
 
+    def images_of_provider(self, change: CacheChange) -> Iterable[Key]:
+        """Map a change of a Provider to the images that its machines name."""
+        if _facets("Provider", change.old) == _facets("Provider", change.new):
+            return ()
+        found: dict[Key, None] = {}
+        for key in self.users("Provider", change.seen.key):
+            seen = self.machines.cache.get(key)
+            for each in references.references(seen.read(targets.MACHINES)) if seen is not None else ():
+                if each.kind == "VMImage":
+                    found[Key(each.namespace, each.name)] = None
+        return found
+
     def referred(self, kind: str) -> Callable[[CacheChange], Iterable[Key]]:
         """Map a change of a machine to the objects of a kind that it refers or referred to."""
 
