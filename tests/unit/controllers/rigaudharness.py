@@ -141,7 +141,10 @@ class Rigaud:
 
     async def get(self, name: str = "web", kind: str = "VirtualMachine", namespace: str = "default") -> Data:
         found = await self.api.get(f"{base(kind, namespace)}/{name}")
-        return {} if found.status == 404 else dict(found.data)
+        if found.status == 404:
+            return {}
+        found.data["metadata"].pop("managedFields", None)
+        return dict(found.data)
 
     async def status(self, name: str = "web", kind: str = "VirtualMachine") -> Data:
         return dict((await self.get(name, kind)).get("status") or {})
@@ -157,6 +160,7 @@ class Rigaud:
     async def events(self, name: str = "web") -> list[str]:
         await asyncio.sleep(1)
         found = (await self.api.get("/api/v1/namespaces/default/events")).data["items"]
+        found.sort(key=lambda each: str(each["metadata"]["uid"]))
         return [each["reason"] for each in found if each["involvedObject"]["name"] == name]
 
     # --- waiting ----------------------------------------------------------------------------------------------------------

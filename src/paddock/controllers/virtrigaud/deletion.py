@@ -8,6 +8,7 @@
 from paddock.client.target import Key
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.actions import MachineActions
 from paddock.controllers.virtrigaud.context import MachinePass, VirtrigaudParts, hold
 from paddock.controllers.virtrigaud.hooks import HookRunner

@@ -13,8 +13,8 @@ from paddock.dialects.virtrigaud.rules import hosts
 from paddock.dialects.virtrigaud.virtualmachine import VMSnapshotInfo
 from paddock.meta.pods import HTTPGetAction
 from paddock.plan.instance import probes
-from paddock.plan.virtrigaud import hooks, requests
-from paddock.plan.virtrigaud.conditions import find
+from paddock.plan.virtrigaud import hooks, reasons, requests
+from paddock.plan.virtrigaud.conditions import READY, false, find
 
 _LONGEST_SECONDS = 300.0
 _POLL_SECONDS = 1.0
@@ -58,7 +58,7 @@ class HookRunner:
         handler = hooks.handler(look.vm, hook)
         if handler is None or not hooks.is_due(look.vm, hook, conditions):
             return
-        look.say(hooks.begun(hook))
+        look.say(hooks.begun(hook), false(READY, reasons.UPDATING, f"the {hook} hook runs"))
         await self._statuses.write(look)
         problem = ""
         seconds = min(max(1.0, requests.shutdown_seconds(look.vm)), _LONGEST_SECONDS)
