@@ -91,6 +91,8 @@ class Rigaud:
         self.settings = settings
         self.clock = virtualtime.Clock()
         self.http: list[tuple[str, int]] = []
+        # how often the power was changed before each
+        self.http_after: list[int] = []
         self.http_answer = b"HTTP/1.1 200 OK\r\n"
         self.http_seconds = 0.0
         self._running: asyncio.Task[None] | None = None
@@ -117,6 +119,7 @@ class Rigaud:
 
     async def _exchange(self, host: str, port: int, request: bytes, encrypted: bool) -> bytes:
         self.http.append((host, port))
+        self.http_after.append(self.driver.count("Power"))
         await asyncio.sleep(self.http_seconds)
         return self.http_answer
 
