@@ -13,6 +13,7 @@ import orjson
 
 from paddock.apiserver.kindtable import table
 from paddock.apiserver.kindtable.table import MessageField, MessageType
+from paddock.base import protobuf
 from paddock.meta import failure
 
 _MAGIC = b"k8s\x00"
@@ -45,40 +46,8 @@ def _bytes(value: bytes | int) -> bytes:
 
 
 def _raw(data: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """The fields of a message, undecoded."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        match tag & 7:
-            case 0:
-                value, at = _varint(data, at)
-                yield tag >> 3, value
-            case 2:
-                size, at = _varint(data, at)
-                if at + size > len(data):
-                    raise ValueError("it ends too early")
-                yield tag >> 3, data[at : at + size]
-                at += size
-            case 1:
-                yield tag >> 3, data[at : at + 8]
-                at += 8
-            case 5:
-                at += 4
-            case other:
-                raise ValueError(f"unknown wire type {other}")
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")
+    """The fields of a message, undecoded. No kind has fields of 32 bits."""
+    return ((number, value) for number, kind, value in protobuf.fields(data) if kind != protobuf.FIXED32)
 
 
 def _message(data: bytes, found: MessageType) -> Data:
@@ -114,8 +83,7 @@ def _entry(data: bytes, kind: str) -> tuple[str, Any]:
 
 def _value(raw: bytes | int, kind: str) -> Any:
     if kind in ("int32", "int64"):
-        number = raw if isinstance(raw, int) else 0
-        return number - (1 << 64) if number >= 1 << 63 else number
+        return protobuf.signed(raw) if isinstance(raw, int) else 0
     if kind == "bool":
         return raw not in (0, b"")
     data = _bytes(raw)

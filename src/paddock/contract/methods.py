@@ -1,20 +1,23 @@
 """The RPCs of `provider.v1` (docs/spec/virtrigaud.md section 3.1)."""
 
 import re
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from paddock.contract import messages as m
 
 SERVICE = "provider.v1.Provider"
+Q = TypeVar("Q", bound=m.WireMessage)
+R = TypeVar("R", bound=m.WireMessage)
 
 
-class RpcMethod(msgspec.Struct, frozen=True):
+class RpcMethod(msgspec.Struct, Generic[Q, R], frozen=True):
     """An RPC: its name, its messages, and the seconds that a caller waits for it."""
 
     name: str
-    request: type[m.WireMessage]
-    response: type[m.WireMessage]
+    request: type[Q]
+    response: type[R]
     deadline: float
 
     @property
@@ -28,28 +31,49 @@ class RpcMethod(msgspec.Struct, frozen=True):
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
 
-METHODS: tuple[RpcMethod, ...] = (
-    RpcMethod("Validate", m.ValidateRequest, m.ValidateResponse, 30),
-    RpcMethod("GetCapabilities", m.GetCapabilitiesRequest, m.GetCapabilitiesResponse, 30),
-    RpcMethod("Describe", m.DescribeRequest, m.DescribeResponse, 30),
-    RpcMethod("TaskStatus", m.TaskStatusRequest, m.TaskStatusResponse, 10),
-    RpcMethod("Create", m.CreateRequest, m.CreateResponse, 300),
-    RpcMethod("Delete", m.DeleteRequest, m.TaskResponse, 120),
-    RpcMethod("Power", m.PowerRequest, m.TaskResponse, 120),
-    RpcMethod("Reconfigure", m.ReconfigureRequest, m.TaskResponse, 300),
-    RpcMethod("HardwareUpgrade", m.HardwareUpgradeRequest, m.TaskResponse, 300),
-    RpcMethod("SnapshotCreate", m.SnapshotCreateRequest, m.SnapshotCreateResponse, 300),
-    RpcMethod("SnapshotDelete", m.SnapshotDeleteRequest, m.TaskResponse, 120),
-    RpcMethod("SnapshotRevert", m.SnapshotRevertRequest, m.TaskResponse, 300),
-    RpcMethod("Clone", m.CloneRequest, m.CloneResponse, 300),
-    RpcMethod("ImagePrepare", m.ImagePrepareRequest, m.ImagePrepareResponse, 300),
-    RpcMethod("ExportDisk", m.ExportDiskRequest, m.ExportDiskResponse, 1800),
-    RpcMethod("ImportDisk", m.ImportDiskRequest, m.ImportDiskResponse, 1800),
-    RpcMethod("GetDiskInfo", m.GetDiskInfoRequest, m.GetDiskInfoResponse, 120),
-    RpcMethod("ListVMs", m.ListVMsRequest, m.ListVMsResponse, 120),
-    RpcMethod("ListHosts", m.ListHostsRequest, m.ListHostsResponse, 120),
-    RpcMethod("GetHostInfo", m.GetHostInfoRequest, m.HostInfo, 30),
+VALIDATE = RpcMethod("Validate", m.ValidateRequest, m.ValidateResponse, 30)
+GET_CAPABILITIES = RpcMethod("GetCapabilities", m.GetCapabilitiesRequest, m.GetCapabilitiesResponse, 30)
+DESCRIBE = RpcMethod("Describe", m.DescribeRequest, m.DescribeResponse, 30)
+TASK_STATUS = RpcMethod("TaskStatus", m.TaskStatusRequest, m.TaskStatusResponse, 10)
+CREATE = RpcMethod("Create", m.CreateRequest, m.CreateResponse, 300)
+DELETE = RpcMethod("Delete", m.DeleteRequest, m.TaskResponse, 120)
+POWER = RpcMethod("Power", m.PowerRequest, m.TaskResponse, 120)
+RECONFIGURE = RpcMethod("Reconfigure", m.ReconfigureRequest, m.TaskResponse, 300)
+HARDWARE_UPGRADE = RpcMethod("HardwareUpgrade", m.HardwareUpgradeRequest, m.TaskResponse, 300)
+SNAPSHOT_CREATE = RpcMethod("SnapshotCreate", m.SnapshotCreateRequest, m.SnapshotCreateResponse, 300)
+SNAPSHOT_DELETE = RpcMethod("SnapshotDelete", m.SnapshotDeleteRequest, m.TaskResponse, 120)
+SNAPSHOT_REVERT = RpcMethod("SnapshotRevert", m.SnapshotRevertRequest, m.TaskResponse, 300)
+CLONE = RpcMethod("Clone", m.CloneRequest, m.CloneResponse, 300)
+IMAGE_PREPARE = RpcMethod("ImagePrepare", m.ImagePrepareRequest, m.ImagePrepareResponse, 300)
+EXPORT_DISK = RpcMethod("ExportDisk", m.ExportDiskRequest, m.ExportDiskResponse, 1800)
+IMPORT_DISK = RpcMethod("ImportDisk", m.ImportDiskRequest, m.ImportDiskResponse, 1800)
+GET_DISK_INFO = RpcMethod("GetDiskInfo", m.GetDiskInfoRequest, m.GetDiskInfoResponse, 120)
+LIST_VMS = RpcMethod("ListVMs", m.ListVMsRequest, m.ListVMsResponse, 120)
+LIST_HOSTS = RpcMethod("ListHosts", m.ListHostsRequest, m.ListHostsResponse, 120)
+GET_HOST_INFO = RpcMethod("GetHostInfo", m.GetHostInfoRequest, m.HostInfo, 30)
+
+METHODS: tuple[RpcMethod[Any, Any], ...] = (
+    VALIDATE,
+    GET_CAPABILITIES,
+    DESCRIBE,
+    TASK_STATUS,
+    CREATE,
+    DELETE,
+    POWER,
+    RECONFIGURE,
+    HARDWARE_UPGRADE,
+    SNAPSHOT_CREATE,
+    SNAPSHOT_DELETE,
+    SNAPSHOT_REVERT,
+    CLONE,
+    IMAGE_PREPARE,
+    EXPORT_DISK,
+    IMPORT_DISK,
+    GET_DISK_INFO,
+    LIST_VMS,
+    LIST_HOSTS,
+    GET_HOST_INFO,
 )
 
-BY_PATH: dict[str, RpcMethod] = {method.path: method for method in METHODS}
-BY_ATTRIBUTE: dict[str, RpcMethod] = {method.attribute: method for method in METHODS}
+BY_PATH: dict[str, RpcMethod[Any, Any]] = {method.path: method for method in METHODS}
+BY_ATTRIBUTE: dict[str, RpcMethod[Any, Any]] = {method.attribute: method for method in METHODS}

@@ -313,7 +313,7 @@ def _parse(text: str, name: str) -> Any:
         return None
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # The reason may quote the text, which may hold a guest's data.
         raise InvalidPayload(f"cannot read {name}", why="it is not JSON") from None
 

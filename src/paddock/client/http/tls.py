@@ -1,8 +1,8 @@
 """TLS contexts from what an `Access` says."""
 
-import os
 import ssl
 
+from paddock.base import certificates
 from paddock.client.access import Access, ClientCertificate
 from paddock.client.errors import BadAccess
 
@@ -28,13 +28,7 @@ def context(access: Access, certificate: ClientCertificate | None) -> ssl.SSLCon
 
 
 def _show(made: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    """OpenSSL takes keys from files only; this one is never on a disk."""
-    descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
-        os.write(descriptor, certificate.certificate + b"\n" + certificate.key)
-        # An encrypted key would make OpenSSL ask on the terminal.
-        made.load_cert_chain(f"/proc/self/fd/{descriptor}", password=lambda: "")
+        certificates.show(made, certificate.certificate, certificate.key)
     except (ssl.SSLError, OSError) as error:
         raise BadAccess("the client certificate and its key cannot be used", why=str(error)) from error
-    finally:
-        os.close(descriptor)

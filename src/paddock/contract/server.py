@@ -1,0 +1,256 @@
+"""Serves a driver as a provider: gRPC with TLS, the allowed names of its clients, the health service, limits and a graceful end.
+
+The driver's exceptions end at this edge. A `ProviderError` becomes a status with its text, cleaned; anything else becomes an internal
+error that repeats nothing of it, because nobody knows what its text holds.
+"""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from paddock.contract import errortext, grpc, methods, tls, wire
+from paddock.contract.client import secrets_of
+from paddock.contract.driver import Driver
+from paddock.contract.errors import RULES, ErrorKind, ProviderError, StatusCode
+from paddock.contract.grpc import StatusError
+from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2Stream, ServerConnection, StreamFailed
+from paddock.contract.messages import WireField, WireMessage
+from paddock.contract.methods import RpcMethod
+from paddock.contract.payloads import InvalidPayload
+from paddock.contract.probes import HealthProbes
+
+_LOG = logging.getLogger(__name__)
+_HEALTH = "/grpc.health.v1.Health/Check"
+_HEALTH_NAMES = frozenset({"", "provider", methods.SERVICE})
+_SERVING, _NOT_SERVING = 1, 2
+
+
+class ServerSettings(msgspec.Struct, frozen=True):
+    """Where a provider listens, and its limits."""
+
+    host: str = "0.0.0.0"
+    port: int = 9443
+    # None: no health pages
+    health_port: int | None = 8080
+    # names of which a client's certificate must have one; none means any
+    allowed: frozenset[str] = frozenset()
+    # calls at one time, of all connections and of one; connections
+    calls: int = 200
+    calls_each: int = 100
+    connections: int = 64
+    # bytes
+    request: int = 4 << 20
+    response: int = 16 << 20
+    # seconds: until a request is here, of the longest call, of those that go on at the end, and between two looks at the certificate
+    receive_seconds: float = 30.0
+    call_seconds: float = 3600.0
+    grace_seconds: float = 30.0
+    refresh_seconds: float = 60.0
+
+
+class HealthCheckRequest(WireMessage):
+    """The request of gRPC's health service."""
+
+    service: Annotated[str, WireField(1)] = ""
+
+
+class HealthCheckResponse(WireMessage):
+    """The answer of gRPC's health service."""
+
+    status: Annotated[int, WireField(1, bits=32)] = 0
+
+
+class ProviderServer:
+    """One driver, served. Without `security` it is served in plain text."""
+
+    def __init__(self, driver: Driver, settings: ServerSettings, security: tls.ServerTls | None) -> None:
+        self._driver = driver
+        self._settings = settings
+        self._security = security
+        self._limits = Http2Limits(body=settings.request + 5, streams=settings.calls_each)
+        self._connections: set[ServerConnection] = set()
+        self._calls = 0
+        self._ready = False
+        self._server: asyncio.Server | None = None
+        self._probes = HealthProbes(lambda: self._ready)
+        self._refresher: asyncio.Task[None] | None = None
+        self.port = 0
+        self.health_port = 0
+
+    async def start(self) -> None:
+        """Listen."""
+        settings, security = self._settings, self._security
+        loop = asyncio.get_running_loop()
+        options: dict[str, Any] = {} if security is None else {"ssl": security.context, "ssl_handshake_timeout": 10.0}
+        self._server = await loop.create_server(self._connected, settings.host, settings.port, **options)
+        self.port = self._server.sockets[0].getsockname()[1]
+        if settings.health_port is not None:
+            self.health_port = await self._probes.listen(settings.host, settings.health_port)
+        if security is None:
+            _LOG.warning("provider serves in plain text", extra={"variable": tls.INSECURE})
+        else:
+            self._refresher = asyncio.create_task(self._refresh(security))
+        self._ready = True
+        _LOG.info("provider listening", extra={"port": self.port, "health": self.health_port})
+
+    async def close(self) -> None:
+        """Take no more calls, let those that go on end in time, and stop."""
+        self._ready = False
+        if self._refresher is not None:
+            self._refresher.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.say_goodbye()
+            if not connection.streams:
+                connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.grace_seconds):
+                while self._calls:
+                    await asyncio.sleep(0.05)
+        for connection in list(self._connections):
+            connection.cancel_calls()
+            connection.close()
+        await self._probes.close()
+
+    async def _refresh(self, security: tls.ServerTls) -> None:
+        while True:
+            await asyncio.sleep(self._settings.refresh_seconds)
+            try:
+                if security.refresh():
+                    _LOG.info("provider certificate renewed")
+            except tls.UnusableTls as error:
+                _LOG.warning("provider certificate unusable", extra={"problem": str(error)})
+
+    def _connected(self) -> ServerConnection:
+        connection = ServerConnection(self._limits, self._lost, self._answer)
+        if len(self._connections) >= self._settings.connections:
+            connection.refuse("the provider has too many connections")
+        self._connections.add(connection)
+        return connection
+
+    def _lost(self, connection: Http2Connection) -> None:
+        if isinstance(connection, ServerConnection):
+            self._connections.discard(connection)
+
+    async def _answer(self, connection: ServerConnection, stream: Http2Stream) -> None:
+        """Answer one call. Only a broken connection or a cancellation ends it early."""
+        failure: StatusError | None = None
+        message = b""
+        try:
+            grpc.check_request(stream)
+            self._authorize(connection)
+            message = await self._handled(stream)
+        except StatusError as error:
+            failure = error
+        with contextlib.suppress(StreamFailed):
+            if failure is not None:
+                connection.send_headers(stream.number, [*grpc.response_headers(), *grpc.status_trailers(failure)], end=True)
+                return
+            connection.send_headers(stream.number, grpc.response_headers())
+            await connection.send_body(stream.number, grpc.framed(message), end=False)
+            connection.send_headers(stream.number, grpc.status_trailers(None), end=True)
+
+    def _authorize(self, connection: ServerConnection) -> None:
+        if self._security is None:
+            return
+        peer = connection.transport.get_extra_info("peercert") if connection.transport is not None else None
+        if not peer:
+            raise StatusError(StatusCode.UNAUTHENTICATED, "a client certificate is required")
+        if self._settings.allowed and not self._settings.allowed & tls.names_of(peer):
+            raise StatusError(StatusCode.PERMISSION_DENIED, "the client certificate has no allowed name")
+
+    async def _handled(self, stream: Http2Stream) -> bytes:
+        path = stream.headers.get(":path", "")
+        if path == _HEALTH:
+            return self._health(await self._received(stream))
+        method = methods.BY_PATH.get(path)
+        if method is None:
+            raise StatusError(StatusCode.UNIMPLEMENTED, "there is no such method")
+        if self._calls >= self._settings.calls:
+            raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the provider has too many calls", retry_after=1.0)
+        asked = grpc.parse_timeout(stream.headers.get("grpc-timeout"))
+        seconds = min(method.deadline if asked is None else asked, self._settings.call_seconds)
+        self._calls += 1
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                return await self._called(method, await self._received(stream))
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise StatusError(StatusCode.DEADLINE_EXCEEDED, f"not done within {seconds:g} seconds") from None
+        finally:
+            self._calls -= 1
+
+    async def _received(self, stream: Http2Stream) -> bytes:
+        try:
+            async with asyncio.timeout(self._settings.receive_seconds):
+                await asyncio.shield(stream.ended)
+        except TimeoutError:
+            raise StatusError(StatusCode.DEADLINE_EXCEEDED, "the request did not arrive in time") from None
+        except BodyTooLarge as error:
+            raise StatusError(StatusCode.RESOURCE_EXHAUSTED, error.why) from None
+        except StreamFailed as error:
+            raise StatusError(StatusCode.CANCELLED, error.why) from None
+        return grpc.unframed(stream.body)
+
+    async def _called(self, method: RpcMethod[Any, Any], data: bytes) -> bytes:
+        try:
+            request = wire.decode(data, method.request, wire.WireLimits(size=self._settings.request))
+        except wire.MalformedMessage as error:
+            raise StatusError(StatusCode.INVALID_ARGUMENT, str(error)) from None
+        try:
+            response = await getattr(self._driver, method.attribute)(request)
+            answer = wire.encode(response)
+        except ProviderError as error:
+            raise _status(error, request) from None
+        except InvalidPayload as error:
+            raise StatusError(StatusCode.INVALID_ARGUMENT, errortext.cleaned(str(error), secrets_of(request))) from None
+        except Exception as error:
+            # The text may hold anything; where it happened does not.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            _LOG.error(
+                "driver failed", extra={"method": method.name, "type": type(error).__name__, "at": f"{place.filename}:{place.lineno}"}
+            )
+            raise StatusError(StatusCode.INTERNAL, f"the driver failed at {method.name}; the provider's log says where") from None
+        if len(answer) > self._settings.response:
+            raise StatusError(
+                StatusCode.RESOURCE_EXHAUSTED, f"the answer has {len(answer)} bytes; at most {self._settings.response} are allowed"
+            )
+        return answer
+
+    def _health(self, data: bytes) -> bytes:
+        try:
+            request = wire.decode(data, HealthCheckRequest, wire.WireLimits(size=1024))
+        except wire.MalformedMessage as error:
+            raise StatusError(StatusCode.INVALID_ARGUMENT, str(error)) from None
+        if request.service not in _HEALTH_NAMES:
+            raise StatusError(StatusCode.NOT_FOUND, "there is no such service")
+        return wire.encode(HealthCheckResponse(status=_SERVING if self._ready else _NOT_SERVING))
+
+
+def _status(error: ProviderError, request: WireMessage) -> StatusError:
+    kind: ErrorKind = error.kind
+    text = errortext.cleaned(str(error), secrets_of(request))
+    return StatusError(RULES[kind].code, text, kind=kind, retry_after=error.retry_after)
+
+
+async def serve(
+    driver: Driver, settings: ServerSettings, environment: Mapping[str, str], stop: asyncio.Event, folder: Path = tls.FOLDER
+) -> None:
+    """Serve a driver until `stop`; raises `tls.UnusableTls` if the TLS files are missing and plain text is not asked for."""
+    security = tls.server_tls(folder, environment)
+    if not settings.allowed:
+        settings = msgspec.structs.replace(settings, allowed=tls.allowed_names(environment))
+    server = ProviderServer(driver, settings, security)
+    await server.start()
+    try:
+        await stop.wait()
+    finally:
+        await server.close()

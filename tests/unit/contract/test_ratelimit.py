@@ -1,0 +1,52 @@
+"""The token bucket, in virtual time."""
+
+import asyncio
+
+import pytest
+
+from paddock.contract.ratelimit import TokenBucket
+from tests import virtualtime
+
+
+@pytest.mark.spec("virtrigaud", 69)
+def test_rate() -> None:
+    times: list[float] = []
+
+    async def script() -> None:
+        loop = asyncio.get_running_loop()
+        bucket = TokenBucket(10, 20, loop.time)
+
+        async def call() -> None:
+            assert await bucket.take(100)
+            times.append(loop.time())
+
+        await asyncio.gather(*(call() for _ in range(50)))
+
+    virtualtime.run(script())
+    assert times[:20] == [0.0] * 20
+    assert times[20:] == pytest.approx([(number + 1) / 10 for number in range(30)])
+
+
+def test_a_wait_beyond_the_deadline_is_refused_at_once() -> None:
+    async def script() -> None:
+        loop = asyncio.get_running_loop()
+        bucket = TokenBucket(1, 1, loop.time)
+        assert await bucket.take(0)
+        assert not await bucket.take(0.5)
+        assert loop.time() == 0
+        assert await bucket.take(1)
+
+    assert virtualtime.run(script()) == pytest.approx(1)
+
+
+def test_a_call_that_is_given_up_costs_nothing() -> None:
+    async def script() -> None:
+        bucket = TokenBucket(1, 1, asyncio.get_running_loop().time)
+        assert await bucket.take(0)
+        waiting = asyncio.create_task(bucket.take(10))
+        await asyncio.sleep(0.5)
+        waiting.cancel()
+        await asyncio.sleep(0.5)
+        assert await bucket.take(0)
+
+    virtualtime.run(script())
