@@ -78,7 +78,7 @@ class OneProvider:
     def find(self, key: Key, type: str) -> ProviderConnection:
         if type in ("qemu", "firecracker"):
             return ProviderConnection(None, absent(type))
-        return ProviderConnection(self.driver)  # type: ignore[arg-type]
+        return ProviderConnection(self.driver)
 
     def listen(self, handler: Callable[[Key], None]) -> None: ...
 

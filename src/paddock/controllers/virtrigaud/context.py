@@ -158,5 +158,3 @@ def said(look: MachinePass, error: ProviderError) -> str:
     """A provider's words in a message that names the Provider."""
     ref = look.vm.spec.providerRef
     return f"Provider {ref.namespace or look.key.namespace}/{ref.name}: {error}"
-
-

@@ -1,8 +1,8 @@
 """The end of a machine: hook, power off, delete, and the finalizer goes when the provider has confirmed (docs/spec/virtrigaud.md 2.1.9).
 
-    orphan-on-delete  the machine stays at the provider, and the object goes
-    provider gone     the object waits: nobody knows what became of the machine
-    error             the object waits, and the deletion is tried again; force-delete lets it go
+orphan-on-delete  the machine stays at the provider, and the object goes
+provider gone     the object waits: nobody knows what became of the machine
+error             the object waits, and the deletion is tried again; force-delete lets it go
 """
 
 from paddock.client.target import Key
@@ -183,13 +183,14 @@ class MachineDeletion:
     def _is_forced(look: MachinePass) -> bool:
         return (look.vm.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
 
-    async def _force(self, look: MachinePass, problem: str) -> None:
+    async def _force(self, look: MachinePass, problem: str) -> Outcome | None:
         text = f"the object goes although the machine {look.status.id or ''} may still exist: {problem}"
         self._parts.teller.tell(look.about, "Warning", "ForceDeleted", text)
-        await self._release(look)
+        return await self._release(look)
 
-    async def _release(self, look: MachinePass) -> None:
+    async def _release(self, look: MachinePass) -> Outcome | None:
+        """Let the object go; there is no outcome, because there is nothing left to reconcile."""
         if look.status.id:
             self._parts.teller.tell(look.about, "Normal", "Deleted", f"the machine {look.status.id} is released")
         await finalizers.take_off(self._parts.client, targets.MACHINES, look.seen.meta, marks.MACHINE_FINALIZER)
-
+        return None

@@ -110,7 +110,9 @@ class VirtrigaudImageReconciler:
         if missing == "Wait":
             return ImageState(use, "waiting", f"waiting until somebody makes the image available at Provider {use.provider}")
         if use.imports is not True:
-            return ImageState(use, "unprepared" if use.imports is False else "due", f"Provider {use.provider} has not reported what it can do")
+            return ImageState(
+                use, "unprepared" if use.imports is False else "due", f"Provider {use.provider} has not reported what it can do"
+            )
         driver = self._parts.providers.find(place, use.type).driver
         if driver is None:
             return ImageState(use, "due", f"Provider {use.provider} cannot be reached")

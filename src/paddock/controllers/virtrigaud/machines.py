@@ -98,7 +98,7 @@ class VirtrigaudMachineReconciler:
         if held is not None:
             return held
         for name in ("lastTaskRef", "reconfigureTaskRef"):
-            wait = await self._actions.follow(look, name)  # type: ignore[arg-type]
+            wait = await self._actions.follow(look, name)
             if wait is not None:
                 return again(wait)
         if look.memory.hold is not None:
@@ -139,7 +139,9 @@ class VirtrigaudMachineReconciler:
     async def _make(self, look: MachinePass) -> Outcome:
         vm, found = look.vm, look.found
         if (vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE:
-            return self._wait(look, reasons.WAITING, f"waiting for the id of the machine: the label {marks.ADOPTED_LABEL} says that it exists")
+            return self._wait(
+                look, reasons.WAITING, f"waiting for the id of the machine: the label {marks.ADOPTED_LABEL} says that it exists"
+            )
         if vm.spec.placementRef is not None:
             what = f"VMPlacementPolicy {look.key.namespace}/{vm.spec.placementRef.name} cannot be kept: this version evaluates no policies"
             raise Refusal(what, fix="remove spec.placementRef", reason=reasons.UNSUPPORTED)

@@ -21,7 +21,7 @@ from paddock.runtime.informers import Informers
 # Index of machines by what they refer to.
 REFERS = "what virtrigaud's machines refer to"
 # What machines are made from; changes of anything else of an object concern no machine.
-_STATUS_MEMBERS = {"VMImage": ("observedGeneration", "providerStatus"), "Provider": ("healthy", "reportedCapabilities")}
+_STATUS_MEMBERS = {"VMImage": ("observedGeneration", "providerStatus", "prepareTaskRef"), "Provider": ("healthy", "reportedCapabilities")}
 State = tuple[Any, ...]
 
 
@@ -109,7 +109,7 @@ class VirtrigaudCaches:
         own = tuple(annotations.get(each, "") for each in (marks.FORCE_DELETE, marks.ORPHAN_ON_DELETE, marks.ALLOW_RESTART))
         found = [vm.metadata.generation, vm.metadata.deletionTimestamp, own]
         for each in references.references(vm):
-            found.append(_facets(each.kind, self._by_kind[each.kind][0].cache.get(Key(each.namespace, each.name))))  # type: ignore[arg-type]
+            found.append(_facets(each.kind, self._by_kind[each.kind][0].cache.get(Key(each.namespace, each.name))))
         return tuple(found)
 
     def capabilities(self, key: Key) -> ReportedCapabilities | None:

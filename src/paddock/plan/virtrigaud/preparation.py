@@ -1,9 +1,9 @@
 """Preparation of images at providers (docs/spec/virtrigaud.md 2.3): what an image needs at each, what holds machines, and its status.
 
-    reference (template, path)  nothing is prepared
-    onMissing Fail, Wait        machines are held until somebody makes the image available
-    onMissing Import            task --> available
-                                failed --> again, as often as `retries` says --> Failed, and again after a long pause
+reference (template, path)  nothing is prepared
+onMissing Fail, Wait        machines are held until somebody makes the image available
+onMissing Import            task --> available
+                            failed --> again, as often as `retries` says --> Failed, and again after a long pause
 """
 
 from collections.abc import Iterable, Mapping
@@ -109,8 +109,9 @@ def blocker(image: VMImage, use: ImageUse) -> ImageBlocker | None:
         return ImageBlocker(reasons.WAITING_FOR_IMAGE, f"waiting until {place} is at Provider {use.provider}; its onMissing is Wait")
     if use.imports is None:
         return ImageBlocker(reasons.WAITING, f"Provider {use.provider} has not reported its capabilities yet")
-    text = (found.message if found is not None else None) or f"{place} is being prepared at Provider {use.provider}"
-    return ImageBlocker(reasons.IN_PROGRESS, text, importing=True)
+    if found is None or use.provider in tasks_of(image.status):
+        return ImageBlocker(reasons.IN_PROGRESS, f"{place} is being prepared at Provider {use.provider}", importing=True)
+    return ImageBlocker(reasons.PREPARATION_FAILED, f"{place}: {found.message or 'it could not be prepared'}")
 
 
 # --- the status of the image ------------------------------------------------------------------------------------------------

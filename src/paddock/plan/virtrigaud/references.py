@@ -100,7 +100,7 @@ def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet) -> MachineDependenci
     )
     networks = {(each.namespace, each.name): found for each in refs if (found := find(VMNetworkAttachment, each)) is not None}
     names = dict.fromkeys(secrets(vm))
-    held = {name: decoded(found) for name in names if (found := find(Secret, MachineReference("Secret", namespace_of(vm), name)))}
+    held = {name: decoded(secret) for name in names if (secret := find(Secret, MachineReference("Secret", namespace_of(vm), name)))}
     return MachineDependencies(provider, vmclass, image, networks, held, tuple(missing), tuple(refused))
 
 

@@ -2,7 +2,6 @@
 
 import math
 
-
 from paddock.base import duration
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -136,5 +135,3 @@ def _disks(vm: VirtrigaudVirtualMachine, sizes: MachineSizes) -> tuple[DiskPaylo
     return tuple(
         DiskPayload(size_gib=(sizes.disks or {})[name], type=specs[name].type if name in specs else "", name=name) for name in names
     )
-
-

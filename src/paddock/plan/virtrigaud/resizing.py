@@ -145,5 +145,3 @@ def _applied(current: MachineSizes, target: MachineSizes, changes: list[_Differe
         target.memory_mib if unknown or "memory_mib" in fields else current.memory_mib,
         disks,
     )
-
-

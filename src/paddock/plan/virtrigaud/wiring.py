@@ -11,7 +11,13 @@ from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import VMNetworkRef
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
-from paddock.dialects.virtrigaud.vmnetworkattachment import IPAllocation, LibvirtNetwork, ProxmoxNetwork, VMNetworkAttachment, VSphereNetwork
+from paddock.dialects.virtrigaud.vmnetworkattachment import (
+    IPAllocation,
+    LibvirtNetwork,
+    ProxmoxNetwork,
+    VMNetworkAttachment,
+    VSphereNetwork,
+)
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
 
@@ -28,7 +34,7 @@ def cards(vm: VirtrigaudVirtualMachine, provider: Provider, found: MachineDepend
 
 
 def encoded(made: Sequence[NetworkPayload], provider_type: str) -> str:
-    """`networks_json`. Upstream's provider for Proxmox reads further keys in lower case, which others would fold into those of the contract."""
+    """`networks_json`. A provider for Proxmox reads further keys in lower case; others would fold these into those of the contract."""
     if provider_type != "proxmox" or not made:
         return payloads.encode_list(tuple(made))
     return msgspec.json.encode([_with_proxmox_keys(each) for each in made]).decode()

@@ -50,7 +50,7 @@ async def test_an_error_keeps_the_finalizer_and_is_tried_again() -> None:
             if rpc == "Delete":
                 raise ProviderError(ErrorKind.INTERNAL, "the storage is locked")
 
-        life.driver.script = fails  # type: ignore[assignment]
+        life.driver.script = fails
         await life.delete()
         await asyncio.sleep(62)
         assert 4 <= life.driver.count("Delete") <= 6
@@ -73,7 +73,7 @@ async def test_a_machine_that_is_not_found_is_released() -> None:
             if rpc == "Delete":
                 raise ProviderError(ErrorKind.NOT_FOUND, "no such machine")
 
-        life.driver.script = unknown  # type: ignore[assignment]
+        life.driver.script = unknown
         await life.delete()
         await life.gone(seconds=20)
 
@@ -168,5 +168,3 @@ async def test_a_machine_that_was_never_made_goes_at_once() -> None:
         await asyncio.sleep(2)
         await life.delete()
         await life.gone(seconds=3)
-
-

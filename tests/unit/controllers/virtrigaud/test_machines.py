@@ -35,7 +35,7 @@ async def test_a_machine_comes_up() -> None:
             if rpc == "Create":
                 finalizers.append((await life.get())["metadata"]["finalizers"])
 
-        life.driver.script = at_create  # type: ignore[assignment]
+        life.driver.script = at_create
         seen: list[str] = []
         noting = asyncio.create_task(phases(life, seen))
         await life.make(machine())
@@ -126,7 +126,7 @@ async def test_a_killed_manager_creates_no_second_machine() -> None:
                 reached.set()
                 await asyncio.Event().wait()
 
-        life.driver.script = never_answers  # type: ignore[assignment]
+        life.driver.script = never_answers
         await life.make(machine())
         await reached.wait()
         assert "id" not in await life.status()
@@ -219,7 +219,9 @@ async def test_an_adopted_machine_without_an_id_is_never_made() -> None:
         await asyncio.sleep(300)
         assert life.driver.count("Create") == 0
         assert await life.said() == ("False", "WaitingForDependencies")
-        made = await life.driver.driver.create(m.CreateRequest(name="old", class_json='{"CPU":1,"MemoryMiB":512}', image_json='{"Path":"/a"}'))
+        made = await life.driver.driver.create(
+            m.CreateRequest(name="old", class_json='{"CPU":1,"MemoryMiB":512}', image_json='{"Path":"/a"}')
+        )
         await life.status_merge("web", {"id": made.id}, "VirtualMachine")
         await life.ready()
         assert life.driver.count("Create") == 0

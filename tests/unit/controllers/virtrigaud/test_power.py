@@ -62,7 +62,7 @@ async def test_a_guest_that_ignores_the_shutdown_is_forced_off() -> None:
             # As libvirt's: it returns at once, and knows no timeout.
             return m.TaskResponse() if rpc == "Power" and request.op == PowerOp.SHUTDOWN_GRACEFUL else None
 
-        life.driver.script = ignores  # type: ignore[assignment]
+        life.driver.script = ignores
         await power(life, "OffGraceful")
         await asyncio.sleep(80)
         assert operations(life) == [PowerOp.ON, PowerOp.SHUTDOWN_GRACEFUL]
@@ -82,7 +82,7 @@ async def test_a_restarted_manager_keeps_the_deadline_of_a_shutdown() -> None:
         async def ignores(rpc: str, request: Any) -> m.TaskResponse | None:
             return m.TaskResponse() if rpc == "Power" and request.op == PowerOp.SHUTDOWN_GRACEFUL else None
 
-        life.driver.script = ignores  # type: ignore[assignment]
+        life.driver.script = ignores
         await power(life, "OffGraceful")
         for _ in range(4):
             await asyncio.sleep(12)
@@ -119,7 +119,7 @@ async def test_a_power_state_that_nobody_knows_is_left_alone() -> None:
         async def unknown(rpc: str, request: Any) -> m.DescribeResponse | None:
             return m.DescribeResponse(exists=True, power_state="Paused?") if rpc == "Describe" else None
 
-        life.driver.script = unknown  # type: ignore[assignment]
+        life.driver.script = unknown
         await asyncio.sleep(130)
         await power(life, "Off")
         await asyncio.sleep(200)
@@ -197,7 +197,9 @@ async def test_a_snapshot_hook_is_listed() -> None:
         await power(life, "Off")
         status = await life.ready()
         assert await life.said("PreStop") == ("True", "Succeeded"), status
-        assert [(each["name"], each["description"], each["id"] != "") for each in status["snapshots"]] == [("before-stop", "as it was", True)]
+        assert [(each["name"], each["description"], each["id"] != "") for each in status["snapshots"]] == [
+            ("before-stop", "as it was", True)
+        ]
         assert life.driver.names().index("SnapshotCreate") < len(life.driver.names()) - 1
 
 
@@ -330,7 +332,7 @@ async def test_a_resize_that_fails_does_not_keep_the_power_from_changing() -> No
 
                 raise ProviderError(ErrorKind.INVALID_SPEC, "the host has no more processors")
 
-        life.driver.script = fails  # type: ignore[assignment]
+        life.driver.script = fails
         await power(life, "Off")
         await life.ready()
         await life.merge("small", {"spec": {"cpu": 64}}, "VMClass")
@@ -341,5 +343,3 @@ async def test_a_resize_that_fails_does_not_keep_the_power_from_changing() -> No
         await asyncio.sleep(30)
         assert (await life.status())["powerState"] == "On"
         assert (await life.status())["currentResources"]["cpu"] == 2
-
-
