@@ -90,7 +90,7 @@ class MachinePass:
     vm: VirtrigaudVirtualMachine
     memory: MachineMemory
     inputs: State
-    found: MachineDependencies = MachineDependencies()
+    found: MachineDependencies = field(default_factory=MachineDependencies)
     driver: Driver | None = None
     # conditions to report, by type
     values: dict[str, ConditionValue] = field(default_factory=dict)

@@ -107,10 +107,10 @@ class VirtrigaudCaches:
         """What the requests for a machine are made from: while it is the same, a request that was refused would be refused again."""
         annotations = vm.metadata.annotations or {}
         own = tuple(annotations.get(each, "") for each in (marks.FORCE_DELETE, marks.ORPHAN_ON_DELETE, marks.ALLOW_RESTART))
-        found = [vm.metadata.generation, vm.metadata.deletionTimestamp, own]
-        for each in references.references(vm):
-            found.append(_facets(each.kind, self._by_kind[each.kind][0].cache.get(Key(each.namespace, each.name))))
-        return tuple(found)
+        found = [
+            _facets(each.kind, self._by_kind[each.kind][0].cache.get(Key(each.namespace, each.name))) for each in references.references(vm)
+        ]
+        return (vm.metadata.generation, vm.metadata.deletionTimestamp, own, *found)
 
     def capabilities(self, key: Key) -> ReportedCapabilities | None:
         """What a Provider has reported."""

@@ -47,8 +47,8 @@ class MachineStatusWriter:
     async def write(self, look: MachinePass) -> bool:
         """Write what the pass reports so far; return whether there was anything to write.
 
-        A conflict is tried again on the newest object: its status is this controller's. Only an id that another controller gave to the machine
-        ends the pass.
+        A conflict is tried again on the newest object: its status is this controller's. Only an id that another controller gave to the
+        machine ends the pass.
         """
         look.change(conditions=without(look.status.conditions, *look.dropped))
         look.status = status.settle(look.vm, look.status, look.values.values(), self._parts.timestamp(), failed=look.failed)
