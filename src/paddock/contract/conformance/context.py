@@ -143,6 +143,8 @@ class ConformanceContext:
         """Delete a machine, and wait for the end of the task."""
         response = await self.provider.delete(m.DeleteRequest(id=machine.id))
         await self.finish("Delete", response.task)
+        # Its name is still looked for when the case is over.
+        self._ids.discard(machine.id)
 
     async def refused(self, what: str, call: Awaitable[Any], *kinds: ErrorKind) -> None:
         """Raise `ConformanceFailure` unless the call, or the task that it starts, fails; its error has one of the kinds."""
@@ -217,11 +219,11 @@ class ConformanceContext:
             ids |= {each.id for each in await self.find(lambda each: each.name in names)}
         except PaddockError as error:
             left.append(f"machines named {self.run}-*, if there are any: {error}")
-        for id in sorted(ids):
+        for each in sorted(ids):
             try:
-                await self._remove(id)
+                await self._remove(each)
             except PaddockError as error:
-                left.append(f"machine {id}: {error}")
+                left.append(f"machine {each}: {error}")
         return left
 
     async def _remove(self, id: str) -> None:

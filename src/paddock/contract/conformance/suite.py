@@ -64,11 +64,14 @@ async def judge(
     results: list[CaseResult] = []
     leftovers: list[str] = []
     for case in cases:
-        result = await _decide(case, context)
+        try:
+            result = await _decide(case, context)
+        finally:
+            # A cancelled run cleans up, too.
+            leftovers += await context.clean_up()
         results.append(result)
         if observe is not None:
             observe(result)
-        leftovers += await context.clean_up()
     return SuiteResult(results=tuple(results), leftovers=tuple(leftovers))
 
 

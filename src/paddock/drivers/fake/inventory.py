@@ -43,7 +43,8 @@ class TaskFault(NamedTuple):
 
 
 # of the call that is being served
-TASK_FAULT: ContextVar[TaskFault] = ContextVar("TASK_FAULT", default=TaskFault())
+TASK_FAULT: ContextVar[TaskFault] = ContextVar("TASK_FAULT")
+_NO_FAULT = TaskFault()
 
 
 @dataclass(slots=True)
@@ -124,8 +125,8 @@ class FakeInventory:
 
     def make_disk(self, machine: FakeMachine, name: str, size: int, type: str) -> FakeDisk:
         """A disk of a machine, empty."""
-        id = self.next_id("disk")
-        return FakeDisk(id, name, size, type, f"/fake/{machine.id}/{id}.qcow2")
+        disk = self.next_id("disk")
+        return FakeDisk(disk, name, size, type, f"/fake/{machine.id}/{disk}.qcow2")
 
     def next_id(self, kind: str) -> str:
         """An id that nothing else has."""
@@ -139,7 +140,7 @@ class FakeInventory:
         spread = self.settings.task_seconds
         length = self.chance.uniform(spread.least, max(spread.least, spread.most)) if seconds is None else seconds
         start = max(self.clock.seconds(), machine.busy_until if machine else 0.0)
-        fault = TASK_FAULT.get()
+        fault = TASK_FAULT.get(_NO_FAULT)
         if machine is not None and not fault.hangs:
             machine.busy_until = start + length
         at = None if fault.hangs else start + length
@@ -164,7 +165,7 @@ def _capabilities(settings: FakeSettings) -> GetCapabilitiesResponse:
     off = {each if each.startswith("supports_") else f"supports_{each}" for each in settings.without}
     if "supports_snapshots" in off:
         off.add("supports_memory_snapshots")
-    changes: dict[str, object] = {name: False for name in off & set(_ALL.__struct_fields__)}
+    changes: dict[str, object] = dict.fromkeys(off & set(_ALL.__struct_fields__), False)
     for direction in ("export", "import"):
         if f"supports_disk_{direction}" in off:
             changes |= {f"supported_{direction}_formats": (), f"supported_{direction}_backends": ()}

@@ -23,9 +23,7 @@ class FakeLifecycle:
         specs.check_name("name", request.name)
         specs.check_bytes("user_data", request.user_data)
         specs.check_bytes("meta_data", request.meta_data)
-        spec = specs.of_create(
-            request.class_json, request.image_json, request.networks_json, request.disks_json, request.placement_json
-        )
+        spec = specs.of_create(request.class_json, request.image_json, request.networks_json, request.disks_json, request.placement_json)
         existing = self._existing(request)
         if existing is not None:
             if self._running(existing.delete_task):

@@ -22,15 +22,15 @@ class FakeSnapshots:
         machine = self._inventory.machine(request.vm_id)
         if request.include_memory:
             self._inventory.require("supports_memory_snapshots")
-        id = self._inventory.next_id("snapshot")
+        snapshot = self._inventory.next_id("snapshot")
 
         def take() -> None:
             memory = request.include_memory and machine.power == ON
             disks = [each.copy() for each in machine.disks]
-            name = request.name_hint or id
-            machine.snapshots.append(FakeSnapshot(id, name, request.description, memory, copy.copy(machine.hardware), disks))
+            name = request.name_hint or snapshot
+            machine.snapshots.append(FakeSnapshot(snapshot, name, request.description, memory, copy.copy(machine.hardware), disks))
 
-        return m.SnapshotCreateResponse(snapshot_id=id, task=self._inventory.work(machine, take))
+        return m.SnapshotCreateResponse(snapshot_id=snapshot, task=self._inventory.work(machine, take))
 
     def delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
         """Delete a snapshot; one that does not exist is deleted already."""

@@ -1,4 +1,4 @@
-"""From the JSON inside requests to hardware, disks and interfaces. Whatever does not make sense is `InvalidSpec`, with the member's name."""
+"""From the JSON inside requests to hardware, disks and interfaces. What makes no sense is `InvalidSpec`, with the member's name."""
 
 import re
 from collections.abc import Callable
@@ -54,7 +54,9 @@ def decoded(member: str, read: Callable[[], T]) -> T:
 def check_name(member: str, name: str) -> None:
     """Raise `ProviderError` for a name that no machine can have."""
     if not _NAME.fullmatch(name):
-        raise invalid(member, "a name has at most 253 letters, digits, dots, hyphens and underscores, and begins and ends with one of the first two")
+        raise invalid(
+            member, "a name has at most 253 letters, digits, dots, hyphens and underscores, and begins and ends with one of the first two"
+        )
 
 
 def check_bytes(member: str, data: bytes) -> None:
@@ -105,7 +107,9 @@ def _disks(disks: tuple[payloads.DiskPayload, ...]) -> tuple[DiskSpec, ...]:
     made = []
     for index, each in enumerate(disks):
         place = f"Disks[{index}]"
-        made.append(DiskSpec(each.name or f"disk-{index + 1}", bounded(f"{place}.SizeGiB", each.size_gib, 1, _MOST_DISK_GIB), each.type or "thin"))
+        made.append(
+            DiskSpec(each.name or f"disk-{index + 1}", bounded(f"{place}.SizeGiB", each.size_gib, 1, _MOST_DISK_GIB), each.type or "thin")
+        )
     if len({each.name for each in made}) != len(made):
         raise invalid("Disks", "two have the same name")
     return tuple(made)

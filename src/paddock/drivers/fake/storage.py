@@ -87,12 +87,12 @@ class FakeStorage:
             self._inventory.require("supports_export_compression")
         machine = self._inventory.machine(request.vm_id)
         disk = self._disk(machine, request.disk_id, request.snapshot_id)
-        format = _format(request.format)
+        file_format = _format(request.format)
         target = self._path("destination_url", request.destination_url, request.backend_type, request.transfer_mode)
         partial = target.with_name(f".{target.name}.part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            diskfiles.write(partial, format, diskfiles.DiskFile(disk.size, disk.data))
+            diskfiles.write(partial, file_format, diskfiles.DiskFile(disk.size, disk.data))
             checksum = await _sha256(partial)
         except OSError as error:
             raise ProviderError(ErrorKind.UNAVAILABLE, "cannot write the export", why=error.strerror or str(error)) from error
@@ -105,17 +105,17 @@ class FakeStorage:
         """Read a disk from a staging claim. With a wrong checksum nothing is imported."""
         self._inventory.require("supports_disk_import")
         specs.check_name("target_name", request.target_name)
-        format = _format(request.format)
+        file_format = _format(request.format)
         source = self._path("source_url", request.source_url, request.backend_type, request.transfer_mode)
         try:
             checksum = await _sha256(source)
             if request.verify_checksum and checksum != request.expected_checksum.lower():
                 raise ProviderError(ErrorKind.INVALID_SPEC, "the disk is damaged", why=f"its SHA-256 is {checksum}, not the expected one")
-            content = diskfiles.read(source, format)
+            content = diskfiles.read(source, file_format)
         except FileNotFoundError:
             raise ProviderError(ErrorKind.NOT_FOUND, "there is no disk at the source's URL") from None
         except diskfiles.UnreadableDisk as error:
-            raise ProviderError(ErrorKind.INVALID_SPEC, f"the disk cannot be read as {format}", why=str(error)) from error
+            raise ProviderError(ErrorKind.INVALID_SPEC, f"the disk cannot be read as {file_format}", why=str(error)) from error
         except OSError as error:
             raise ProviderError(ErrorKind.UNAVAILABLE, "cannot read the disk", why=error.strerror or str(error)) from error
         return self._add_disk(request.target_name, content, checksum)
@@ -127,14 +127,14 @@ class FakeStorage:
             self._inventory.disks[disk.path] = disk
 
         task = self._inventory.work(None, add)
-        return m.ImportDiskResponse(
-            disk_id=disk.id, path=disk.path, task=task, actual_size_bytes=content.virtual_size, checksum=checksum
-        )
+        return m.ImportDiskResponse(disk_id=disk.id, path=disk.path, task=task, actual_size_bytes=content.virtual_size, checksum=checksum)
 
     def _path(self, member: str, url: str, backend: str, mode: str) -> Path:
         """The file of a staging URL."""
         if backend not in _PVC:
-            raise ProviderError(ErrorKind.NOT_SUPPORTED, f"this provider does not have the staging backend {shown(backend)}", why="it has pvc")
+            raise ProviderError(
+                ErrorKind.NOT_SUPPORTED, f"this provider does not have the staging backend {shown(backend)}", why="it has pvc"
+            )
         if mode not in _RELAY:
             raise ProviderError(ErrorKind.NOT_SUPPORTED, f"this provider does not have the transfer mode {shown(mode)}", why="it has relay")
         matched = _URL.fullmatch(url)
@@ -184,5 +184,7 @@ def _source(image_json: str) -> str:
     if expected and validates and algorithm in ("md5", "sha1", "sha256", "sha512"):
         found = hashlib.new(algorithm, name.encode(), usedforsecurity=False).hexdigest()
         if found != str(expected).lower():
-            raise ProviderError(ErrorKind.INVALID_SPEC, "the image is damaged", why=f"its {algorithm} checksum is {found}, not the expected one")
+            raise ProviderError(
+                ErrorKind.INVALID_SPEC, "the image is damaged", why=f"its {algorithm} checksum is {found}, not the expected one"
+            )
     return name

@@ -9,7 +9,7 @@ from paddock.base import quantity
 from paddock.base.jsondata import copied
 from paddock.client.target import Data
 from paddock.contract.payloads import DiskPayload
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
+from paddock.dialects.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.drivers.kubevirt import failures, marks, observed
@@ -23,11 +23,11 @@ _NOTES = ("virtrigaud.io/tags", marks.LIMITATIONS)
 
 
 class ClaimGrowth(msgspec.Struct, frozen=True):
-    """A claim that becomes larger: its new request, and what the request stood for at first."""
+    """A claim that becomes larger: its new request, and the notes that go with it."""
 
     claim: str
     request: int
-    base: str
+    notes: dict[str, str]
 
 
 class NewDisk(msgspec.Struct, frozen=True):
@@ -76,14 +76,6 @@ def note_changes(found: VirtualMachine, wanted: VirtualMachine, sizes: dict[str,
     return {name: value for name, value in notes.items() if before.get(name) != value}
 
 
-def known_disks(found: VirtualMachine) -> dict[str, int]:
-    """Return the disks that the manager asked for, with the size in GiB that it last asked for."""
-    try:
-        return msgspec.json.decode((found.metadata.annotations or {}).get(marks.DISKS, "{}"), type=dict[str, int])
-    except msgspec.MsgspecError:
-        return {}
-
-
 def disk_changes(
     found: VirtualMachine, wanted: VirtualMachine, disks: tuple[DiskPayload, ...]
 ) -> tuple[tuple[NewDisk, ...], tuple[str, ...]]:
@@ -98,7 +90,7 @@ def disk_changes(
         for volume in wanted.spec.template.spec.volumes or ()
         if volume.name in names and volume.name not in there and volume.dataVolume is not None
     )
-    removed = tuple(name for name in known_disks(found) if name != first and name in there and name not in names)
+    removed = tuple(name for name in observed.known_disks(found) if name != first and name in there and name not in names)
     return added, removed
 
 
@@ -112,7 +104,7 @@ def boot_name(found: VirtualMachine) -> str:
 
 def sizes_after(found: VirtualMachine, disks: tuple[DiskPayload, ...], root_gib: int) -> dict[str, int]:
     """Return the sizes in GiB that are wanted, by the names of volumes. A class makes a root disk larger, never smaller."""
-    before = known_disks(found)
+    before = observed.known_disks(found)
     first = (found.metadata.annotations or {}).get(marks.BOOT_VOLUME, "")
     root = {first: max(root_gib, before[first])} if before.get(first) else {}
     return {**root, **{each.name: each.size_gib for each in disks}}
@@ -140,8 +132,16 @@ def growth(
         if wanted < now:
             why = f"it has {-(-now // _GIB)} GiB, and a disk cannot lose what is on it"
             raise failures.invalid(f"disk {volume.name} of machine {found.metadata.name} cannot shrink", why=why, fix="ask for its size")
-        grown.append(ClaimGrowth(name, -(-stood * wanted // base), f"{base}/{stood}"))
+        grown.append(_growth(claim, wanted, base, stood))
     return tuple(grown)
+
+
+def _growth(claim: PersistentVolumeClaim, wanted: int, base: int, stood: int) -> ClaimGrowth:
+    """The growth of a claim, with what later ones are measured by, and with what a guest of Paddock's gets of it."""
+    request, notes = -(-stood * wanted // base), {marks.GROWTH: f"{base}/{stood}"}
+    if GUEST_SIZE in (claim.metadata.annotations or {}):
+        notes[GUEST_SIZE] = f"{wanted}/{request}"
+    return ClaimGrowth(claim.metadata.name, request, notes)
 
 
 def _base(claim: PersistentVolumeClaim, request: int, asked: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.base import quantity
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.domain import DomainSpec
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
@@ -18,7 +18,7 @@ from paddock.meta.conditions import Condition, holds
 
 ON, OFF, SUSPENDED, UNKNOWN = "On", "Off", "Suspended", "Unknown"
 _FINAL = ("Succeeded", "Failed")
-_MIB = 1 << 20
+_MIB, _GIB = 1 << 20, 1 << 30
 RESTART_REQUIRED = "RestartRequired"
 
 
@@ -113,31 +113,41 @@ def claim_of(volume: Volume) -> str:
     return volume.persistentVolumeClaim.claimName if volume.persistentVolumeClaim is not None else ""
 
 
+def known_disks(machine: VirtualMachine) -> dict[str, int]:
+    """Return the disks that the manager asked for, with the size in GiB that it last asked for."""
+    try:
+        return msgspec.json.decode((machine.metadata.annotations or {}).get(marks.DISKS, "{}"), type=dict[str, int])
+    except msgspec.MsgspecError:
+        return {}
+
+
 def disks(
     machine: VirtualMachine, instance: VirtualMachineInstance | None, claims: Mapping[str, PersistentVolumeClaim]
 ) -> tuple[MachineDisk, ...]:
     """Return the disks on claims, the one that the machine boots from first."""
     seen = {each.name: each for each in instance_status(instance).volumeStatus or ()}
     devices = {each.name for each in machine.spec.template.spec.domain.devices.disks or ()}
-    first = (machine.metadata.annotations or {}).get(marks.BOOT_VOLUME, "")
+    first, known = (machine.metadata.annotations or {}).get(marks.BOOT_VOLUME, ""), known_disks(machine)
     found = []
     for volume in machine.spec.template.spec.volumes or ():
         name = claim_of(volume)
         if not name or volume.name not in devices:
             continue
         status = seen.get(volume.name)
-        capacity = status.size if status is not None and status.size else 0
-        found.append(MachineDisk(volume.name, name, capacity or _capacity(claims.get(name)), status.target if status is not None else ""))
+        has = (status.size if status is not None else None) or _guest_size(known.get(volume.name, 0), claims.get(name))
+        found.append(MachineDisk(volume.name, name, has, status.target if status is not None else ""))
     return tuple(sorted(found, key=lambda each: each.name != first))
 
 
-def _capacity(claim: PersistentVolumeClaim | None) -> int:
-    if claim is None:
+def _guest_size(known_gib: int, claim: PersistentVolumeClaim | None) -> int:
+    """The bytes that a guest has of a claim. A claim may be larger than its disk, by what a file system takes."""
+    asked = storage_request(claim.spec) if claim is not None else None
+    if claim is None or asked is None:
         return 0
     here = (claim.status.capacity or {}).get("storage") if claim.status is not None else None
-    asked = claim.spec.resources.requests if claim.spec is not None and claim.spec.resources is not None else None
-    found = here or (asked or {}).get("storage")
-    return quantity.whole(found) if found is not None else 0
+    request, capacity = quantity.whole(asked), quantity.whole(here if here is not None else asked)
+    # What grows has asked for its new size already.
+    return known_gib * _GIB * min(capacity, request) // request if known_gib and request else capacity
 
 
 def restart_required(machine: VirtualMachine) -> Condition | None:

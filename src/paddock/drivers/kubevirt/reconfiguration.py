@@ -99,7 +99,7 @@ class MachineReconfiguration:
         claim = await self._cluster.find(targets.CLAIMS, growth.claim)
         await self._check_may_grow(claim)
         change = {
-            "metadata": {"annotations": {marks.GROWTH: growth.base}},
+            "metadata": {"annotations": growth.notes},
             "spec": {"resources": {"requests": {"storage": quantity.binary(growth.request)}}},
         }
         await self._cluster.client.patch_raw(targets.CLAIMS, Key(self._cluster.namespace, growth.claim), merge_patch(change))

@@ -183,7 +183,8 @@ def create_ignores_the_disks(driver: FakeDriver) -> None:
 @breaks("describe-raw")
 def the_raw_object_has_numbers(driver: FakeDriver) -> None:
     async def answer(original: Any, request: Any) -> m.DescribeResponse:
-        return msgspec.structs.replace(await original(request), provider_raw_json='{"cpu":1}')
+        response: m.DescribeResponse = await original(request)
+        return msgspec.structs.replace(response, provider_raw_json='{"cpu":1}')
 
     replace(driver, "describe", answer)
 
@@ -199,7 +200,8 @@ def the_raw_object_has_the_user_data(driver: FakeDriver) -> None:
 
     async def answer(original: Any, request: Any) -> m.DescribeResponse:
         raw = msgspec.json.encode({"userData": given.get(request.id, "")}).decode()
-        return msgspec.structs.replace(await original(request), provider_raw_json=raw)
+        response: m.DescribeResponse = await original(request)
+        return msgspec.structs.replace(response, provider_raw_json=raw)
 
     replace(driver, "create", create)
     replace(driver, "describe", answer)
@@ -236,7 +238,8 @@ def describe_does_not_answer(driver: FakeDriver) -> None:
 @breaks("create")
 def describe_has_raw_words(driver: FakeDriver) -> None:
     async def answer(original: Any, request: Any) -> m.DescribeResponse:
-        return msgspec.structs.replace(await original(request), power_state="poweredOff")
+        response: m.DescribeResponse = await original(request)
+        return msgspec.structs.replace(response, power_state="poweredOff")
 
     replace(driver, "describe", answer)
 
@@ -368,7 +371,7 @@ def a_running_machine_claims_to_shrink(driver: FakeDriver) -> None:
 
 @breaks("reconfigure-online")
 def online_reconfigure_is_claimed_and_refused(driver: FakeDriver) -> None:
-    can = inside(driver).capabilities
+    can: m.GetCapabilitiesResponse = inside(driver).capabilities
     inside(driver).capabilities = msgspec.structs.replace(can, supports_reconfigure_online=False)
 
     async def answer(original: Any, request: Any) -> m.GetCapabilitiesResponse:
@@ -395,8 +398,8 @@ def without_disks(driver: FakeDriver, change: Callable[[dict[str, Any]], None]) 
         except (msgspec.MsgspecError, AttributeError, TypeError, KeyError):
             response: m.TaskResponse = await original(request)
             return response
-        response = await original(msgspec.structs.replace(request, desired_json=msgspec.json.encode(desired).decode()))
-        return response
+        changed: m.TaskResponse = await original(msgspec.structs.replace(request, desired_json=msgspec.json.encode(desired).decode()))
+        return changed
 
     replace(driver, "reconfigure", answer)
 
@@ -558,7 +561,8 @@ def an_image_is_not_kept(driver: FakeDriver) -> None:
 @breaks("export")
 def the_checksum_of_an_export_is_wrong(driver: FakeDriver) -> None:
     async def answer(original: Any, request: Any) -> m.ExportDiskResponse:
-        return msgspec.structs.replace(await original(request), checksum="0" * 64)
+        response: m.ExportDiskResponse = await original(request)
+        return msgspec.structs.replace(response, checksum="0" * 64)
 
     replace(driver, "export_disk", answer)
 

@@ -39,20 +39,20 @@ class Target:
         self.driver = KubeVirtDriver(self.host.api.client(), SETTINGS)
 
     async def made(self, **change: Any) -> str:
-        """A machine whose disks are filled; its id."""
+        """A machine whose disks are filled; its vm_id."""
         answer = await self.driver.create(creation(**change))
         assert await self.ends(answer.task) == ""
         return answer.id
 
     async def running(self, **change: Any) -> str:
-        """A machine that runs; its id."""
-        id = await self.made(**change)
-        assert await self.power(id, m.PowerOp.ON) == ""
-        return id
+        """A machine that runs; its vm_id."""
+        vm_id = await self.made(**change)
+        assert await self.power(vm_id, m.PowerOp.ON) == ""
+        return vm_id
 
-    async def power(self, id: str, op: m.PowerOp, seconds: int = 0) -> str:
+    async def power(self, vm_id: str, op: m.PowerOp, seconds: int = 0) -> str:
         """Change power and wait; the error, if there is one."""
-        answer = await self.driver.power(m.PowerRequest(id=id, op=op, graceful_timeout_seconds=seconds))
+        answer = await self.driver.power(m.PowerRequest(id=vm_id, op=op, graceful_timeout_seconds=seconds))
         return await self.ends(answer.task)
 
     async def ends(self, task: m.TaskRef | None, seconds: float = 400) -> str:
@@ -67,11 +67,11 @@ class Target:
                 self.again()
                 await asyncio.sleep(1)
 
-    async def seen(self, id: str) -> m.DescribeResponse:
-        return await self.driver.describe(m.DescribeRequest(id=id))
+    async def seen(self, vm_id: str) -> m.DescribeResponse:
+        return await self.driver.describe(m.DescribeRequest(id=vm_id))
 
-    async def details(self, id: str) -> Data:
-        return dict(json.loads((await self.seen(id)).provider_raw_json))
+    async def details(self, vm_id: str) -> Data:
+        return dict(json.loads((await self.seen(vm_id)).provider_raw_json))
 
     async def names(self, *plurals: str) -> dict[str, list[str]]:
         """The names of the objects that are there, without what a host has anyway."""
@@ -101,9 +101,6 @@ def creation(
     owner: m.ObjectIdentity | None = OWNER,
     hardware: p.ClassPayload = HARDWARE,
     image: p.ImagePayload = IMAGE,
-    networks: tuple[p.NetworkPayload, ...] = (),
-    disks: tuple[p.DiskPayload, ...] = (),
-    placement: p.PlacementPayload | None = None,
     **more: Any,
 ) -> m.CreateRequest:
     """A request for a machine."""
@@ -112,9 +109,9 @@ def creation(
         owner=owner,
         class_json=p.encode(hardware),
         image_json=p.encode(image),
-        networks_json=p.encode_list(networks),
-        disks_json=p.encode_list(disks),
-        placement_json=p.encode(placement),
+        networks_json=p.encode_list(more.pop("networks", ())),
+        disks_json=p.encode_list(more.pop("disks", ())),
+        placement_json=p.encode(more.pop("placement", None)),
         **more,
     )
 

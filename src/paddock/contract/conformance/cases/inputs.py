@@ -3,6 +3,8 @@
 from collections.abc import Awaitable
 from typing import Any
 
+import msgspec
+
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.conformance.case import ConformanceCase
@@ -25,8 +27,8 @@ async def _refused(context: ConformanceContext, what: str, request: m.CreateRequ
 
 async def _malformed_create(context: ConformanceContext) -> None:
     for member in ("class_json", "image_json", "networks_json", "disks_json", "placement_json"):
-        await _refused(context, f"a broken {member}", context.request(**{member: _BROKEN}))
-        await _refused(context, f"a number as {member}", context.request(**{member: "7"}))
+        await _refused(context, f"a broken {member}", msgspec.structs.replace(context.request(), **{member: _BROKEN}))
+        await _refused(context, f"a number as {member}", msgspec.structs.replace(context.request(), **{member: "7"}))
 
 
 async def _wrong_types(context: ConformanceContext) -> None:
@@ -37,7 +39,7 @@ async def _wrong_types(context: ConformanceContext) -> None:
         ("disks_json", '{"SizeGiB":10}'),
         ("networks_json", '["lan"]'),
     ):
-        await _refused(context, f"{member} {text}", context.request(**{member: text}))
+        await _refused(context, f"{member} {text}", msgspec.structs.replace(context.request(), **{member: text}))
 
 
 async def _out_of_range(context: ConformanceContext) -> None:
@@ -59,7 +61,9 @@ async def _bad_names(context: ConformanceContext) -> None:
         request = context.request()
         await context.refused(
             f"a create with the name {name[:20]!r}",
-            context.provider.create(m.CreateRequest(name=name, class_json=request.class_json, image_json=request.image_json, owner=request.owner)),
+            context.provider.create(
+                m.CreateRequest(name=name, class_json=request.class_json, image_json=request.image_json, owner=request.owner)
+            ),
             ErrorKind.INVALID_SPEC,
         )
 
@@ -85,7 +89,7 @@ async def _huge(context: ConformanceContext) -> None:
         ("image_json", '{"Path":' * _DEEP),
         ("disks_json", "[" + ",".join(['{"SizeGiB":1}'] * 5000) + "]"),
     ):
-        await _refused(context, f"{len(text)} bytes of {member}", context.request(**{member: text}))
+        await _refused(context, f"{len(text)} bytes of {member}", msgspec.structs.replace(context.request(), **{member: text}))
     context.check((await context.provider.validate(m.ValidateRequest())).ok, "the provider is not ready after huge input")
 
 
@@ -130,7 +134,9 @@ CASES = (
     ConformanceCase(name="wrong-types", text="JSON of the wrong types is InvalidSpec and makes nothing", run=_wrong_types),
     ConformanceCase(name="out-of-range", text="Hardware that cannot be is InvalidSpec and makes nothing", run=_out_of_range),
     ConformanceCase(name="bad-names", text="Empty, long and dangerous names are InvalidSpec", run=_bad_names),
-    ConformanceCase(name="malformed-reconfigure", text="A broken desired state is InvalidSpec and changes nothing", run=_malformed_reconfigure),
+    ConformanceCase(
+        name="malformed-reconfigure", text="A broken desired state is InvalidSpec and changes nothing", run=_malformed_reconfigure
+    ),
     ConformanceCase(name="huge-input", text="Huge input is served or refused, and the provider lives on", run=_huge),
     ConformanceCase(name="secrets", text="No error repeats user data, credentials or URLs with passwords", run=_secrets),
 )

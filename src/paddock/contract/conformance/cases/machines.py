@@ -15,7 +15,9 @@ async def _create(context: ConformanceContext) -> None:
     machine = await context.create()
     described = await context.describe(machine)
     context.check(described.exists, "Describe does not have the machine that Create has made")
-    context.check(described.power_state in POWER_STATES, f"the power state is {described.power_state!r}", f"it must be one of {POWER_STATES}")
+    context.check(
+        described.power_state in POWER_STATES, f"the power state is {described.power_state!r}", f"it must be one of {POWER_STATES}"
+    )
     entry = await context.listed(machine)
     context.check(entry.name == machine.name, f"ListVMs has the name {entry.name!r}", f"it must be {machine.name!r}")
     sizes = (entry.cpu, entry.memory_mib)
@@ -39,7 +41,9 @@ async def _create_disks(context: ConformanceContext) -> None:
     disks = (payloads.DiskPayload(name="data", size_gib=1), payloads.DiskPayload(name="logs", size_gib=2))
     machine = await context.create(context.request(disks_json=payloads.encode_list(disks)))
     entry = await context.listed(machine)
-    context.check(len(entry.disks) == len(plain.disks) + 2, f"the machine has {len(entry.disks)} disks", f"it must have {len(plain.disks) + 2}")
+    context.check(
+        len(entry.disks) == len(plain.disks) + 2, f"the machine has {len(entry.disks)} disks", f"it must have {len(plain.disks) + 2}"
+    )
     sizes = sorted(each.size_gib for each in entry.disks)
     missing = [each.size_gib for each in disks if each.size_gib not in sizes]
     context.check(not missing, f"no disk has the size of {missing} GiB", f"the sizes are {sizes}")
@@ -67,7 +71,9 @@ async def _same_owner_at_once(context: ConformanceContext) -> None:
     context.check(made, "none of four equal creates at once succeeded")
     for each in made:
         await context.finish("Create", each.task)
-    context.check(len({each.id for each in made}) == 1, "equal creates at once made several machines", str(sorted(each.id for each in made)))
+    context.check(
+        len({each.id for each in made}) == 1, "equal creates at once made several machines", str(sorted(each.id for each in made))
+    )
     await _one(context, request.name)
 
 
@@ -116,7 +122,9 @@ async def _delete_missing(context: ConformanceContext) -> None:
     try:
         await context.delete(machine)
     except ProviderError as error:
-        context.check(error.kind is ErrorKind.NOT_FOUND, "deleting what is gone must succeed, or be NotFound", f"it is {error.kind}: {error}")
+        context.check(
+            error.kind is ErrorKind.NOT_FOUND, "deleting what is gone must succeed, or be NotFound", f"it is {error.kind}: {error}"
+        )
 
 
 async def _describe_missing(context: ConformanceContext) -> None:
@@ -129,16 +137,16 @@ async def _describe_missing(context: ConformanceContext) -> None:
 
 
 async def _unknown_machine(context: ConformanceContext) -> None:
-    id, provider = f"{context.run}-missing", context.provider
+    missing, provider = f"{context.run}-missing", context.provider
     desired = context.desired(context.request(), hardware=context.hardware())
-    await context.refused("Power of a missing machine", provider.power(m.PowerRequest(id=id, op=m.PowerOp.ON)), ErrorKind.NOT_FOUND)
-    reconfigure = provider.reconfigure(m.ReconfigureRequest(id=id, desired_json=desired))
+    await context.refused("Power of a missing machine", provider.power(m.PowerRequest(id=missing, op=m.PowerOp.ON)), ErrorKind.NOT_FOUND)
+    reconfigure = provider.reconfigure(m.ReconfigureRequest(id=missing, desired_json=desired))
     await context.refused("Reconfigure of a missing machine", reconfigure, ErrorKind.NOT_FOUND)
     optional = (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED)
-    clone = provider.clone(m.CloneRequest(source_vm_id=id, target_name=context.name()))
+    clone = provider.clone(m.CloneRequest(source_vm_id=missing, target_name=context.name()))
     await context.refused("Clone of a missing machine", clone, *optional)
-    await context.refused("GetDiskInfo of a missing machine", provider.get_disk_info(m.GetDiskInfoRequest(vm_id=id)), *optional)
-    snapshot = provider.snapshot_create(m.SnapshotCreateRequest(vm_id=id, name_hint="none"))
+    await context.refused("GetDiskInfo of a missing machine", provider.get_disk_info(m.GetDiskInfoRequest(vm_id=missing)), *optional)
+    snapshot = provider.snapshot_create(m.SnapshotCreateRequest(vm_id=missing, name_hint="none"))
     await context.refused("SnapshotCreate of a missing machine", snapshot, *optional)
 
 

@@ -20,7 +20,9 @@ async def _capabilities(context: ConformanceContext) -> None:
     context.check(can.supports_snapshots or not can.supports_memory_snapshots, "memory snapshots need snapshots")
     for direction, supported in (("export", can.supports_disk_export), ("import", can.supports_disk_import)):
         formats = getattr(can, f"supported_{direction}_formats")
-        context.check(bool(formats) == supported, f"supports_disk_{direction} is {supported}", f"supported_{direction}_formats is {list(formats)}")
+        context.check(
+            bool(formats) == supported, f"supports_disk_{direction} is {supported}", f"supported_{direction}_formats is {list(formats)}"
+        )
 
 
 async def _list(context: ConformanceContext) -> None:
@@ -31,7 +33,9 @@ async def _list(context: ConformanceContext) -> None:
     context.check(all(ids), "ListVMs has an entry without an id")
     context.check(len(ids) == len(set(ids)), "ListVMs has two entries with one id")
     for each in entries:
-        context.check(each.power_state in POWER_STATES, f"the power state of {each.id} is {each.power_state!r}", f"it must be one of {POWER_STATES}")
+        context.check(
+            each.power_state in POWER_STATES, f"the power state of {each.id} is {each.power_state!r}", f"it must be one of {POWER_STATES}"
+        )
         context.check(each.cpu >= 0 and each.memory_mib >= 0, f"machine {each.id} has negative hardware")
 
 

@@ -83,7 +83,9 @@ async def _info(context: ConformanceContext) -> None:
     context.check(primary.virtual_size_bytes > 0, "the primary disk has no size")
     context.check(primary.format, "the primary disk has no format")
     least = context.settings.disk_gib * _GIB
-    context.check(primary.virtual_size_bytes >= least, f"the primary disk has {primary.virtual_size_bytes} bytes", f"the class asks for {least}")
+    context.check(
+        primary.virtual_size_bytes >= least, f"the primary disk has {primary.virtual_size_bytes} bytes", f"the class asks for {least}"
+    )
     context.check(primary.disk_id, "the primary disk has no id")
     by_id = await context.disk(machine, primary.disk_id)
     context.check(by_id.virtual_size_bytes == primary.virtual_size_bytes, "a disk's id leads to another disk")

@@ -81,14 +81,16 @@ async def _delete(context: ConformanceContext) -> None:
 
 async def _unknown(context: ConformanceContext) -> None:
     machine = await context.create()
-    id = f"{context.run}-missing"
-    call = context.provider.snapshot_revert(m.SnapshotRevertRequest(vm_id=machine.id, snapshot_id=id))
+    missing = f"{context.run}-missing"
+    call = context.provider.snapshot_revert(m.SnapshotRevertRequest(vm_id=machine.id, snapshot_id=missing))
     await context.refused("SnapshotRevert to a missing snapshot", call, ErrorKind.NOT_FOUND)
     try:
-        response = await context.provider.snapshot_delete(m.SnapshotDeleteRequest(vm_id=machine.id, snapshot_id=id))
+        response = await context.provider.snapshot_delete(m.SnapshotDeleteRequest(vm_id=machine.id, snapshot_id=missing))
         await context.finish("SnapshotDelete", response.task)
     except ProviderError as error:
-        context.check(error.kind is ErrorKind.NOT_FOUND, "deleting a missing snapshot must succeed, or be NotFound", f"it is {error.kind}: {error}")
+        context.check(
+            error.kind is ErrorKind.NOT_FOUND, "deleting a missing snapshot must succeed, or be NotFound", f"it is {error.kind}: {error}"
+        )
 
 
 # --- clones ---------------------------------------------------------------------------------------------------------------
@@ -117,7 +119,9 @@ async def _check_clone(context: ConformanceContext, source: CaseMachine, clone: 
     entry, original = await context.listed(clone), await context.listed(source)
     context.check(entry.name == clone.name, f"the clone is named {entry.name!r}", f"it must be {clone.name!r}")
     context.check((entry.cpu, entry.memory_mib) == (original.cpu, original.memory_mib), "the clone has other hardware than its source")
-    context.check(len(entry.disks) == len(original.disks), f"the clone has {len(entry.disks)} disks", f"its source has {len(original.disks)}")
+    context.check(
+        len(entry.disks) == len(original.disks), f"the clone has {len(entry.disks)} disks", f"its source has {len(original.disks)}"
+    )
     shared = {each.path for each in entry.disks if each.path} & {each.path for each in original.disks}
     context.check(not shared, "the clone has a disk of its source", ", ".join(sorted(shared)))
 
@@ -147,7 +151,11 @@ async def _twice(context: ConformanceContext) -> None:
     try:
         again = await _cloned(context, source, name=clone.name)
     except ProviderError as error:
-        context.check(error.kind is ErrorKind.CONFLICT, "a repeated Clone must give the same machine, or be a Conflict", f"it is {error.kind}: {error}")
+        context.check(
+            error.kind is ErrorKind.CONFLICT,
+            "a repeated Clone must give the same machine, or be a Conflict",
+            f"it is {error.kind}: {error}",
+        )
     else:
         context.check(again.id == clone.id, "a repeated Clone made another machine", f"ids {clone.id} and {again.id}")
     found = await context.find(lambda each: each.name == clone.name)

@@ -5,6 +5,8 @@ import hashlib
 import re
 from pathlib import Path
 
+import msgspec
+
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.conformance.case import ConformanceCase
@@ -15,6 +17,7 @@ _EXPORT = ("supports_disk_export",)
 _BOTH = ("supports_disk_export", "supports_disk_import")
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 _CHUNK = 16 << 20
+_UNSUPPORTED = (ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC)
 
 
 def _url(context: ConformanceContext, file: str) -> str:
@@ -71,21 +74,22 @@ async def _check_file(context: ConformanceContext, file: str, checksum: str) -> 
         while chunk := stored.read(_CHUNK):
             digest.update(chunk)
             await asyncio.sleep(0)
-    context.check(digest.hexdigest() == checksum.lower(), "the checksum is not that of the stored file", f"the file has {digest.hexdigest()}")
+    context.check(
+        digest.hexdigest() == checksum.lower(), "the checksum is not that of the stored file", f"the file has {digest.hexdigest()}"
+    )
 
 
 async def _export_unknown(context: ConformanceContext) -> None:
     machine, url = await _stopped(context), _url(context, "none.qcow2")
     secret = {"accessKeyID": context.secret, "secretAccessKey": context.secret, "sessionToken": context.secret}
-    plain = {"destination_url": url, "backend_type": _backend(context), "credentials": secret}
-    provider = context.provider
-    call = provider.export_disk(m.ExportDiskRequest(vm_id=machine.id, disk_id=f"{context.run}-missing", format="qcow2", **plain))
-    await context.refused("an export of a missing disk", call, ErrorKind.NOT_FOUND, ErrorKind.INVALID_SPEC)
-    call = provider.export_disk(m.ExportDiskRequest(vm_id=machine.id, format="no-such-format", **plain))
-    await context.refused("an export in an unknown format", call, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC)
-    odd = {**plain, "backend_type": "no-such-backend", "destination_url": f"none://{context.secret}@host/disk"}
-    call = provider.export_disk(m.ExportDiskRequest(vm_id=machine.id, format="qcow2", **odd))
-    await context.refused("an export to an unknown backend", call, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC)
+    plain = m.ExportDiskRequest(vm_id=machine.id, format="qcow2", destination_url=url, backend_type=_backend(context), credentials=secret)
+    odd = f"none://{context.secret}@host/disk"
+    for what, request, kinds in (
+        ("a missing disk", msgspec.structs.replace(plain, disk_id=f"{context.run}-missing"), (ErrorKind.NOT_FOUND, ErrorKind.INVALID_SPEC)),
+        ("an unknown format", msgspec.structs.replace(plain, format="no-such-format"), _UNSUPPORTED),
+        ("an unknown backend", msgspec.structs.replace(plain, backend_type="no-such-backend", destination_url=odd), _UNSUPPORTED),
+    ):
+        await context.refused(f"an export with {what}", context.provider.export_disk(request), *kinds)
 
 
 def _import(context: ConformanceContext, file: str, checksum: str, name: str) -> m.ImportDiskRequest:
