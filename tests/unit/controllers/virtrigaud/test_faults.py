@@ -120,4 +120,3 @@ async def test_the_manager_ends_at_each_call(number: int) -> None:
         restarting = asyncio.create_task(restart())
         await live(life)
         restarting.cancel()
-

@@ -1,6 +1,5 @@
 """Power, sizes, phases, pauses, and the health of Providers as tables (docs/spec/virtrigaud.md 2.1.4, 2.1.5, 3.6, 2.4)."""
 
-
 import pytest
 
 from paddock.contract.errors import ErrorKind
@@ -155,5 +154,3 @@ def test_providers_words_are_kept_and_own_members_are_not_taken() -> None:
     assert made.provider == {"host": "a", "long": "x" * 1024, "paddock.io/disks": "{}"} and made.powerState is None
     broken = status.observed(status.of(vm), DescribeResponse(exists=True, provider_raw_json="[1"))
     assert broken.provider == {"paddock.io/disks": "{}"}
-
-

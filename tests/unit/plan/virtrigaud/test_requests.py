@@ -131,7 +131,11 @@ def test_static_addresses_and_macs() -> None:
 
 def test_a_network_gives_address_and_name_servers() -> None:
     vm = machine(networks=[{"name": "a", "networkRef": {"name": "lan"}}])
-    allocation = {"type": "Static", "staticConfig": {"address": "10.0.0.9/28", "gateway": "10.0.0.1"}, "dnsConfig": {"servers": ["1.1.1.1"]}}
+    allocation = {
+        "type": "Static",
+        "staticConfig": {"address": "10.0.0.9/28", "gateway": "10.0.0.1"},
+        "dnsConfig": {"servers": ["1.1.1.1"]},
+    }
     (made,) = cards(vm, network(ipAllocation=allocation))
     assert (made["StaticIP"], made["Prefix"], made["DNS"]) == ("10.0.0.9", 28, "1.1.1.1")
     with pytest.raises(Refusal, match="VMNetworkAttachment default/lan gives no address"):
@@ -171,7 +175,11 @@ def test_the_block_of_the_type(kind: str, config: Data, expected: Data | None) -
         ("libvirt", {"libvirt": {"path": "/a"}, "http": {"url": "https://b/c"}}, {"Path": "/a", "Format": "qcow2"}),
         ("vsphere", {"vsphere": {"templateName": "t"}, "libvirt": {"path": "/a"}}, {"TemplateName": "t", "Path": "", "Format": "template"}),
         ("proxmox", {"proxmox": {"templateID": 9000}}, {"TemplateName": "9000"}),
-        ("proxmox", {"libvirt": {"path": "/a"}, "http": {"url": "https://b/c.img"}}, {"URL": "https://b/c.img", "Format": "raw", "Path": ""}),
+        (
+            "proxmox",
+            {"libvirt": {"path": "/a"}, "http": {"url": "https://b/c.img"}},
+            {"URL": "https://b/c.img", "Format": "raw", "Path": ""},
+        ),
         ("qemu", {"registry": {"image": "quay.io/a/b:1"}}, {"URL": "docker://quay.io/a/b:1"}),
         ("vsphere", {"vsphere": {"ovaURL": "https://a/b.ova"}}, {"URL": "https://a/b.ova", "Format": "ova"}),
     ],
