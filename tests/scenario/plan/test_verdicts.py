@@ -325,16 +325,25 @@ def test_an_unknown_template_fails(tmp_path: Path) -> None:
     assert effects(tmp_path, old, {**new, "spec": {**VITISTACK, "template": "medium"}}) == {"spec.template": "restart"}
 
 
-def test_nothing_carries_out_what_virtrigaud_says(tmp_path: Path) -> None:
-    spec = {"providerRef": {"name": "p"}, "classRef": {"name": "small"}, "imageRef": {"name": "i"}}
-    about = ("infra.virtrigaud.io/v1beta1", "VirtualMachine", "web")
-    old, new = _front(*about, spec), _front(*about, {**spec, "classRef": {"name": "large"}, "providerRef": {"name": "q"}})
+def test_nothing_carries_out_virtrigauds_policies(tmp_path: Path) -> None:
+    about = ("infra.virtrigaud.io/v1beta1", "VMPlacementPolicy", "apart")
+    old, new = _front(*about, {"hard": {"clusters": ["a"]}}), _front(*about, {"hard": {"clusters": ["b"]}})
     assert set(effects(tmp_path, old, new).values()) == {"no effect"}
     folder = ("-f", str(tmp_path / "new.json"), "--against", str(tmp_path / "old.json"))
     assert "nothing carries it out yet" in paddock("plan", *folder).out
     # With its own controllers, in a cluster.
-    there = paddock("plan", *folder, "--target", "cluster").out
-    assert "refused: VirtualMachine/web: spec.providerRef.name" in there and "restart: VirtualMachine/web: spec.classRef.name" in there
+    assert "nothing carries it out yet" not in paddock("plan", *folder, "--target", "cluster").out
+
+
+def test_virtrigauds_machines_are_carried_out(tmp_path: Path) -> None:
+    spec = {"providerRef": {"name": "p"}, "classRef": {"name": "small"}, "imageRef": {"name": "i"}}
+    about = ("infra.virtrigaud.io/v1beta1", "VirtualMachine", "web")
+    old, new = _front(*about, spec), _front(*about, {**spec, "classRef": {"name": "large"}, "providerRef": {"name": "q"}})
+    effects(tmp_path, old, new)
+    folder = ("-f", str(tmp_path / "new.json"), "--against", str(tmp_path / "old.json"))
+    for target in ("embedded", "cluster"):
+        there = paddock("plan", *folder, "--target", target).out
+        assert "refused: VirtualMachine/web: spec.providerRef.name" in there and "restart: VirtualMachine/web: spec.classRef.name" in there
 
 
 def test_processors_under_secure_boot_are_plugged(tmp_path: Path) -> None:

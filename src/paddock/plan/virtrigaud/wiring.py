@@ -22,6 +22,9 @@ from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
 
 _DEFAULT_PREFIX = 24
+_WITH_BLOCKS = ("vsphere", "libvirt", "proxmox")
+# Types of network that the network of a Provider without blocks can stand for.
+_OWN_NETWORK = ("nat", "bridged", "external")
 
 
 def cards(vm: VirtrigaudVirtualMachine, provider: Provider, found: MachineDependencies) -> tuple[NetworkPayload, ...]:
@@ -61,6 +64,9 @@ def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider:
     config = network.spec.network
     name = sources.network_block(config, provider.spec.type)
     default = (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
+    if name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK:
+        # Its own network: nothing says more about it.
+        return msgspec.structs.replace(payload, network_name=default)
     if name is None:
         if default:
             return msgspec.structs.replace(payload, network_name=default, portgroup=default if provider.spec.type == "vsphere" else "")

@@ -149,6 +149,7 @@ def test_a_network_gives_address_and_name_servers() -> None:
         ("libvirt", {"libvirt": {"bridge": {"name": "br0"}}}, {"Bridge": "br0", "NetworkName": "", "Model": "virtio"}),
         ("proxmox", {"proxmox": {"bridge": "vmbr1", "vlanTag": 5}}, {"Bridge": "vmbr1", "VLAN": 5, "name": "vmbr1", "vlan": 5}),
         ("qemu", {"libvirt": {"networkName": "n"}}, {"NetworkName": "n"}),
+        ("qemu", {"type": "nat"}, {"NetworkName": "", "Bridge": ""}),
         ("libvirt", {"vsphere": {"portgroup": "pg"}}, None),
     ],
 )
@@ -164,6 +165,12 @@ def test_the_block_of_the_type(kind: str, config: Data, expected: Data | None) -
     (made,) = cards(vm, network(config), provider(kind), disk)
     assert {name: made[name] for name in expected} == expected
     assert kind == "proxmox" or "name" not in made
+
+
+def test_a_sealed_network_is_not_replaced_by_an_open_one() -> None:
+    vm = machine(networks=[{"name": "a", "networkRef": {"name": "lan"}}])
+    with pytest.raises(Refusal, match="has no block for a Provider of type qemu"):
+        cards(vm, network({"type": "isolated"}), provider("qemu"), image({"http": {"url": "https://a/b.qcow2"}}))
 
 
 # --- the first disk ---------------------------------------------------------------------------------------------------------
