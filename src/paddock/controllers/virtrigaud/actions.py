@@ -133,7 +133,7 @@ class MachineActions:
     # --- observing --------------------------------------------------------------------------------------------------------
 
     async def observe(self, look: MachinePass) -> m.DescribeResponse:
-        """Describe the machine when that is due, and take over what is said."""
+        """Describe the machine when that is due, and take the answer over into the status."""
         now = self._parts.now()
         answer = look.memory.answer
         if answer is None or now >= look.memory.due:

@@ -19,7 +19,7 @@ from paddock.dialects.virtrigaud.provider import ReportedCapabilities
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.meta import ages
 from paddock.plan.virtrigaud import retries, status
-from paddock.plan.virtrigaud.conditions import ConditionValue
+from paddock.plan.virtrigaud.conditions import AspectValue
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.retries import RetryRule
 from paddock.runtime.cache import CachedObject
@@ -60,7 +60,7 @@ class RetryHold(msgspec.Struct, frozen=True):
     message: str
 
 
-class MachineMemory(msgspec.Struct):
+class PassMemory(msgspec.Struct):
     """What is remembered of a machine between passes; a new process begins without."""
 
     uid: str
@@ -88,12 +88,12 @@ class MachinePass:
 
     seen: CachedObject
     vm: VirtrigaudVirtualMachine
-    memory: MachineMemory
+    memory: PassMemory
     inputs: State
     found: MachineDependencies = field(default_factory=MachineDependencies)
     driver: Driver | None = None
     # conditions to report, by type
-    values: dict[str, ConditionValue] = field(default_factory=dict)
+    values: dict[str, AspectValue] = field(default_factory=dict)
     # the machine cannot be as its spec says until somebody changes something
     failed: bool = False
     # records that end with this pass
@@ -125,7 +125,7 @@ class MachinePass:
         reported = self.found.provider.status if self.found.provider is not None else None
         return (reported.reportedCapabilities if reported is not None else None) or ReportedCapabilities()
 
-    def say(self, *values: ConditionValue) -> None:
+    def say(self, *values: AspectValue) -> None:
         """Report conditions at the end of the pass."""
         for each in values:
             self.values[each.type] = each

@@ -47,6 +47,10 @@ class _ImagePass:
         self.prepared = False
         self.wait: float | None = None
 
+    def note_preparation(self) -> None:
+        """Note that a preparation began."""
+        self.prepared = True
+
     def look_again(self, seconds: float) -> None:
         """Look again after so long, if nobody wants it sooner."""
         self.wait = seconds if self.wait is None else min(self.wait, seconds)
@@ -142,7 +146,7 @@ class VirtrigaudImageReconciler:
         entry = ProviderImage(
             id=answer.prepared_image_id or None, path=answer.prepared_image_path or None, lastUpdated=look.now, message="being prepared"
         )
-        look.prepared = True
+        look.note_preparation()
         if answer.task is None or not answer.task.id:
             return self._ready(look, uid, use, entry)
         look.entries[use.provider] = entry

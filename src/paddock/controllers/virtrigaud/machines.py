@@ -15,7 +15,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import DescribeResponse
 from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.actions import MachineActions
-from paddock.controllers.virtrigaud.context import MachineMemory, MachinePass, RetryHold, VirtrigaudParts, hold
+from paddock.controllers.virtrigaud.context import MachinePass, PassMemory, RetryHold, VirtrigaudParts, hold
 from paddock.controllers.virtrigaud.deletion import MachineDeletion
 from paddock.controllers.virtrigaud.hooks import HookRunner, HttpExchange, exchange
 from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
@@ -28,7 +28,7 @@ from paddock.plan.virtrigaud.conditions import (
     RECONFIGURING,
     RESTART_REQUIRED,
     UNSUPPORTED,
-    ConditionValue,
+    AspectValue,
     false,
     find,
     holds,
@@ -53,7 +53,7 @@ class VirtrigaudMachineReconciler:
         self._actions = MachineActions(parts, self._statuses)
         self._hooks = HookRunner(parts, self._statuses, http)
         self._deletion = MachineDeletion(parts, self._statuses, self._actions, self._hooks)
-        self._memories: dict[Key, MachineMemory] = {}
+        self._memories: dict[Key, PassMemory] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
@@ -63,7 +63,7 @@ class VirtrigaudMachineReconciler:
             return DONE
         memory = self._memories.get(key)
         if memory is None or memory.uid != seen.meta.uid:
-            memory = self._memories[key] = MachineMemory(seen.meta.uid)
+            memory = self._memories[key] = PassMemory(seen.meta.uid)
         vm = seen.read(targets.MACHINES)
         look = MachinePass(seen, vm, memory, self._caches.inputs(vm))
         if not seen.meta.going:
@@ -268,7 +268,7 @@ class VirtrigaudMachineReconciler:
             until = min(until, look.memory.resize_hold.until)
         return again(max(0.1, until - self._parts.now()))
 
-    def _readiness(self, look: MachinePass, answer: DescribeResponse, plan: ResizePlan) -> ConditionValue:
+    def _readiness(self, look: MachinePass, answer: DescribeResponse, plan: ResizePlan) -> AspectValue:
         held = look.memory.resize_hold
         if held is not None:
             return false(READY, held.reason, held.message)

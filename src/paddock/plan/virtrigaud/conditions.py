@@ -10,7 +10,7 @@ READY, PROVISIONING, RECONFIGURING, DELETING = "Ready", "Provisioning", "Reconfi
 POWER, RESTART_REQUIRED, UNSUPPORTED = "PowerTransition", "RestartRequired", "Unsupported"
 
 
-class ConditionValue(msgspec.Struct, frozen=True):
+class AspectValue(msgspec.Struct, frozen=True):
     """A condition without its time and generation."""
 
     type: str
@@ -21,14 +21,14 @@ class ConditionValue(msgspec.Struct, frozen=True):
     anew: bool = False
 
 
-def true(type: str, reason: str, message: str = "") -> ConditionValue:
+def true(type: str, reason: str, message: str = "") -> AspectValue:
     """A condition that holds."""
-    return ConditionValue(type, "True", reason, message)
+    return AspectValue(type, "True", reason, message)
 
 
-def false(type: str, reason: str, message: str = "") -> ConditionValue:
+def false(type: str, reason: str, message: str = "") -> AspectValue:
     """A condition that does not hold."""
-    return ConditionValue(type, "False", reason, message)
+    return AspectValue(type, "False", reason, message)
 
 
 def find(conditions: Sequence[StatusCondition] | None, type: str) -> StatusCondition | None:
@@ -43,7 +43,7 @@ def holds(conditions: Sequence[StatusCondition] | None, type: str, reason: str =
 
 
 def settled(
-    before: Sequence[StatusCondition] | None, wanted: Iterable[ConditionValue], now: str, generation: int | None
+    before: Sequence[StatusCondition] | None, wanted: Iterable[AspectValue], now: str, generation: int | None
 ) -> list[StatusCondition]:
     """The conditions with these values. One that says the same as before keeps its time; the others stay as they are."""
     found = {each.type: each for each in before or ()}

@@ -8,7 +8,7 @@ from paddock.base import duration
 from paddock.contract.messages import GetCapabilitiesResponse
 from paddock.dialects.virtrigaud.provider import HealthCheck, Provider, ProviderStatus, ReportedCapabilities, RuntimeStatus
 from paddock.plan.virtrigaud import reasons
-from paddock.plan.virtrigaud.conditions import DELETING, ConditionValue, false, settled, true
+from paddock.plan.virtrigaud.conditions import DELETING, AspectValue, false, settled, true
 
 RUNTIME_READY, AVAILABLE, TLS, CAPABILITIES = "ProviderRuntimeReady", "ProviderAvailable", "TLSConfigured", "CapabilitiesReported"
 
@@ -108,7 +108,7 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
     running = runtime.phase == "Running"
     healthy = is_healthy(before.healthy, facts.counts, settings(provider)) if running else False
     values = [
-        ConditionValue(RUNTIME_READY, "True" if running else "False", runtime.reason, runtime.message),
+        AspectValue(RUNTIME_READY, "True" if running else "False", runtime.reason, runtime.message),
         _available(provider, facts, running, healthy),
         *_tls(provider, runtime),
         _capabilities(facts),
@@ -130,18 +130,18 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
     )
 
 
-def _available(provider: Provider, facts: ProviderFacts, running: bool, healthy: bool | None) -> ConditionValue:
+def _available(provider: Provider, facts: ProviderFacts, running: bool, healthy: bool | None) -> AspectValue:
     if not running:
         return false(AVAILABLE, "RemoteUnavailable", facts.runtime.message)
     if healthy is None:
         waiting = facts.problem or "the provider has not been checked yet"
-        return ConditionValue(AVAILABLE, "Unknown", "RemoteUnchecked", waiting)
+        return AspectValue(AVAILABLE, "Unknown", "RemoteUnchecked", waiting)
     if healthy:
         return true(AVAILABLE, "RemoteAvailable", "the provider answers")
     return false(AVAILABLE, "RemoteUnavailable", facts.problem or "the provider does not answer")
 
 
-def _tls(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[ConditionValue, ...]:
+def _tls(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[AspectValue, ...]:
     if runtime.encrypted is None:
         return ()
     if not runtime.encrypted:
@@ -153,13 +153,13 @@ def _tls(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[ConditionVa
     return (true(TLS, "Enabled", f"with the certificates of Secret {given}" if given else "with managed certificates"),)
 
 
-def _capabilities(facts: ProviderFacts) -> ConditionValue:
+def _capabilities(facts: ProviderFacts) -> AspectValue:
     if facts.capabilities is not None:
         return true(CAPABILITIES, "CapabilitiesFetched", "the provider has reported what it can do")
     return false(CAPABILITIES, "CapabilitiesUnavailable", facts.capabilities_problem or "the provider has not been asked yet")
 
 
-def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[ConditionValue, ...]:
+def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[AspectValue, ...]:
     if provider.metadata.deletionTimestamp is None or not facts.machines:
         return ()
     text = f"{facts.machines} machines name the Provider; it goes when they are gone"

@@ -13,7 +13,7 @@ from paddock.dialects.virtrigaud.machine import LifecycleHandler
 from paddock.dialects.virtrigaud.shared import StatusCondition
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.plan.virtrigaud import reasons
-from paddock.plan.virtrigaud.conditions import ConditionValue, find
+from paddock.plan.virtrigaud.conditions import AspectValue, find
 
 PRE_STOP, POST_START = "PreStop", "PostStart"
 
@@ -37,22 +37,22 @@ def was_interrupted(hook: str, conditions: Sequence[StatusCondition] | None) -> 
     return found is not None and found.reason == reasons.HOOK_RUNNING
 
 
-def begun(hook: str) -> ConditionValue:
+def begun(hook: str) -> AspectValue:
     """The record of a hook that runs."""
-    return ConditionValue(hook, "Unknown", reasons.HOOK_RUNNING, f"the {hook} hook runs")
+    return AspectValue(hook, "Unknown", reasons.HOOK_RUNNING, f"the {hook} hook runs")
 
 
-def interrupted(hook: str) -> ConditionValue:
+def interrupted(hook: str) -> AspectValue:
     """The record of a hook whose result nobody knows."""
     text = f"the manager ended while the {hook} hook ran; it does not run again in this transition"
-    return ConditionValue(hook, "False", reasons.HOOK_FAILED, text)
+    return AspectValue(hook, "False", reasons.HOOK_FAILED, text)
 
 
-def result(hook: str, problem: str) -> ConditionValue:
+def result(hook: str, problem: str) -> AspectValue:
     """The record of a hook that has ended; `problem` is empty when it succeeded."""
     if problem:
-        return ConditionValue(hook, "False", reasons.HOOK_FAILED, f"the {hook} hook failed: {problem}")
-    return ConditionValue(hook, "True", reasons.HOOK_SUCCEEDED, f"the {hook} hook succeeded")
+        return AspectValue(hook, "False", reasons.HOOK_FAILED, f"the {hook} hook failed: {problem}")
+    return AspectValue(hook, "True", reasons.HOOK_SUCCEEDED, f"the {hook} hook succeeded")
 
 
 def outdated(running: bool) -> str:

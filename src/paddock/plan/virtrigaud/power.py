@@ -33,7 +33,7 @@ NOTHING = PowerDecision()
 
 
 def desired(given: str | None) -> str:
-    """The desired state; a machine of which nothing is said is on."""
+    """The desired state; without one, a machine is on."""
     return given or ON
 
 

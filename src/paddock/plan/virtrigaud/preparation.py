@@ -15,7 +15,7 @@ from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ProviderImage, VMImage, VMImageSpec, VMImageStatus
 from paddock.meta.world import namespace_of
 from paddock.plan.virtrigaud import reasons
-from paddock.plan.virtrigaud.conditions import READY, ConditionValue, false, settled, true
+from paddock.plan.virtrigaud.conditions import READY, AspectValue, false, settled, true
 
 IMPORTING = "Importing"
 PENDING, PHASE_IMPORTING, PHASE_READY, FAILED = "Pending", "Importing", "Ready", "Failed"
@@ -142,7 +142,7 @@ def status(
     phase, reason, message = _summary(image, found)
     is_ready = phase == PHASE_READY
     importing = any(each.state == "importing" for each in found)
-    values: list[ConditionValue] = [
+    values: list[AspectValue] = [
         true(READY, reason, message) if is_ready else false(READY, reason, message),
         true(IMPORTING, reasons.IMPORTING, message) if importing else false(IMPORTING, reason, message),
     ]

@@ -8,7 +8,7 @@ from paddock.contract.messages import DescribeResponse
 from paddock.dialects.virtrigaud.machine import VirtualMachineResources
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.plan.virtrigaud import marks, power, resizing
-from paddock.plan.virtrigaud.conditions import DELETING, READY, ConditionValue, find, holds, settled
+from paddock.plan.virtrigaud.conditions import DELETING, READY, AspectValue, find, holds, settled
 from paddock.plan.virtrigaud.resizing import MachineSizes
 
 PENDING, PROVISIONING, RUNNING, STOPPED = "Pending", "Provisioning", "Running", "Stopped"
@@ -81,7 +81,7 @@ def forgotten(status: VirtrigaudMachineStatus) -> VirtrigaudMachineStatus:
 
 
 def settle(
-    vm: VirtrigaudVirtualMachine, status: VirtrigaudMachineStatus, values: Iterable[ConditionValue], now: str, *, failed: bool = False
+    vm: VirtrigaudVirtualMachine, status: VirtrigaudMachineStatus, values: Iterable[AspectValue], now: str, *, failed: bool = False
 ) -> VirtrigaudMachineStatus:
     """The status with these conditions, and the phase and message that follow from them."""
     conditions = settled(status.conditions, values, now, vm.metadata.generation)

@@ -42,7 +42,7 @@ class Stage:
 
     async def said(self) -> tuple[str, str, str]:
         conditions = (await self.get()).get("status", {}).get("conditions") or []
-        found = next((each for each in conditions if each["type"] == "Ready"), {})
+        found: Data = next((each for each in conditions if each["type"] == "Ready"), {})
         return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
     async def until(self, phase: str, seconds: float = 600.0) -> Data:

@@ -26,7 +26,7 @@ async def judge(life: Rigaud) -> None:
         there = await life.machines()
         assert len(there) <= 1, there
         status = await life.status()
-        ready = next((each for each in status.get("conditions") or () if each["type"] == "Ready"), {})
+        ready: dict[str, Any] = next((each for each in status.get("conditions") or () if each["type"] == "Ready"), {})
         seen = await life.get()
         if not seen or ready.get("status") != "True" or ready["observedGeneration"] != seen["metadata"]["generation"]:
             continue

@@ -68,7 +68,7 @@ async def test_a_check_that_hangs_ends_at_its_timeout() -> None:
             if rpc == "Validate":
                 await asyncio.Event().wait()
 
-        life.driver.script = hangs  # type: ignore[assignment]
+        life.driver.script = hangs
         await life.make(provider(healthCheck={"timeout": "5s", "failureThreshold": 1}))
         await asyncio.sleep(7)
         assert "did not answer in 5 s" in (await life.condition("ProviderAvailable", "lab", "Provider"))["message"]

@@ -5,6 +5,7 @@ import pytest
 from paddock.contract.errors import ErrorKind
 from paddock.contract.messages import DescribeResponse
 from paddock.dialects.virtrigaud.provider import HealthCheck, ReportedCapabilities
+from paddock.meta.wire import from_data
 from paddock.plan.virtrigaud import health, power, references, resizing, retries, status
 from paddock.plan.virtrigaud.health import CheckCounts
 from paddock.plan.virtrigaud.power import PowerDecision
@@ -78,13 +79,13 @@ SIZES: list[tuple[Data, Data, list[Data], bool, MachineSizes | None, tuple[str, 
 
 @pytest.mark.parametrize(("given", "can", "disks", "running", "request_", "pending"), SIZES)
 def test_sizes(given: Data, can: Data, disks: list[Data], running: bool, request_: MachineSizes | None, pending: tuple[str, ...]) -> None:
-    plan = resizing.decide(NOW, machine(disks=disks), vmclass(**given), ReportedCapabilities(**can), running=running)
+    plan = resizing.decide(NOW, machine(disks=disks), vmclass(**given), from_data(can, ReportedCapabilities), running=running)
     assert (plan.request, plan.pending) == (request_, pending)
     assert plan.refused == (("disk data has 10 GiB and cannot shrink to 9 GiB",) if disks and disks[0]["sizeGiB"] == 9 else ())
 
 
 def test_an_adopted_machine_keeps_sizes_that_nobody_knows() -> None:
-    plan = resizing.decide(MachineSizes(), machine(), vmclass(cpu=64), ReportedCapabilities(**ALL), running=False)
+    plan = resizing.decide(MachineSizes(), machine(), vmclass(cpu=64), from_data(ALL, ReportedCapabilities), running=False)
     assert plan == resizing.ResizePlan()
 
 
