@@ -134,7 +134,6 @@ async def test_a_preparation_that_takes_too_long_failed() -> None:
         assert (await of_image(life))["phase"] == "Failed"
 
 
-@pytest.mark.spec("virtrigaud", 104)
 @timeless
 async def test_a_provider_that_imports_nothing_gets_the_address() -> None:
     async with rigaud(without=("image_import",)) as life:

@@ -203,7 +203,6 @@ async def test_a_snapshot_hook_is_listed() -> None:
         assert life.driver.names().index("SnapshotCreate") < len(life.driver.names()) - 1
 
 
-@pytest.mark.spec("virtrigaud", 104)
 @timeless
 async def test_a_snapshot_hook_needs_the_capability() -> None:
     async with rigaud(without=("snapshots",)) as life:
@@ -257,7 +256,7 @@ async def test_another_class_is_one_reconfigure() -> None:
         assert operations(life) == [PowerOp.ON]
 
 
-@pytest.mark.spec("virtrigaud", 41, 104)
+@pytest.mark.spec("virtrigaud", 41)
 @pytest.mark.parametrize(
     ("without", "profile", "change"),
     [

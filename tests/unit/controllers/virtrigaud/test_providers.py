@@ -122,7 +122,6 @@ async def test_a_provider_goes_when_its_machines_are_gone() -> None:
         assert await life.get("lab", "Provider") == {}
 
 
-@pytest.mark.spec("virtrigaud", 113)
 @timeless
 async def test_a_provider_is_checked_once_per_interval_however_many_machines_it_has() -> None:
     async with rigaud() as life:

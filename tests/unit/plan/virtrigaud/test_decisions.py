@@ -94,7 +94,6 @@ def test_memory_is_floored() -> None:
     assert resizing.wanted(machine(resources={"cpu": 3}), vmclass()) == MachineSizes(3, 4096, {})
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize(
     ("kind", "reason", "terminal"),
     [
