@@ -66,7 +66,7 @@ class MachineDeletion:
     def _may_exist(look: MachinePass) -> bool:
         """Return whether a create was begun whose outcome nobody knows."""
         found = find(look.status.conditions, PROVISIONING)
-        return found is not None and found.reason in (reasons.CREATING, reasons.PROVIDER_ERROR)
+        return found is not None and found.reason in reasons.CREATE_BEGUN
 
     def _find_driver(self, look: MachinePass) -> str:
         look.found = references.resolve(look.vm, self._parts.caches.world(look.vm))

@@ -132,8 +132,10 @@ class VirtrigaudMachineReconciler:
     def _wait(self, look: MachinePass, reason: str, message: str) -> Outcome:
         """Report what is waited for; the watches bring the machine here again."""
         look.say(false(READY, reason, message))
-        if not look.status.id and not look.status.lastTaskRef:
-            look.say(false(PROVISIONING, reason, message))
+        begun = find(look.status.conditions, PROVISIONING)
+        # A create whose outcome nobody knows stays on record: the deletion looks for its machine.
+        if not look.status.id and (begun is None or begun.reason not in reasons.CREATE_BEGUN):
+            look.say(false(PROVISIONING, reasons.WAITING, message))
         return DONE
 
     async def _make(self, look: MachinePass) -> Outcome:

@@ -97,7 +97,8 @@ class VirtrigaudProviderReconciler:
         now = self._parts.now()
         checks = health.settings(provider)
         if not checks.enabled:
-            memory.counts, memory.problem = CheckCounts(successes=checks.successThreshold), ""
+            # Nobody knows then whether it is healthy.
+            memory.counts, memory.problem = CheckCounts(), ""
         elif now >= memory.due:
             memory.problem = await self._validate(driver, health.timeout(provider))
             memory.counts = memory.counts.after(memory.problem)

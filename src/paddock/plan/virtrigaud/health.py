@@ -106,7 +106,9 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
     """The status of a Provider."""
     before, runtime = provider.status or ProviderStatus(), facts.runtime
     running = runtime.phase == "Running"
-    healthy = is_healthy(before.healthy, facts.counts, settings(provider)) if running else False
+    checks = settings(provider)
+    known = is_healthy(before.healthy, facts.counts, checks) if checks.enabled else None
+    healthy = known if running else False
     values = [
         AspectValue(RUNTIME_READY, "True" if running else "False", runtime.reason, runtime.message),
         _available(provider, facts, running, healthy),
@@ -134,7 +136,8 @@ def _available(provider: Provider, facts: ProviderFacts, running: bool, healthy:
     if not running:
         return false(AVAILABLE, "RemoteUnavailable", facts.runtime.message)
     if healthy is None:
-        waiting = facts.problem or "the provider has not been checked yet"
+        unchecked = "has not been checked yet" if settings(provider).enabled else "is not checked: spec.healthCheck.enabled is false"
+        waiting = facts.problem or f"the provider {unchecked}"
         return AspectValue(AVAILABLE, "Unknown", "RemoteUnchecked", waiting)
     if healthy:
         return true(AVAILABLE, "RemoteAvailable", "the provider answers")

@@ -8,6 +8,8 @@ DELETING = "Deleting"
 UPDATING = "Updating"
 WAITING = "WaitingForDependencies"
 IN_PROGRESS = "TaskInProgress"
+# A create was sent, and its outcome is not known.
+CREATE_BEGUN = (CREATING, PROVIDER_ERROR)
 # of images
 IMPORTING = "Importing"
 PREPARED = "Prepared"

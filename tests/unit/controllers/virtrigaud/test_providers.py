@@ -95,6 +95,26 @@ async def test_a_type_without_a_driver_is_said(type: str) -> None:
 
 
 @timeless
+async def test_a_machine_without_a_driver_can_be_deleted() -> None:
+    async with rigaud() as life:
+        await life.make(provider("bare", "firecracker", endpoint="https://lab"), machine(providerRef={"name": "bare"}))
+        await asyncio.sleep(20)
+        await life.delete()
+        await life.gone(seconds=3)
+
+
+@timeless
+async def test_a_provider_that_is_not_checked_is_not_called_healthy() -> None:
+    async with rigaud(world=False) as life:
+        await life.make(provider(healthCheck={"enabled": False}))
+        await asyncio.sleep(100)
+        assert "healthy" not in await of_provider(life) and life.driver.count("Validate") == 0
+        found = await life.condition("ProviderAvailable", "lab", "Provider")
+        assert (found["status"], "is not checked" in found["message"]) == ("Unknown", True)
+        assert (await of_provider(life))["reportedCapabilities"]["supportsSnapshots"] is True
+
+
+@timeless
 async def test_capabilities_that_cannot_be_had_are_unknown() -> None:
     fault = RpcFault(rpc="GetCapabilities", kind=ErrorKind.NOT_SUPPORTED, count=0, message="not implemented")
     async with rigaud(faults=(fault,)) as life:
