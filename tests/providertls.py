@@ -42,9 +42,7 @@ class Authority:
         if others:
             builder = builder.add_extension(x509.SubjectAlternativeName(others), critical=not common)
         made = builder.sign(self._key, hashes.SHA256())
-        secret = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return TlsMaterial(made.public_bytes(serialization.Encoding.PEM), secret, self.pem)
 
     def _builder(self, name: x509.Name, key: ec.EllipticCurvePublicKey, end: datetime.datetime = _END) -> x509.CertificateBuilder:

@@ -67,6 +67,15 @@ MACHINES = Recipe(
     release="kubevirt.io/client-go",
 )
 
+# A program of our own that calls and serves provider.v1 with Go's gRPC and protobuf.
+PROVIDER = Recipe(
+    name="provider",
+    module=HERE / "provider",
+    programs=(Program("provider", "."),),
+    release="google.golang.org/grpc",
+    variables=(),
+)
+
 # Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.
 OPERATORS = Recipe(
     name="operators",

@@ -132,7 +132,7 @@ def _code(text: str) -> StatusCode:
 
 
 def _kind(text: str | None) -> ErrorKind | None:
-    return ErrorKind(text) if text in ErrorKind._value2member_map_ else None
+    return next((kind for kind in ErrorKind if kind.value == text), None)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -7,8 +7,8 @@ read) and in time (pings). A connection that is lost or broken ends each of its 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol, cast
 
 import h2.config
 import h2.connection
@@ -16,11 +16,10 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
-import hyperframe.frame
 import msgspec
 
 from paddock.base.errors import Transient
-from paddock.contract.goaway import GoodbyeFilter
+from paddock.contract.frames import FrameFilter, goodbye
 
 Headers = Sequence[tuple[str, str]]
 _WINDOW = 1 << 20
@@ -91,12 +90,13 @@ class Http2Connection(asyncio.Protocol):
         self.limits = limits
         self._closed = closed
         self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=self.CLIENT, header_encoding=None))
+        # A client begins with the preface of HTTP/2.
+        self._frames = FrameFilter(0 if self.CLIENT else 24)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._resets = 0
-        self._refused = ""
         self._paused = False
         self._heard = self._loop.time()
         self._pinged: float | None = None
@@ -110,8 +110,8 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # What uvloop makes is a transport, and no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
-        if self._refused:
-            self.abort(self._refused)
+        if not self._is_welcome():
+            self.abort("there are too many connections")
             return
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != "h2":
@@ -131,7 +131,7 @@ class Http2Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard, self._pinged = self._loop.time(), None
         try:
-            for piece in self._pieces(data):
+            for piece in self._frames.split(data):
                 if isinstance(piece, int):
                     self._said_goodbye(piece)
                     continue
@@ -144,9 +144,6 @@ class Http2Connection(asyncio.Protocol):
             self.abort("the other side breaks the protocol")
             return
         self._flush()
-
-    def _pieces(self, data: bytes) -> Iterable[bytes | int]:
-        return (data,)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc is not None else "the connection was closed")
@@ -195,13 +192,10 @@ class Http2Connection(asyncio.Protocol):
         """The other side begins nothing new, and answers no stream after `last`."""
         self.draining = True
         for number, stream in list(self.streams.items()):
-            if number > last:
+            if self.CLIENT and number > last:
                 stream.fail(StreamFailed("the other side is ending", processed=False))
         if not self.streams:
             self.close()
-
-    def _terminated(self, _event: Any) -> None:
-        self.draining = True
 
     def _window_changed(self, _event: Any) -> None:
         self._wake()
@@ -217,7 +211,6 @@ class Http2Connection(asyncio.Protocol):
         h2.events.DataReceived: _data_received,
         h2.events.StreamEnded: _stream_ended,
         h2.events.StreamReset: _stream_reset,
-        h2.events.ConnectionTerminated: _terminated,
         h2.events.WindowUpdated: _window_changed,
         h2.events.RemoteSettingsChanged: _settings_changed,
     }
@@ -267,19 +260,14 @@ class Http2Connection(asyncio.Protocol):
         self.draining = True
         if self._transport is not None:
             # h2 would end the connection with it.
-            frame = hyperframe.frame.GoAwayFrame(last_stream_id=self._h2.highest_inbound_stream_id, error_code=code)
             self._flush()
-            self._transport.write(frame.serialize())
+            self._transport.write(goodbye(self._h2.highest_inbound_stream_id, code))
 
     def abort(self, why: str) -> None:
         """End at once."""
         if self._transport is not None:
             self._transport.abort()
         self._end(why)
-
-    def refuse(self, why: str) -> None:
-        """End as soon as there is a connection."""
-        self._refused = why
 
     @property
     def transport(self) -> asyncio.Transport | None:
@@ -329,6 +317,9 @@ class Http2Connection(asyncio.Protocol):
     def _tick(self) -> None:
         """Ping a silent peer, and end with one that does not answer."""
         now, limits = self._loop.time(), self.limits
+        if not self.ready.done():
+            self.abort("the other side does not begin")
+            return
         if self._pinged is not None and now - self._pinged >= limits.ping_timeout:
             self.abort("the other side does not answer a ping")
             return
@@ -342,19 +333,18 @@ class Http2Connection(asyncio.Protocol):
     def _is_watched(self) -> bool:
         return bool(self.streams)
 
+    def _is_welcome(self) -> bool:
+        return True
 
-class ClientConnection(Http2Connection):
+
+class Http2ClientConnection(Http2Connection):
     """The side that calls."""
 
     CLIENT = True
 
     def __init__(self, limits: Http2Limits, closed: Callable[[Http2Connection], None]) -> None:
         super().__init__(limits, closed)
-        self._goodbyes = GoodbyeFilter()
         self.idle_since = self._loop.time()
-
-    def _pieces(self, data: bytes) -> Iterable[bytes | int]:
-        return self._goodbyes.split(data)
 
     @property
     def room(self) -> int:
@@ -395,21 +385,32 @@ class ClientConnection(Http2Connection):
         return stream
 
 
-class ServerConnection(Http2Connection):
-    """The side that is called. `answer` is run for each stream as soon as its headers are here, and cancelled if the caller gives up."""
+class ConnectionHost(Protocol):
+    """The owner of a server's connections."""
+
+    def opened(self, connection: "Http2ServerConnection") -> bool:
+        """Note a connection whose handshake has ended; false refuses it."""
+
+    def closed(self, connection: Http2Connection) -> None:
+        """Note the end of a connection."""
+
+    async def answer(self, connection: "Http2ServerConnection", stream: Http2Stream) -> None:
+        """Answer a stream, from the moment that its headers are here. Cancelled if the caller gives up."""
+
+
+class Http2ServerConnection(Http2Connection):
+    """The side that is called."""
 
     CLIENT = False
 
-    def __init__(
-        self,
-        limits: Http2Limits,
-        closed: Callable[[Http2Connection], None],
-        answer: "Callable[[ServerConnection, Http2Stream], Any]",
-    ) -> None:
-        super().__init__(limits, closed)
-        self._answer = answer
+    def __init__(self, limits: Http2Limits, host: ConnectionHost) -> None:
+        super().__init__(limits, host.closed)
+        self._host = host
         self._began = self._used = self._loop.time()
         self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def _is_welcome(self) -> bool:
+        return self._host.opened(self)
 
     def _request_received(self, event: Any) -> None:
         number = event.stream_id
@@ -418,7 +419,7 @@ class ServerConnection(Http2Connection):
             return
         stream = self.streams[number] = Http2Stream(number, self._loop.create_future())
         stream.headers = _text(event.headers)
-        task = self._tasks[number] = self._loop.create_task(self._answer(self, stream))
+        task = self._tasks[number] = self._loop.create_task(self._host.answer(self, stream))
         task.add_done_callback(lambda _task: self._answered(number))
 
     def _answered(self, number: int) -> None:

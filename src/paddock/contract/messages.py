@@ -5,7 +5,7 @@ fields that may hold credentials or a guest's data never appear in a representat
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, dataclass_transform, get_type_hints
 
 import msgspec
@@ -46,11 +46,9 @@ class WireMessage(msgspec.Struct, metaclass=_MessageMeta):
         cls._fields = found
         return found
 
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        for name, field in self.wire_fields().items():
-            value = getattr(self, name)
-            if value:
-                yield name, _HIDDEN if field.secret else value
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        found = ((name, field, getattr(self, name)) for name, field in self.wire_fields().items())
+        return [(name, _HIDDEN if field.secret else value) for name, field, value in found if value]
 
     def __repr__(self) -> str:
         shown = (f"{name}={value if value is _HIDDEN else repr(value)}" for name, value in self.__rich_repr__())
@@ -118,7 +116,7 @@ class CreateRequest(WireMessage):
 
     name: Annotated[str, WireField(1)] = ""
     user_data: Annotated[bytes, WireField(2, secret=True)] = b""
-    class_json: Annotated[str, WireField(3)] = ""
+    class_json: Annotated[str, WireField(3, secret=True)] = ""
     image_json: Annotated[str, WireField(4, secret=True)] = ""
     networks_json: Annotated[str, WireField(5)] = ""
     disks_json: Annotated[str, WireField(6)] = ""
@@ -246,7 +244,7 @@ class CloneRequest(WireMessage):
     source_vm_id: Annotated[str, WireField(1)] = ""
     target_name: Annotated[str, WireField(2)] = ""
     linked: Annotated[bool, WireField(3)] = False
-    class_json: Annotated[str, WireField(4)] = ""
+    class_json: Annotated[str, WireField(4, secret=True)] = ""
     placement_json: Annotated[str, WireField(5)] = ""
     customize_json: Annotated[str, WireField(6, secret=True)] = ""
     # of clustered providers only: the host of the source

@@ -5,8 +5,7 @@ Reading is as lenient as Go's: `null` is the zero of any field, unknown keys are
 key has the exact name.
 """
 
-from collections.abc import Iterator
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -30,6 +29,17 @@ class _PayloadMeta(msgspec.StructMeta):
 
 class JsonPayload(msgspec.Struct, metaclass=_PayloadMeta):
     """Base of every payload."""
+
+    # fields that may hold credentials or a guest's data, and appear in no representation
+    SECRET: ClassVar[frozenset[str]] = frozenset()
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return [(name, _HIDDEN if value and name in self.SECRET else value) for name, value in pairs]
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={value if value is _HIDDEN else repr(value)}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class DiskDefaultsPayload(JsonPayload, rename={"type": "Type", "size_gib": "SizeGiB"}):
@@ -118,6 +128,8 @@ class ClassPayload(
 ):
     """`class_json` of a create: the hardware of a machine."""
 
+    SECRET = frozenset({"extra_config"})
+
     cpu: int = 0
     memory_mib: int = 0
     firmware: str = ""
@@ -141,6 +153,8 @@ class ImagePayload(
     },
 ):
     """`image_json` of a create: where the machine's first disk comes from. For Proxmox the template's name is its VMID."""
+
+    SECRET = frozenset({"url"})
 
     template_name: str = ""
     path: str = ""
@@ -210,27 +224,18 @@ class PlacementPayload(
 class UserDataPayload(JsonPayload, rename={"cloud_init_data": "CloudInitData", "type": "Type"}):
     """The user data of a desired state."""
 
+    SECRET = frozenset({"cloud_init_data"})
+
     cloud_init_data: str = ""
     type: str = ""
-
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        yield "cloud_init_data", _HIDDEN
-        yield "type", self.type
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(cloud_init_data={_HIDDEN}, type={self.type!r})"
 
 
 class MetaDataPayload(JsonPayload, rename={"meta_data_yaml": "MetaDataYAML"}):
     """The metadata of a desired state."""
 
+    SECRET = frozenset({"meta_data_yaml"})
+
     meta_data_yaml: str = ""
-
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        yield "meta_data_yaml", _HIDDEN
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(meta_data_yaml={_HIDDEN})"
 
 
 class DesiredPayload(

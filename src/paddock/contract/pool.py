@@ -6,7 +6,7 @@ import ssl
 
 import msgspec
 
-from paddock.contract.http2 import ClientConnection, Http2Connection, Http2Limits, StreamFailed
+from paddock.contract.http2 import Http2ClientConnection, Http2Connection, Http2Limits, StreamFailed
 
 
 class PoolSettings(msgspec.Struct, frozen=True):
@@ -34,8 +34,8 @@ class ConnectionPool:
         self._target = target
         self._settings = settings
         self._limits = limits
-        self._open: list[ClientConnection] = []
-        self._connecting: asyncio.Task[ClientConnection] | None = None
+        self._open: list[Http2ClientConnection] = []
+        self._connecting: asyncio.Task[Http2ClientConnection] | None = None
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -45,7 +45,7 @@ class ConnectionPool:
         """The number of connections that are open."""
         return len(self._open)
 
-    async def acquire(self) -> ClientConnection:
+    async def acquire(self) -> Http2ClientConnection:
         """Return a connection that takes a call now; raises `StreamFailed`. The caller begins its call before it waits for anything."""
         while True:
             if self._closed:
@@ -97,20 +97,20 @@ class ConnectionPool:
             self._connecting.add_done_callback(self._connected)
         await asyncio.shield(self._connecting)
 
-    def _connected(self, task: "asyncio.Task[ClientConnection]") -> None:
+    def _connected(self, task: "asyncio.Task[Http2ClientConnection]") -> None:
         self._connecting = None
         if not task.cancelled() and task.exception() is None and task.result().transport is not None:
             self._open.append(task.result())
         self._changed.set()
 
-    async def _connect(self) -> ClientConnection:
+    async def _connect(self) -> Http2ClientConnection:
         target = self._target
-        options = {"ssl": target.tls, "server_hostname": target.server_name or target.host} if target.tls else {}
+        name = (target.server_name or target.host) if target.tls else None
         loop = asyncio.get_running_loop()
-        connection = ClientConnection(self._limits, self._lost)
+        connection = Http2ClientConnection(self._limits, self._lost)
         try:
             async with asyncio.timeout(self._settings.connect_seconds):
-                await loop.create_connection(lambda: connection, target.host, target.port, **options)
+                await loop.create_connection(lambda: connection, target.host, target.port, ssl=target.tls, server_hostname=name)
                 await connection.ready
         except TimeoutError:
             connection.abort("connecting took too long")
@@ -129,7 +129,7 @@ class ConnectionPool:
         self._open = [each for each in self._open if each is not connection]
         self._changed.set()
 
-    def _retire(self, connection: ClientConnection) -> None:
+    def _retire(self, connection: Http2ClientConnection) -> None:
         if connection.streams:
             connection.say_goodbye()
         else:

@@ -19,7 +19,7 @@ from paddock.contract.client import secrets_of
 from paddock.contract.driver import Driver
 from paddock.contract.errors import RULES, ErrorKind, ProviderError, StatusCode
 from paddock.contract.grpc import StatusError
-from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2Stream, ServerConnection, StreamFailed
+from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2ServerConnection, Http2Stream, StreamFailed
 from paddock.contract.messages import WireField, WireMessage
 from paddock.contract.methods import RpcMethod
 from paddock.contract.payloads import InvalidPayload
@@ -31,7 +31,7 @@ _HEALTH_NAMES = frozenset({"", "provider", methods.SERVICE})
 _SERVING, _NOT_SERVING = 1, 2
 
 
-class ServerSettings(msgspec.Struct, frozen=True):
+class ProviderServerSettings(msgspec.Struct, frozen=True):
     """Where a provider listens, and its limits."""
 
     host: str = "0.0.0.0"
@@ -69,12 +69,12 @@ class HealthCheckResponse(WireMessage):
 class ProviderServer:
     """One driver, served. Without `security` it is served in plain text."""
 
-    def __init__(self, driver: Driver, settings: ServerSettings, security: tls.ServerTls | None) -> None:
+    def __init__(self, driver: Driver, settings: ProviderServerSettings, security: tls.ServerTls | None) -> None:
         self._driver = driver
         self._settings = settings
         self._security = security
         self._limits = Http2Limits(body=settings.request + 5, streams=settings.calls_each)
-        self._connections: set[ServerConnection] = set()
+        self._connections: set[Http2ServerConnection] = set()
         self._calls = 0
         self._ready = False
         self._server: asyncio.Server | None = None
@@ -88,7 +88,7 @@ class ProviderServer:
         settings, security = self._settings, self._security
         loop = asyncio.get_running_loop()
         options: dict[str, Any] = {} if security is None else {"ssl": security.context, "ssl_handshake_timeout": 10.0}
-        self._server = await loop.create_server(self._connected, settings.host, settings.port, **options)
+        self._server = await loop.create_server(lambda: Http2ServerConnection(self._limits, self), settings.host, settings.port, **options)
         self.port = self._server.sockets[0].getsockname()[1]
         if settings.health_port is not None:
             self.health_port = await self._probes.listen(settings.host, settings.health_port)
@@ -128,18 +128,19 @@ class ProviderServer:
             except tls.UnusableTls as error:
                 _LOG.warning("provider certificate unusable", extra={"problem": str(error)})
 
-    def _connected(self) -> ServerConnection:
-        connection = ServerConnection(self._limits, self._lost, self._answer)
+    def opened(self, connection: Http2ServerConnection) -> bool:
+        """Take a connection, if there are not too many."""
+        # Not before its handshake, for those that fail one are never reported as lost.
         if len(self._connections) >= self._settings.connections:
-            connection.refuse("the provider has too many connections")
+            return False
         self._connections.add(connection)
-        return connection
+        return True
 
-    def _lost(self, connection: Http2Connection) -> None:
-        if isinstance(connection, ServerConnection):
-            self._connections.discard(connection)
+    def closed(self, connection: Http2Connection) -> None:
+        """Forget a connection."""
+        self._connections = {each for each in self._connections if each is not connection}
 
-    async def _answer(self, connection: ServerConnection, stream: Http2Stream) -> None:
+    async def answer(self, connection: Http2ServerConnection, stream: Http2Stream) -> None:
         """Answer one call. Only a broken connection or a cancellation ends it early."""
         failure: StatusError | None = None
         message = b""
@@ -157,7 +158,7 @@ class ProviderServer:
             await connection.send_body(stream.number, grpc.framed(message), end=False)
             connection.send_headers(stream.number, grpc.status_trailers(None), end=True)
 
-    def _authorize(self, connection: ServerConnection) -> None:
+    def _authorize(self, connection: Http2ServerConnection) -> None:
         if self._security is None:
             return
         peer = connection.transport.get_extra_info("peercert") if connection.transport is not None else None
@@ -177,6 +178,8 @@ class ProviderServer:
             raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the provider has too many calls", retry_after=1.0)
         asked = grpc.parse_timeout(stream.headers.get("grpc-timeout"))
         seconds = min(method.deadline if asked is None else asked, self._settings.call_seconds)
+        if seconds <= 0:
+            raise StatusError(StatusCode.DEADLINE_EXCEEDED, "the deadline had passed already")
         self._calls += 1
         try:
             async with asyncio.timeout(seconds) as deadline:
@@ -242,7 +245,7 @@ def _status(error: ProviderError, request: WireMessage) -> StatusError:
 
 
 async def serve(
-    driver: Driver, settings: ServerSettings, environment: Mapping[str, str], stop: asyncio.Event, folder: Path = tls.FOLDER
+    driver: Driver, settings: ProviderServerSettings, environment: Mapping[str, str], stop: asyncio.Event, folder: Path = tls.FOLDER
 ) -> None:
     """Serve a driver until `stop`; raises `tls.UnusableTls` if the TLS files are missing and plain text is not asked for."""
     security = tls.server_tls(folder, environment)

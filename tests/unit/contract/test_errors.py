@@ -2,28 +2,24 @@
 
 import pytest
 
-from paddock.base.errors import PaddockError, Terminal, Transient
+from paddock.base.errors import Terminal, Transient
 from paddock.contract.errors import KINDS, RULES, ErrorKind, ProviderError, StatusCode
 
 TRANSIENT = {ErrorKind.RATE_LIMIT, ErrorKind.QUOTA_EXCEEDED, ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.INTERNAL}
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_the_type_says_whether_to_try_again(kind: ErrorKind) -> None:
     error = ProviderError(kind, "cannot do it", why="reason", fix="do that", retry_after=2.0)
-    assert isinstance(error, ProviderError) and isinstance(error, PaddockError)
     assert isinstance(error, Transient) is (kind in TRANSIENT)
     assert isinstance(error, Terminal) is (kind not in TRANSIENT)
     assert (error.kind, error.retry_after, str(error)) == (kind, 2.0, "cannot do it: reason; do that")
 
 
-@pytest.mark.spec("virtrigaud", 99)
 def test_an_invalid_spec_is_terminal() -> None:
     assert isinstance(ProviderError(ErrorKind.INVALID_SPEC, "no"), Terminal)
 
 
-@pytest.mark.spec("virtrigaud", 99)
 def test_the_table_leads_back() -> None:
     for kind, rule in RULES.items():
         if kind is not ErrorKind.QUOTA_EXCEEDED:
@@ -32,7 +28,6 @@ def test_the_table_leads_back() -> None:
     assert set(KINDS) == set(StatusCode) - {StatusCode.OK}
 
 
-@pytest.mark.spec("virtrigaud", 99)
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from paddock.contract.errortext import LONGEST, cleaned
 
 
-@pytest.mark.spec("virtrigaud", 102)
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -55,7 +55,6 @@ def spelled(hint: Any, bits: int) -> str:
 MESSAGES = {name: fields for name, fields in rows() if name not in ("PowerOp", "HostHealth")}
 
 
-@pytest.mark.spec("virtrigaud", 96)
 @pytest.mark.parametrize("name", MESSAGES)
 def test_fields(name: str) -> None:
     cls = getattr(m, RENAMED.get(name, name))
@@ -63,28 +62,30 @@ def test_fields(name: str) -> None:
     assert declared(cls) == {field: (int(number), typed(kind)) for field, number, kind in FIELD.findall(text)}
 
 
-@pytest.mark.spec("virtrigaud", 96)
 def test_every_message_is_in_the_table() -> None:
-    ours = {cls.__name__ for cls in vars(m).values() if isinstance(cls, type) and issubclass(cls, m.WireMessage) and cls is not m.WireMessage}
+    ours = {
+        cls.__name__ for cls in vars(m).values() if isinstance(cls, type) and issubclass(cls, m.WireMessage) and cls is not m.WireMessage
+    }
     assert ours == {RENAMED.get(name, name) for name in MESSAGES}
     used = {cls.__name__ for method in METHODS for cls in (method.request, method.response)}
     assert used <= ours
 
 
-@pytest.mark.spec("virtrigaud", 96)
 @pytest.mark.parametrize("name", ["PowerOp", "HostHealth"])
 def test_enumerations(name: str) -> None:
-    found = {key.rpartition("UNSPECIFIED")[1] or key.lstrip("_"): int(value) for key, value in re.findall(r"(\w+)=(\d+)", dict(rows())[name])}
+    found = {
+        key.rpartition("UNSPECIFIED")[1] or key.lstrip("_"): int(value) for key, value in re.findall(r"(\w+)=(\d+)", dict(rows())[name])
+    }
     assert {each.name: each.value for each in getattr(m, name)} == found
 
 
-@pytest.mark.spec("virtrigaud", 102)
 @pytest.mark.parametrize(
     "message",
     [
         m.CreateRequest(user_data=b"hunter2"),
         m.CreateRequest(meta_data=b"hunter2"),
         m.ReconfigureRequest(desired_json="hunter2"),
+        m.CreateRequest(class_json="hunter2"),
         m.ExportDiskRequest(credentials={"secretAccessKey": "hunter2"}),
         m.ImportDiskRequest(credentials={"secretAccessKey": "hunter2"}),
         m.ImportDiskRequest(source_url="https://user:hunter2@host/"),
@@ -96,7 +97,7 @@ def test_secrets_are_hidden(message: m.WireMessage) -> None:
     assert "hunter2" not in repr(message)
     assert "<hidden>" in repr(message)
     assert "hunter2" not in str([message])
-    assert "hunter2" not in str(dict(message.__rich_repr__()))
+    assert "hunter2" not in str(message.__rich_repr__())
 
 
 def test_what_is_not_secret_is_shown() -> None:
@@ -105,4 +106,4 @@ def test_what_is_not_secret_is_shown() -> None:
 
 def test_messages_are_frozen() -> None:
     with pytest.raises(AttributeError):
-        m.TaskRef(id="a").id = "b"  # type: ignore[misc]
+        m.TaskRef(id="a").id = "b"

@@ -19,7 +19,6 @@ def rows() -> list[tuple[str, str, str, str]]:
     return [(name.removesuffix(" (v0.4)"), request, response, deadline) for name, request, response, deadline in found if name != "RPC"]
 
 
-@pytest.mark.spec("virtrigaud", 96, 99)
 def test_table() -> None:
     assert [(each.name, each.request.__name__, each.response.__name__) for each in METHODS] == [row[:3] for row in rows()]
     for each, (_, _, _, deadline) in zip(METHODS, rows(), strict=True):

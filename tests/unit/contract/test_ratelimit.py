@@ -8,7 +8,6 @@ from paddock.contract.ratelimit import TokenBucket
 from tests import virtualtime
 
 
-@pytest.mark.spec("virtrigaud", 69)
 def test_rate() -> None:
     times: list[float] = []
 

@@ -81,7 +81,7 @@ async def test_what_is_missing_is_named_and_waited_for() -> None:
         await life.ready()
 
 
-@pytest.mark.spec("virtrigaud", 25)
+@pytest.mark.spec("virtrigaud", 25, 103)
 @timeless
 async def test_references_lead_into_other_namespaces_with_their_consent() -> None:
     async with rigaud() as life:
@@ -260,6 +260,7 @@ async def test_overrides_reach_the_provider_and_are_confirmed() -> None:
         assert status["currentResources"] == {"cpu": 6, "memoryMiB": 3000}
 
 
+@pytest.mark.spec("virtrigaud", 99)
 @timeless
 async def test_a_request_that_is_refused_waits_for_a_change() -> None:
     fault = RpcFault(rpc="Create", kind=ErrorKind.INVALID_SPEC, message="the class is too large")

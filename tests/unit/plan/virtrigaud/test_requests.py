@@ -39,7 +39,7 @@ def test_a_whole_machine() -> None:
     assert json.loads(made.placement_json)["Cluster"] == "c"
 
 
-@pytest.mark.spec("virtrigaud", 40)
+@pytest.mark.spec("virtrigaud", 40, 97)
 def test_nothing_to_say_is_said_as_go_does() -> None:
     vm = machine(resources={"memoryMiB": 1000})
     made = requests.create(vm, found(vm), None)
@@ -142,6 +142,7 @@ def test_a_network_gives_address_and_name_servers() -> None:
         cards(vm, network(ipAllocation={"type": "Pool", "poolConfig": {"poolRef": {"name": "p"}}}))
 
 
+@pytest.mark.spec("virtrigaud", 97)
 @pytest.mark.parametrize(
     ("kind", "config", "expected"),
     [

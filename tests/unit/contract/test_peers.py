@@ -1,0 +1,205 @@
+"""Peers that misbehave: a served driver and a client go on, or end in time."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import h2.config
+import h2.connection
+import h2.events
+import msgspec
+import pytest
+
+from paddock.contract import grpc
+from paddock.contract import messages as m
+from paddock.contract.errors import ErrorKind
+from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
+from paddock.contract.pool import PoolSettings
+from tests import providertls
+from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving, until
+
+VALIDATE = m.ValidateRequest()
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0" * 500, b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00" * 9]
+)
+def test_a_server_that_speaks_something_else(junk: bytes) -> None:
+    async def script() -> None:
+        async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(junk)
+            await reader.read(1)
+
+        settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connect_seconds=2))
+        async with listening(odd) as port, calling(port, None, settings) as client:
+            assert (await refused(client.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
+
+    run(script)
+
+
+@pytest.mark.parametrize("junk", [b"x" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_client_that_speaks_something_else(junk: bytes) -> None:
+    async def script() -> None:
+        async with serving(ScriptedDriver()) as server, calling(server.port) as client:
+            await page(server.port, junk)
+            await client.validate(VALIDATE)
+
+    run(script)
+
+
+class RawClient:
+    """HTTP/2 without the rules of gRPC."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="utf-8"))
+        self.reader = reader
+        self.writer = writer
+        self.h2.initiate_connection()
+
+    async def flush(self) -> None:
+        self.writer.write(self.h2.data_to_send())
+        await self.writer.drain()
+
+    async def until_end(self) -> dict[str, str]:
+        """The last headers of the first stream that ends; nothing if the connection does."""
+        headers: dict[str, str] = {}
+        await self.flush()
+        while data := await self.reader.read(65536):
+            for event in self.h2.receive_data(data):
+                if isinstance(event, (h2.events.ResponseReceived, h2.events.TrailersReceived)):
+                    headers |= {str(name): str(value) for name, value in event.headers or ()}
+                if isinstance(event, h2.events.StreamEnded):
+                    return headers
+            await self.flush()
+        return {}
+
+
+@contextlib.asynccontextmanager
+async def raw(port: int) -> AsyncIterator[RawClient]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield RawClient(reader, writer)
+    finally:
+        writer.close()
+
+
+HEADERS = dict(grpc.request_headers("/provider.v1.Provider/Validate", "x", 5, scheme="http"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "body", "status"),
+    [
+        ({}, grpc.framed(b""), "0"),
+        ({":path": "/provider.v1.Provider/Other"}, grpc.framed(b""), "12"),
+        ({":method": "GET"}, grpc.framed(b""), "13"),
+        ({"content-type": "application/json"}, grpc.framed(b""), "13"),
+        ({"grpc-encoding": "gzip"}, grpc.framed(b""), "12"),
+        ({"grpc-timeout": "soon"}, grpc.framed(b""), "13"),
+        ({"grpc-timeout": "0m"}, grpc.framed(b""), "4"),
+        ({}, b"", "13"),
+        ({}, b"\1\0\0\0\0", "12"),
+        ({}, grpc.framed(b"\x0a"), "3"),
+        ({}, b"\0\xff\xff\xff\xff", "13"),
+    ],
+)
+def test_requests_that_are_none(changes: dict[str, str], body: bytes, status: str) -> None:
+    async def script() -> None:
+        async with serving(ScriptedDriver()) as server, raw(server.port) as client:
+            client.h2.send_headers(1, list((HEADERS | changes).items()))
+            client.h2.send_data(1, body, end_stream=True)
+            assert (await client.until_end())["grpc-status"] == status
+
+    run(script)
+
+
+def test_a_request_that_does_not_end() -> None:
+    async def script() -> None:
+        driver = ScriptedDriver()
+        settings = msgspec.structs.replace(SETTINGS, receive_seconds=0.1)
+        async with serving(driver, None, settings) as server, raw(server.port) as client:
+            client.h2.send_headers(1, list(HEADERS.items()))
+            assert (await client.until_end())["grpc-status"] == "4"
+            assert driver.requests == []
+
+    run(script)
+
+
+def test_streams_that_are_opened_and_reset_without_end() -> None:
+    async def script() -> None:
+        async with serving(ScriptedDriver()) as server, raw(server.port) as client:
+            for number in range(1, 1000, 2):
+                client.h2.send_headers(number, list(HEADERS.items()))
+                client.h2.reset_stream(number)
+            assert await client.until_end() == {}, "the server closes the connection"
+
+    run(script)
+
+
+def test_too_many_connections() -> None:
+    async def script() -> None:
+        settings = msgspec.structs.replace(SETTINGS, connections=1)
+        async with serving(ScriptedDriver(), None, settings) as server, calling(server.port) as client:
+            await client.validate(VALIDATE)
+            assert await page(server.port, b"") == b""
+            await client.validate(VALIDATE)
+
+    run(script)
+
+
+def test_a_silent_peer_is_given_up() -> None:
+    async def script() -> None:
+        async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            peer = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+            peer.initiate_connection()
+            writer.write(peer.data_to_send())
+            await reader.read()
+
+        async with listening(deaf) as port:
+            connection = Http2ClientConnection(Http2Limits(body=10, ping_after=0.1, ping_timeout=0.1), lambda _connection: None)
+            await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", port)
+            await connection.ready
+            with pytest.raises(StreamFailed, match="does not answer a ping"):
+                await connection.call(list(HEADERS.items()), b"")
+
+    run(script)
+
+
+def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paddock.contract.server.Http2Limits", lambda **parts: Http2Limits(**parts, ping_timeout=0.1))
+
+    async def script() -> None:
+        async with serving(ScriptedDriver()) as server:
+            assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
+
+    run(script)
+
+
+def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        driver = ScriptedDriver()
+        async with serving(driver) as server, calling(server.port) as client:
+            await client.validate(VALIDATE)
+            await until(lambda: client.connections == 0)
+            await client.validate(VALIDATE)
+            assert len(driver.requests) == 2
+
+    for limits in ({"idle": 0.1}, {"age": 0.1, "grace": 0.1}):
+        monkeypatch.setattr(
+            "paddock.contract.server.Http2Limits", lambda limits=limits, **parts: Http2Limits(**parts, ping_timeout=0.05, **limits)
+        )
+        run(script)
+
+
+def test_failed_handshakes_take_no_place(tmp_path: Path) -> None:
+    material = providertls.Authority().issue(NAME)
+
+    async def script() -> None:
+        settings = msgspec.structs.replace(SETTINGS, connections=1)
+        async with serving(ScriptedDriver(), providertls.write(tmp_path, material), settings) as server:
+            for _ in range(3):
+                await page(server.port, b"no handshake")
+            async with calling(server.port, material) as client:
+                await client.validate(VALIDATE)
+
+    run(script)
