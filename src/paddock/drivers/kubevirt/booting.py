@@ -6,7 +6,8 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.contract.payloads import ImagePayload
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
+from paddock.dialects.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
+from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.virtrigaud.vmimage import DataVolumeImageSource, HTTPImageSource, ImageSource, RegistryImageSource
 from paddock.drivers.kubevirt import failures, marks
@@ -25,7 +26,7 @@ class BootKind(enum.Enum):
     CLAIM = "a claim itself"
 
 
-class BootSource(msgspec.Struct, frozen=True, kw_only=True):
+class BootDisk(msgspec.Struct, frozen=True, kw_only=True):
     """The first disk of a machine. `size` is that of what is copied, in bytes, if it is known."""
 
     kind: BootKind
@@ -50,22 +51,23 @@ def named(image: ImagePayload) -> tuple[str, str]:
     return "", image.path
 
 
-def fetched(image: ImagePayload) -> BootSource:
+def fetched(image: ImagePayload) -> BootDisk:
     """Return the source of an image with an address."""
     if image.url.startswith(_HTTP):
         source = HTTPImageSource(url=image.url, checksum=image.checksum or None, checksumType=image.checksum_type or "sha256")
-        return BootSource(kind=BootKind.FETCH, image=ImageSource(http=source))
+        return BootDisk(kind=BootKind.FETCH, image=ImageSource(http=source))
     if image.url.startswith(_REGISTRY):
         source_image = RegistryImageSource(image=image.url.removeprefix(_REGISTRY))
-        return BootSource(kind=BootKind.FETCH, image=ImageSource(registry=source_image))
+        return BootDisk(kind=BootKind.FETCH, image=ImageSource(registry=source_image))
     raise failures.not_supported("the image cannot be fetched", why="its address is neither http, https nor docker", fix="prepare it first")
 
 
-def copied(namespace: str, claim: PersistentVolumeClaim) -> BootSource:
-    """Return the source that copies a claim."""
+def copied(namespace: str, claim: PersistentVolumeClaim, volume: DataVolume | None) -> BootDisk:
+    """Return the source that copies a claim, which a DataVolume may have filled."""
     source = DataVolumeImageSource(name=claim.metadata.name, namespace=namespace)
-    return BootSource(
-        kind=BootKind.COPY_CLAIM, name=claim.metadata.name, namespace=namespace, size=size_of(claim), image=ImageSource(dataVolume=source)
+    size = guest_size(claim, volume)
+    return BootDisk(
+        kind=BootKind.COPY_CLAIM, name=claim.metadata.name, namespace=namespace, size=size, image=ImageSource(dataVolume=source)
     )
 
 
@@ -78,4 +80,21 @@ def is_image(claim: PersistentVolumeClaim, volume: DataVolume | None) -> bool:
 def size_of(claim: PersistentVolumeClaim) -> int:
     """The bytes that a claim asks for."""
     asked = storage_request(claim.spec)
+    return quantity.whole(asked) if asked is not None else 0
+
+
+def guest_size(claim: PersistentVolumeClaim, volume: DataVolume | None) -> int:
+    """The bytes of the disk on a claim. A claim may ask for more, by what a file system takes."""
+    request = size_of(claim)
+    noted, _, at = (claim.metadata.annotations or {}).get(GUEST_SIZE, "").partition("/")
+    if noted.isdecimal() and at == str(request):
+        return int(noted)
+    asked = asked_size(volume.spec) if volume is not None else 0
+    return asked if 0 < asked <= request else request
+
+
+def asked_size(spec: DataVolumeSpec) -> int:
+    """The bytes that a DataVolume asks for; 0 when it takes them over from what it copies."""
+    claim = spec.storage or spec.pvc
+    asked = (claim.resources.requests or {}).get("storage") if claim is not None and claim.resources is not None else None
     return quantity.whole(asked) if asked is not None else 0

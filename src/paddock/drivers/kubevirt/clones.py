@@ -14,12 +14,12 @@ from paddock.contract.payloads import ImagePayload
 from paddock.dialects.kubevirt.clone import CloneSpec, TemplateFilters, VirtualMachineClone
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import customization, differences, documents, failures, marks, progress, targets
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.customization import CloneCustomization
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.storage import TypedLocalReference
 
 CLONED_FROM = "virtrigaud.io/cloned-from-id"
@@ -98,7 +98,7 @@ class MachineCloning:
         limitations = given.limitations
         if given.hardware is not None:
             described = MachineDescription(name=machine.metadata.name, hardware=given.hardware, image=ImagePayload())
-            boot = BootSource(kind=BootKind.CLAIM, name="kept", kept=True)
+            boot = BootDisk(kind=BootKind.CLAIM, name="kept", kept=True)
             made = documents.build(described, boot, self._cluster.settings)
             limitations = (*limitations, *made.limitations)
             spec = _merged(spec, differences.spec_changes(raw, made.machine))

@@ -10,12 +10,13 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
+from paddock.contract.messages import ObjectIdentity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import failures, targets
+from paddock.drivers.kubevirt import failures, marks, targets
 from paddock.drivers.kubevirt.identifiers import ObjectId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import OwnerReference, Resource
+from paddock.meta.objects import Resource
 
 R = TypeVar("R", bound=Resource)
 # How often a decision is taken anew because somebody else wrote the object meanwhile.
@@ -44,11 +45,12 @@ class TargetCluster:
         found = await self.find(target, id.name) if id is not None else None
         return found if found is not None and id is not None and found.metadata.uid == id.uid else None
 
-    async def machine(self, text: str) -> VirtualMachine:
-        """The machine of an id; raises NotFound when there is none."""
+    async def machine(self, text: str, owner: ObjectIdentity | None = None) -> VirtualMachine:
+        """The machine of an id; raises NotFound when there is none, and Conflict when it is not this owner's."""
         found = await self.find_id(targets.MACHINES, ObjectId.parse(text))
         if found is None:
             raise failures.not_found(f"machine {text} does not exist in namespace {self.namespace}")
+        check_owner(found, owner)
         return found
 
     async def instance(self, machine: VirtualMachine) -> VirtualMachineInstance | None:
@@ -92,7 +94,7 @@ class TargetCluster:
         await self.client.request("PUT", path, body=orjson.dumps(body or {}))
 
     async def raw(self, target: Target[R], name: str) -> Data:
-        """An object with all that the server says of it."""
+        """An object with every member that the server sends."""
         found: Data = orjson.loads(await self.client.get_raw(target, Key(self.namespace, name)))
         return found
 
@@ -118,6 +120,14 @@ class TargetCluster:
         return Key(found.metadata.namespace or "", found.metadata.name)
 
 
+def check_owner(machine: VirtualMachine, owner: ObjectIdentity | None) -> None:
+    """Raise Conflict for a machine that belongs to another owner. One that belongs to nobody may be anybody's."""
+    mine = (machine.metadata.labels or {}).get(marks.OWNER_UID)
+    if owner is not None and owner.uid and mine is not None and mine != owner.uid:
+        whose = (machine.metadata.annotations or {}).get(marks.OWNER, mine)
+        raise failures.conflict(f"machine {machine.metadata.name} is not changed", why=f"it belongs to {whose}")
+
+
 def id_of(found: Resource) -> ObjectId:
     """The id of an object."""
     return ObjectId(found.metadata.name, found.metadata.uid or "")
@@ -126,16 +136,6 @@ def id_of(found: Resource) -> ObjectId:
 def is_owned(found: Resource, owner: Resource) -> bool:
     """Return whether an object goes with its owner."""
     return any(each.uid == owner.metadata.uid for each in found.metadata.ownerReferences or ())
-
-
-def owned_by(owner: Resource) -> list[OwnerReference]:
-    """The reference of what an owner takes along when it is deleted."""
-    meta = owner.metadata
-    return [
-        OwnerReference(
-            apiVersion=owner.apiVersion, kind=owner.kind, name=meta.name, uid=meta.uid or "", controller=True, blockOwnerDeletion=True
-        )
-    ]
 
 
 def owner_reference(owner: Resource, *, controls: bool = False) -> Data:

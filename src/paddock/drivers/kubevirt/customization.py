@@ -13,7 +13,7 @@ from paddock.contract import payloads
 from paddock.contract.payloads import ClassPayload, ImagePayload, NetworkPayload
 from paddock.dialects.core.secret import Secret
 from paddock.drivers.kubevirt import documents, failures, rebuilt
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.meta.objects import ObjectMeta
@@ -193,7 +193,7 @@ def _address(
     hardware = ClassPayload(cpu=1, memory_mib=1)
     bridged = tuple(msgspec.structs.replace(each, bridge="any") for each in wanted)
     described = MachineDescription(name=name, hardware=hardware, image=ImagePayload(), networks=bridged)
-    made = documents.build(described, BootSource(kind=BootKind.CLAIM, name="any"), settings).machine.spec.template.spec
+    made = documents.build(described, BootDisk(kind=BootKind.CLAIM, name="any"), settings).machine.spec.template.spec
     macs = {each.name: each.macAddress for each in made.domain.devices.interfaces or ()}
     for nic in interfaces:
         if macs.get(nic["name"]):

@@ -185,7 +185,14 @@ def unchangeable(found: VirtualMachine, wanted: VirtualMachine) -> tuple[str, ..
         told.append("Class.Firmware: a guest boots with the firmware it was installed with; the machine keeps its own")
     if (asks.devices.tpm is None) != (has.devices.tpm is None):
         told.append("Class.SecurityProfile.TPMEnabled: a TPM is a machine's from the start; it keeps what it has")
+    if _has_document(wanted) and not _has_document(found):
+        told.append("UserData: the machine was made without a document for its guest, which reads one at its first boot only")
     return tuple(told)
+
+
+def _has_document(machine: VirtualMachine) -> bool:
+    volumes = machine.spec.template.spec.volumes or ()
+    return any(each.cloudInitNoCloud is not None or each.cloudInitConfigDrive is not None for each in volumes)
 
 
 def _claim(volume: Data) -> str:
@@ -194,7 +201,7 @@ def _claim(volume: Data) -> str:
 
 
 def _member_change(before: Any, after: Any) -> Data | None:
-    """Return the merge patch of one member; members that are no longer said are taken away, those of the server's own stay."""
+    """Return the merge patch of one member. Limits that are no longer wanted are removed; what the server added stays."""
     if after is None:
         return None
     has = before or {}

@@ -15,12 +15,12 @@ from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, S3Source
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.drivers.kubevirt import booting, failures, marks, observed, targets
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
-from paddock.drivers.kubevirt.observed import MachineDisk
+from paddock.drivers.kubevirt.observed import ClaimDisk
 from paddock.drivers.kubevirt.snapshots import SnapshotControl
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.storage import ResourceRequirements, StorageSpec
 
 # The backends of a migration that CDI reads; a plain address is one more way in.
@@ -30,14 +30,14 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}\Z")
 _KEYS = ("accessKeyID", "secretAccessKey")
 
 
-class ImportSource(msgspec.Struct, frozen=True):
+class DiskOrigin(msgspec.Struct, frozen=True):
     """Where a disk is imported from, and the credentials for it."""
 
     source: DataVolumeSource
     credentials: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        return "ImportSource()"
+        return "DiskOrigin()"
 
 
 class DiskTransfers:
@@ -77,6 +77,13 @@ class DiskTransfers:
             snapshots=tuple(str(id_of(each)) for each in snapshots if each.spec.source.name == machine.metadata.name),
             metadata={name: value for name, value in facts.items() if value},
         )
+
+    async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
+        """Refuse. KubeVirt hands disks out by VirtualMachineExport and writes to no backend of a migration."""
+        await self._cluster.machine(request.vm_id)
+        backend = request.backend_type or "pvc"
+        why = f"KubeVirt lets clients fetch disks, and writes none to a backend of type {backend}"
+        raise failures.not_supported("the disk cannot be exported", why=why, fix="make a VirtualMachineExport and fetch the disk")
 
     async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
         """Import a disk. A repeated call answers with the one that is there; another content of the name is a Conflict."""
@@ -125,7 +132,7 @@ class DiskTransfers:
             raise failures.conflict(f"Secret {name} exists and does not belong to the disk {volume.metadata.name}")
 
 
-def named_disk(disks: tuple[MachineDisk, ...], name: str) -> MachineDisk | None:
+def named_disk(disks: tuple[ClaimDisk, ...], name: str) -> ClaimDisk | None:
     """Return the disk of a name, by volume or claim; without a name the first, which the machine boots from."""
     if not name:
         return disks[0] if disks else None
@@ -142,7 +149,7 @@ def expected_checksum(request: m.ImportDiskRequest) -> str:
     return digits.lower()
 
 
-def import_source(request: m.ImportDiskRequest) -> ImportSource:
+def import_source(request: m.ImportDiskRequest) -> DiskOrigin:
     """Return where a disk comes from; raises NotSupported for what CDI does not reach."""
     if request.transfer_mode not in ("", "auto", "relay"):
         raise failures.not_supported(f"transfer mode {request.transfer_mode} is not supported", fix="use relay")
@@ -150,7 +157,7 @@ def import_source(request: m.ImportDiskRequest) -> ImportSource:
         raise failures.not_supported(f"format {request.format} cannot be imported", fix=f"use one of {', '.join(IMPORT_FORMATS)}")
     scheme, checksum = urlsplit(request.source_url).scheme, expected_checksum(request)
     if scheme in ("http", "https"):
-        return ImportSource(DataVolumeSource(http=HttpSource(url=request.source_url, checksum=f"sha256:{checksum}" if checksum else None)))
+        return DiskOrigin(DataVolumeSource(http=HttpSource(url=request.source_url, checksum=f"sha256:{checksum}" if checksum else None)))
     if scheme != "s3":
         what = f"a disk cannot be imported from {scheme or 'an empty address'}"
         raise failures.not_supported(what, why="CDI reads http, https and s3", fix="choose a storage of type s3")
@@ -164,7 +171,7 @@ def import_source(request: m.ImportDiskRequest) -> ImportSource:
     if missing is not None:
         raise failures.invalid(f"the credentials for S3 have no {missing}")
     given = {"accessKeyId": request.credentials[_KEYS[0]], "secretKey": request.credentials[_KEYS[1]]}
-    return ImportSource(DataVolumeSource(s3=S3Source(url=_s3_address(request))), given)
+    return DiskOrigin(DataVolumeSource(s3=S3Source(url=_s3_address(request))), given)
 
 
 def _s3_address(request: m.ImportDiskRequest) -> str:
@@ -177,7 +184,7 @@ def _s3_address(request: m.ImportDiskRequest) -> str:
     return f"{endpoint.rstrip('/')}/{parts.netloc}/{parts.path.lstrip('/')}"
 
 
-def _with_secret(wanted: ImportSource, name: str) -> DataVolumeSource:
+def _with_secret(wanted: DiskOrigin, name: str) -> DataVolumeSource:
     source = wanted.source
     if source.s3 is None:
         return source

@@ -5,14 +5,12 @@ import re
 
 import msgspec
 
-from paddock.base import quantity
 from paddock.contract.messages import ObjectIdentity
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.drivers.kubevirt import failures, marks
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind, asked_size
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.rebuilt import rebuild
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
@@ -41,7 +39,7 @@ class MachineDocuments(msgspec.Struct, frozen=True):
 
 
 def build(
-    given: MachineDescription, boot: BootSource, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
+    given: MachineDescription, boot: BootDisk, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
 ) -> MachineDocuments:
     """Translate a description. Raises the translation's errors: what cannot be kept is refused, the rest is a limitation."""
     rebuilt = rebuild(given, boot, settings.namespace, secrets=secrets)
@@ -64,7 +62,7 @@ def build(
 
 
 def claimed(machine: VirtualMachine, owner: ObjectIdentity | None, digest: str) -> VirtualMachine:
-    """Return a new machine that says whose it is, and that it is not complete."""
+    """Return a new machine with the marks of its owner and of a create that has not ended."""
     labels, annotations = dict(machine.metadata.labels or {}), {**(machine.metadata.annotations or {}), INCOMPLETE: "true"}
     if owner is not None and owner.uid:
         if _LABEL_VALUE.match(owner.uid) is None:
@@ -89,14 +87,7 @@ def template_name(template: DataVolumeTemplate) -> str:
     return (template.metadata.name if template.metadata is not None else None) or ""
 
 
-def size_of(spec: DataVolumeSpec) -> int:
-    """The bytes that a DataVolume asks for; 0 when it takes them over from what it copies."""
-    claim = spec.storage or spec.pvc
-    asked = (claim.resources.requests or {}).get("storage") if claim is not None and claim.resources is not None else None
-    return quantity.whole(asked) if asked is not None else 0
-
-
-def _templates(machine: VirtualMachine, boot: BootSource, given: MachineDescription) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
+def _templates(machine: VirtualMachine, boot: BootDisk, given: MachineDescription) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
     """The DataVolumes with their StorageClass and with room for what is copied."""
     limitations: list[str] = []
     templates = []
@@ -104,7 +95,7 @@ def _templates(machine: VirtualMachine, boot: BootSource, given: MachineDescript
         storage = template.spec.storage
         if storage is not None and given.placement.datastore and storage.storageClassName is None:
             storage = msgspec.structs.replace(storage, storageClassName=given.placement.datastore)
-        asked = size_of(template.spec)
+        asked = asked_size(template.spec)
         copies = index == 0 and boot.kind in (BootKind.COPY_CLAIM, BootKind.COPY_SOURCE)
         if storage is not None and copies and 0 < asked < boot.size:
             storage = msgspec.structs.replace(storage, resources=ResourceRequirements(requests={"storage": str(boot.size)}))
@@ -115,13 +106,13 @@ def _templates(machine: VirtualMachine, boot: BootSource, given: MachineDescript
 
 def _disk_sizes(templates: list[DataVolumeTemplate], machine: VirtualMachine) -> dict[str, int]:
     """Return the size of each disk in GiB, by the name of its volume."""
-    sizes = {template_name(each): size_of(each.spec) for each in templates}
+    sizes = {template_name(each): asked_size(each.spec) for each in templates}
     volumes = machine.spec.template.spec.volumes or ()
     named = {each.name: sizes.get(each.dataVolume.name, 0) for each in volumes if each.dataVolume is not None}
     return {name: -(-size // _GIB) for name, size in named.items()}
 
 
-def _is_invented(loss: Loss, boot: BootSource) -> bool:
+def _is_invented(loss: Loss, boot: BootDisk) -> bool:
     """Return whether a loss is about an object that only stands for what the target has."""
     if boot.kept and "diskDefaults" in loss.path:
         return True

@@ -14,7 +14,7 @@ from paddock.drivers.kubevirt.capabilities import TargetCapabilities
 from paddock.drivers.kubevirt.clones import MachineCloning
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.disks import DiskTransfers
-from paddock.drivers.kubevirt.images import ImageStore
+from paddock.drivers.kubevirt.images import ImagePreparation
 from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.drivers.kubevirt.machines import MachineLifecycle
 from paddock.drivers.kubevirt.power import PowerControl
@@ -35,7 +35,7 @@ class KubeVirtDriver(OptionalRpcs):
         self._reconfiguration = MachineReconfiguration(cluster, self._inventory)
         self._snapshots = SnapshotControl(cluster)
         self._cloning = MachineCloning(cluster)
-        self._images = ImageStore(cluster)
+        self._images = ImagePreparation(cluster)
         self._disks = DiskTransfers(cluster, self._inventory, self._snapshots)
         self._tasks = TaskJudge(cluster, self._inventory)
         self._capabilities = TargetCapabilities(cluster)
@@ -104,6 +104,11 @@ class KubeVirtDriver(OptionalRpcs):
         """Return what the target can do."""
         with failures.mapped():
             return await self._capabilities.find()
+
+    async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
+        """Refuse: the staging backends are out of reach."""
+        with failures.mapped():
+            return await self._disks.export_disk(request)
 
     async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
         """Import a disk from an address or from S3."""

@@ -19,12 +19,12 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.vmimage import VMImageSpec
 from paddock.drivers.kubevirt import booting, failures, marks, progress, rebuilt, targets
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements
 from paddock.meta.wire import to_data
@@ -41,7 +41,7 @@ class PreparedImage(msgspec.Struct, frozen=True):
     secrets: tuple[Secret, ...]
 
 
-class ImageStore:
+class ImagePreparation:
     """Prepares images."""
 
     def __init__(self, cluster: TargetCluster) -> None:
@@ -145,7 +145,7 @@ def prepared_image(
 ) -> PreparedImage:
     """Return the disk of an image: the one that a machine with this image would have. Pure."""
     given = MachineDescription(name=name, hardware=payloads.ClassPayload(cpu=1, memory_mib=1), image=payloads.ImagePayload())
-    boot = BootSource(kind=BootKind.FETCH, name=name, image=spec.source)
+    boot = BootDisk(kind=BootKind.FETCH, name=name, image=spec.source)
     made = rebuilt.rebuild(given, boot, settings.namespace, secrets=secrets, image=spec)
     result = to_kubevirt(made.machine, made.world, Rendering(product=settings.product, architecture=settings.architecture))
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))

@@ -12,12 +12,12 @@ from paddock.client.target import Target
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import booting, description, documents, failures, marks, observed, power, targets
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
-from paddock.drivers.kubevirt.cluster import R, TargetCluster, id_of, is_owned, owned_by, owner_reference
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owner_reference
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.documents import INCOMPLETE, MachineDocuments
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import OwnerReference
+from paddock.meta.objects import OwnerReference, owned_by
 
 # A machine that runs is cut off before it is deleted; what its disks hold goes with it.
 _NO_GRACE = 0
@@ -61,7 +61,7 @@ class MachineLifecycle:
             _check_owner(named, request, digest)
         return named
 
-    async def boot_source(self, given: MachineDescription) -> BootSource:
+    async def boot_source(self, given: MachineDescription) -> BootDisk:
         """Return the source of the first disk; raises NotFound when the target does not have it."""
         namespace, name = booting.named(given.image)
         if not name:
@@ -74,21 +74,22 @@ class MachineLifecycle:
         if claim is None:
             raise failures.not_found(f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first")
         if booting.is_image(claim, volume):
-            return booting.copied(self._cluster.namespace, claim)
-        return BootSource(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
+            return booting.copied(self._cluster.namespace, claim, volume)
+        return BootDisk(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
 
-    async def _template(self, namespace: str, name: str) -> BootSource:
+    async def _template(self, namespace: str, name: str) -> BootDisk:
         """A template is a DataSource or a claim; machines get a copy."""
         source = await self._find_in(targets.DATA_SOURCES, namespace, name)
+        of = source.spec.source.pvc if source is not None else None
+        place = (of.namespace or namespace, of.name) if of is not None else (namespace, name)
+        claim = await self._find_in(targets.CLAIMS, *place)
+        volume = await self._find_in(targets.DATA_VOLUMES, *place) if claim is not None else None
         if source is not None:
-            of = source.spec.source.pvc
-            claim = await self._find_in(targets.CLAIMS, of.namespace or namespace, of.name) if of is not None else None
-            size = booting.size_of(claim) if claim is not None else 0
-            return BootSource(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
-        claim = await self._find_in(targets.CLAIMS, namespace, name)
+            size = booting.guest_size(claim, volume) if claim is not None else 0
+            return BootDisk(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
         if claim is None:
             raise failures.not_found(f"neither a DataSource nor a claim {name} exists in namespace {namespace}", "prepare the image")
-        return booting.copied(namespace, claim)
+        return booting.copied(namespace, claim, volume)
 
     async def _find_in(self, target: Target[R], namespace: str, name: str) -> R | None:
         other = msgspec.structs.replace(self._cluster.settings, namespace=namespace)
@@ -137,7 +138,7 @@ class MachineLifecycle:
         machine = await self._cluster.find_id(targets.MACHINES, identity)
         if machine is None or identity is None:
             return m.TaskResponse()
-        _check_may_delete(machine, request.owner)
+        check_owner(machine, request.owner)
         instance = await self._cluster.instance(machine)
         if observed.is_live(instance) and machine.metadata.deletionTimestamp is None:
             await self._control.stop(machine, instance, _NO_GRACE)
@@ -167,10 +168,3 @@ def _check_owner(machine: VirtualMachine, request: m.CreateRequest, digest: str)
     whose = f"belongs to {notes[marks.OWNER]}" if marks.OWNER in notes else "is not this owner's"
     what = f"machine {machine.metadata.name} cannot be created in namespace {machine.metadata.namespace}"
     raise failures.conflict(what, why=f"one of this name exists and {whose}", fix="rename the VirtualMachine, or adopt that machine")
-
-
-def _check_may_delete(machine: VirtualMachine, owner: m.ObjectIdentity | None) -> None:
-    mine = (machine.metadata.labels or {}).get(marks.OWNER_UID)
-    if owner is not None and owner.uid and mine is not None and mine != owner.uid:
-        notes = machine.metadata.annotations or {}
-        raise failures.conflict(f"machine {machine.metadata.name} is not deleted", why=f"it belongs to {notes.get(marks.OWNER, mine)}")

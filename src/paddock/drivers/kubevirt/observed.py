@@ -29,7 +29,7 @@ class MachineSize(msgspec.Struct, frozen=True):
     memory_mib: int
 
 
-class MachineDisk(msgspec.Struct, frozen=True):
+class ClaimDisk(msgspec.Struct, frozen=True):
     """A disk of a machine that lasts: the volume, its claim, and the bytes that the guest has of it as far as they are known."""
 
     name: str
@@ -123,7 +123,7 @@ def known_disks(machine: VirtualMachine) -> dict[str, int]:
 
 def disks(
     machine: VirtualMachine, instance: VirtualMachineInstance | None, claims: Mapping[str, PersistentVolumeClaim]
-) -> tuple[MachineDisk, ...]:
+) -> tuple[ClaimDisk, ...]:
     """Return the disks on claims, the one that the machine boots from first."""
     seen = {each.name: each for each in instance_status(instance).volumeStatus or ()}
     devices = {each.name for each in machine.spec.template.spec.domain.devices.disks or ()}
@@ -135,7 +135,7 @@ def disks(
             continue
         status = seen.get(volume.name)
         has = (status.size if status is not None else None) or _guest_size(known.get(volume.name, 0), claims.get(name))
-        found.append(MachineDisk(volume.name, name, has, status.target if status is not None else ""))
+        found.append(ClaimDisk(volume.name, name, has, status.target if status is not None else ""))
     return tuple(sorted(found, key=lambda each: each.name != first))
 
 

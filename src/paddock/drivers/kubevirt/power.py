@@ -18,7 +18,7 @@ from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 
 GRACE_SECONDS = 60
 ALWAYS, HALTED = "Always", "Halted"
-# Of these the run strategy says all; others are asked to start and stop.
+# A machine with one of these starts and stops by its run strategy alone; others take a request.
 _PLAIN = (ALWAYS, HALTED, "")
 
 
@@ -83,7 +83,7 @@ class PowerControl:
 
     async def change(self, request: m.PowerRequest) -> m.TaskResponse:
         """Change it. A state that the machine has already is success."""
-        machine = await self._cluster.machine(request.id)
+        machine = await self._cluster.machine(request.id, request.owner)
         instance = await self._cluster.instance(machine)
         match request.op:
             case m.PowerOp.ON:

@@ -67,16 +67,8 @@ def stopped(machine: VirtualMachine, instance: VirtualMachineInstance | None) ->
 
 
 def restarted(machine: VirtualMachine, instance: VirtualMachineInstance | None, before: str) -> TaskProgress:
-    """Judge a machine that runs again once it is another run than before."""
-    if instance is None or instance.metadata.uid == before:
-        return failed_start(machine) if instance is None else RUNNING
-    return started(machine, instance)
-
-
-def failed_start(machine: VirtualMachine) -> TaskProgress:
-    """Judge a machine without a run that is to have one."""
-    why = observed.problem(machine)
-    return failed(f"machine {machine.metadata.name} does not start: {why}") if why else RUNNING
+    """Judge a machine that is to run again, as another run than before."""
+    return RUNNING if instance is not None and instance.metadata.uid == before else started(machine, instance)
 
 
 def reconfigured(

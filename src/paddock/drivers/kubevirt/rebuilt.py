@@ -14,7 +14,7 @@ from paddock.dialects.virtrigaud.shared import GROUP, ObjectRef
 from paddock.dialects.virtrigaud.shared import LocalObjectReference as SecretReference
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmimage import ImageMetadata, ImagePrepare, VMImage, VMImageSpec
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.world import ObjectSet
@@ -39,7 +39,7 @@ class RebuiltMachine(msgspec.Struct, frozen=True):
 
 def rebuild(
     given: MachineDescription,
-    boot: BootSource,
+    boot: BootDisk,
     namespace: str,
     *,
     secrets: tuple[Secret, ...] = (),

@@ -15,15 +15,15 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import description, differences, documents, failures, marks, observed, targets
-from paddock.drivers.kubevirt.booting import BootKind, BootSource
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned, owned_by
+from paddock.drivers.kubevirt import booting, description, differences, documents, failures, marks, observed, targets
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.differences import ClaimGrowth, NewDisk
 from paddock.drivers.kubevirt.documents import MachineDocuments
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 
 # Every version of KubeVirt plugs disks in on this bus.
 _PLUGGED = {"disk": {"bus": "scsi"}}
@@ -38,7 +38,7 @@ class MachineReconfiguration:
 
     async def apply(self, request: m.ReconfigureRequest) -> m.TaskResponse:
         """Carry out the difference. The task ends when it is there, or when only a restart can bring it."""
-        machine = await self._cluster.machine(request.id)
+        machine = await self._cluster.machine(request.id, request.owner)
         given = description.of_desired(machine.metadata.name, request.desired_json)
         wanted = documents.build(given, _any_source(machine), self._cluster.settings)
         root = given.hardware.disk_defaults.size_gib if given.hardware.disk_defaults is not None else 0
@@ -91,11 +91,11 @@ class MachineReconfiguration:
     async def _growth(self, machine: VirtualMachine, sizes: dict[str, int]) -> tuple[ClaimGrowth, ...]:
         claims = await self._inventory.claims_of(machine)
         volumes = await asyncio.gather(*(self._cluster.find(targets.DATA_VOLUMES, name) for name in claims))
-        asked = {each.metadata.name: documents.size_of(each.spec) for each in volumes if each is not None}
+        asked = {each.metadata.name: booting.asked_size(each.spec) for each in volumes if each is not None}
         return differences.growth(machine, sizes, claims, asked)
 
     async def _grow(self, growth: ClaimGrowth) -> None:
-        """One write says how much, and what it is measured by, so that it can be repeated."""
+        """Write the new request and what it is measured by at once, so that the change can be repeated."""
         claim = await self._cluster.find(targets.CLAIMS, growth.claim)
         await self._check_may_grow(claim)
         change = {
@@ -148,12 +148,12 @@ class MachineReconfiguration:
         await self._cluster.act(targets.MACHINES, machine.metadata.name, "addvolume", options)
 
 
-def _any_source(machine: VirtualMachine) -> BootSource:
+def _any_source(machine: VirtualMachine) -> BootDisk:
     """A machine keeps the disk it boots from; the translation only has to know that there is one."""
     first = (machine.metadata.annotations or {}).get(marks.BOOT_VOLUME) or differences.boot_name(machine)
     volume = next((each for each in machine.spec.template.spec.volumes or () if each.name == first), None)
     claim = observed.claim_of(volume) if volume is not None else ""
-    return BootSource(kind=BootKind.CLAIM, name=claim or machine.metadata.name, kept=True)
+    return BootDisk(kind=BootKind.CLAIM, name=claim or machine.metadata.name, kept=True)
 
 
 def _noted(machine: VirtualMachine, name: str, value: str) -> VirtualMachine:

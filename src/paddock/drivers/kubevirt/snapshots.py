@@ -9,9 +9,9 @@ from paddock.dialects.kubevirt.restore import RestoreSpec, VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import SnapshotSpec, VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import failures, marks, progress, targets
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, owned_by
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import ObjectMeta, OwnerReference
+from paddock.meta.objects import ObjectMeta, OwnerReference, owned_by
 from paddock.meta.storage import TypedLocalReference
 
 GROUP = "kubevirt.io"
@@ -61,7 +61,7 @@ class SnapshotControl:
         return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.SNAPSHOT_DELETED, identity))))
 
     async def revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
-        """Bring a machine back to a snapshot. It is stopped for that, and stays off."""
+        """Bring a machine back to a snapshot. It is stopped for that; whether it runs afterwards is the manager's matter."""
         machine = await self._cluster.machine(request.vm_id)
         snapshot = await self.find(request.snapshot_id)
         self._check_machine(snapshot, request.vm_id)

@@ -10,6 +10,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.driver import Driver
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests import virtualtime
@@ -32,7 +33,7 @@ class Target:
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host
-        self.driver = KubeVirtDriver(host.api.client(), SETTINGS)
+        self.driver: Driver = KubeVirtDriver(host.api.client(), SETTINGS)
 
     def again(self) -> None:
         """The driver ends, and another one is started."""

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
 from paddock.contract import messages as m
+from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.fakehost import machine
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, Play, Target
@@ -13,7 +15,7 @@ from tests.unit.drivers.kubevirt.conftest import EVERYTHING, Play, Target
 DOCUMENT = b"#cloud-config\npassword: secret\n"
 
 
-async def cloned(target: Target, vm_id: str, **more: str) -> str:
+async def cloned(target: Target, vm_id: str, **more: Any) -> str:
     request = m.CloneRequest(source_vm_id=vm_id, target_name="twin", **more)
     answer = await target.driver.clone(request)
     assert await target.ends(answer.task) == ""
@@ -47,13 +49,13 @@ def test_a_clone_is_off_and_outlives_its_source(play: Play, runs: bool) -> None:
 
 def test_a_clone_is_customized(play: Play) -> None:
     async def script(target: Target) -> None:
-        from paddock.contract import payloads as p
-
         nic = p.NetworkPayload(name="lan", bridge="br0", static_ip="10.0.0.5")
         vm_id = await target.made(user_data=DOCUMENT, networks=(nic,))
         customize = {
             "hostname": "other",
-            "networks": [{"name": "lan", "ipAddress": "10.0.0.9", "subnetMask": "255.255.255.0", "gateway": "10.0.0.1", "dns": ["1.1.1.1"]}],
+            "networks": [
+                {"name": "lan", "ipAddress": "10.0.0.9", "subnetMask": "255.255.255.0", "gateway": "10.0.0.1", "dns": ["1.1.1.1"]}
+            ],
             "userData": {"cloudInit": {"inline": "#cloud-config\nhostname: other\n"}},
             "timeZone": "UTC",
         }

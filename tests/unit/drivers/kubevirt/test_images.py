@@ -56,13 +56,11 @@ def test_another_content_is_another_image(play: Play) -> None:
 
 def test_a_larger_image_makes_the_root_disk_larger(play: Play) -> None:
     async def script(target: Target) -> None:
-        from tests.unit.drivers.kubevirt.conftest import HARDWARE
-
         storage = {"resources": {"requests": {"storage": "5Gi"}}}
         body = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": "big"}}
         await target.host.make({**body, "spec": {"source": {"blank": {}}, "storage": storage}})
         await asyncio.sleep(20)
-        vm_id = await target.made(image=p.ImagePayload(template_name="big"), hardware=HARDWARE)
+        vm_id = await target.made(image=p.ImagePayload(template_name="big"))
         assert "the root disk is as large" in (await target.details(vm_id))["limitations"]
 
     play(script)

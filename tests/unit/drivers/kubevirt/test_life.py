@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from tests.interruption import Interruption
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, OWNER, SETTINGS, Play, Target, creation
 
 OTHER = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="other", name="web")
-FULL = {
+FULL: dict[str, Any] = {
     "user_data": b"#cloud-config\npassword: secret\n",
     "meta_data": b"local-hostname: shop\n",
     "networks": (p.NetworkPayload(name="lan", bridge="br0", vlan=12, static_ip="10.1.0.7", prefix=16, gateway="10.1.0.1"),),
@@ -223,12 +224,20 @@ def test_a_running_machine_is_stopped_and_deleted(play: Play) -> None:
     play(script)
 
 
-def test_a_machine_is_not_deleted_for_somebody_else(play: Play) -> None:
+def test_a_machine_is_not_changed_for_somebody_else(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made()
-        with pytest.raises(ProviderError, match="it belongs to team/web") as error:
-            await target.driver.delete(m.DeleteRequest(id=vm_id, owner=OTHER))
-        assert error.value.kind is ErrorKind.CONFLICT and (await target.seen(vm_id)).exists
+        before = (await target.host.vm())["metadata"]["resourceVersion"]
+        text = p.encode(p.DesiredPayload(machine_class=HARDWARE))
+        for call in (
+            target.driver.delete(m.DeleteRequest(id=vm_id, owner=OTHER)),
+            target.driver.power(m.PowerRequest(id=vm_id, op=m.PowerOp.ON, owner=OTHER)),
+            target.driver.reconfigure(m.ReconfigureRequest(id=vm_id, desired_json=text, owner=OTHER)),
+        ):
+            with pytest.raises(ProviderError, match="it belongs to team/web") as error:
+                await call
+            assert error.value.kind is ErrorKind.CONFLICT
+        assert (await target.host.vm())["metadata"]["resourceVersion"] == before
         await target.driver.delete(m.DeleteRequest(id=vm_id, owner=OWNER))
 
     play(script)
@@ -240,7 +249,7 @@ def test_an_id_is_of_one_machine_only(play: Play) -> None:
         await target.ends((await target.driver.delete(m.DeleteRequest(id=vm_id))).task)
         await asyncio.sleep(20)
         again = await target.made()
-        assert again != id and not (await target.seen(vm_id)).exists and (await target.seen(again)).exists
+        assert again != vm_id and not (await target.seen(vm_id)).exists and (await target.seen(again)).exists
         assert await target.driver.delete(m.DeleteRequest(id=vm_id)) == m.TaskResponse()
         assert (await target.seen(again)).exists
         for strange in ("", "web", "web/", "no such id", "../web/1"):

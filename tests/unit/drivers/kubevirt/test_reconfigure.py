@@ -220,9 +220,10 @@ def test_what_a_machine_keeps_is_named(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made()
         other = msgspec.structs.replace(HARDWARE, firmware="UEFI", security_profile=p.SecurityPayload(tpm_enabled=True, vtd_enabled=True))
-        await changed(target, vm_id, other)
+        await changed(target, vm_id, other, user_data=p.UserDataPayload(cloud_init_data="#cloud-config\n"))
         told = json.loads((await target.details(vm_id))["limitations"])
         assert any(each.startswith("Class.Firmware:") for each in told) and any("vtdEnabled" in each for each in told)
+        assert any(each.startswith("UserData:") for each in told)
         assert any(each.startswith("Class.SecurityProfile.TPMEnabled:") for each in told)
         assert "bios" in (await target.host.vm())["spec"]["template"]["spec"]["domain"]["firmware"]["bootloader"]
 

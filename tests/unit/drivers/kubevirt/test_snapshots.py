@@ -1,6 +1,7 @@
 """Snapshots: taken once, gone back to, deleted, and refused."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_refusals(play: Play) -> None:
         vm_id = await target.made()
         other = (await target.driver.create(creation("other", owner=OTHER))).id
         snapshot = await taken(target, vm_id)
-        calls = (
+        calls: tuple[tuple[Any, Any, ErrorKind], ...] = (
             (target.driver.snapshot_create, m.SnapshotCreateRequest(vm_id=vm_id, include_memory=True), ErrorKind.NOT_SUPPORTED),
             (target.driver.snapshot_create, m.SnapshotCreateRequest(vm_id="web/gone"), ErrorKind.NOT_FOUND),
             (target.driver.snapshot_revert, m.SnapshotRevertRequest(vm_id=other, snapshot_id=snapshot), ErrorKind.CONFLICT),
@@ -80,7 +81,7 @@ def test_refusals(play: Play) -> None:
         )
         for call, request, kind in calls:
             with pytest.raises(ProviderError) as error:
-                await call(request)  # type: ignore[operator]  # each call with its own request
+                await call(request)
             assert error.value.kind is kind
         assert (await target.names(SNAPSHOTS, RESTORES))["virtualmachinerestores"] == []
 
