@@ -3,35 +3,18 @@
 A driver of somebody else is named by its module: `find("mydriver:make")`.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 
 import msgspec
 
-from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
 from paddock.base.nearest import nearest
-from paddock.contract.driver import Driver
+from paddock.contract.factory import DriverFactory
 
 
 class DriverUnavailable(Terminal):
     """A type of provider that has no driver here, or a driver that cannot be loaded."""
-
-
-class DriverContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a driver may need from the program that serves it."""
-
-    clock: Clock
-    environment: Mapping[str, str] = {}
-    # the fake driver's
-    script: Path | None = None
-    seed: int | None = None
-
-
-# A factory's driver lives as long as the block that it opens.
-DriverFactory = Callable[[DriverContext], AbstractAsyncContextManager[Driver]]
 
 
 class DriverEntry(msgspec.Struct, frozen=True):
@@ -43,6 +26,9 @@ class DriverEntry(msgspec.Struct, frozen=True):
 
 TYPES: Mapping[str, DriverEntry] = {
     "fake": DriverEntry("paddock.drivers.fake.factory"),
+    "kubevirt": DriverEntry("paddock.drivers.kubevirt.factory"),
+    # KubeVirt's objects on Paddock's own server, which runs them with QEMU
+    "qemu": DriverEntry("paddock.drivers.kubevirt.factory"),
     "libvirt": DriverEntry(reason="Paddock has no libvirt driver; serve VirtRigaud's libvirt provider and give its address"),
     "vsphere": DriverEntry(reason="Paddock has no vSphere driver; serve VirtRigaud's vsphere provider and give its address"),
     "proxmox": DriverEntry(reason="Paddock has no Proxmox driver; serve VirtRigaud's proxmox provider and give its address"),

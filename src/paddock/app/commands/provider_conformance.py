@@ -11,8 +11,9 @@ from paddock.cli import arguments
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.contract.conformance import suite
-from paddock.contract.conformance.case import CaseResult, ConformanceCase, SuiteResult
+from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
+from paddock.contract.conformance.results import CaseResult, SuiteResult
 
 TEXT = """Judge a provider by what it does to machines. Each case makes machines of its own, looks for the effect of an
 operation, and deletes what it made."""

@@ -27,7 +27,9 @@ def run(given: list[str], console: Console) -> int:
 
 def _options() -> arguments.Parser:
     options = arguments.parser("provider serve", TEXT, exits=_EXITS)
-    options.add_argument("--type", metavar="TYPE", default="", help="Driver: fake, or MODULE:NAME of one's own [PROVIDER_TYPE]")
+    options.add_argument(
+        "--type", metavar="TYPE", default="", help="Driver: fake, kubevirt, qemu, or MODULE:NAME of one's own [PROVIDER_TYPE]"
+    )
     options.add_argument(
         "--address", metavar="HOST", default="", help=f"Address to listen at (default: {_ANYWHERE}; with --insecure: {_LOCAL})"
     )
@@ -58,7 +60,7 @@ def _options() -> arguments.Parser:
 def _settings(options: arguments.Parser, parsed: argparse.Namespace, environment: Mapping[str, str]) -> server.ServeSettings:
     chosen = parsed.type or environment.get("PROVIDER_TYPE", "")
     if not chosen:
-        options.error("name a driver: --type fake, or --type MODULE:NAME")
+        options.error("name a driver: --type fake, kubevirt, qemu or MODULE:NAME")
     if chosen != "fake" and (parsed.script is not None or parsed.seed is not None):
         options.error("--script and --seed are for --type fake")
     if parsed.insecure and parsed.tls_dir is not None:

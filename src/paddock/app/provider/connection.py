@@ -13,6 +13,7 @@ from paddock.contract import tls
 from paddock.contract.breaker import BreakerSettings
 from paddock.contract.client import ProviderClient, RemoteSettings
 from paddock.contract.driver import Driver
+from paddock.contract.factory import DriverContext
 from paddock.contract.pool import PoolSettings, PoolTarget
 from paddock.drivers import catalog
 
@@ -29,7 +30,7 @@ def add_options(options: arguments.Parser) -> None:
     """Add the options that choose a provider."""
     group = options.add_argument_group("provider")
     group.add_argument("--address", metavar="HOST[:PORT]", default="", help=f"Address of the provider (default port: {_PORT})")
-    group.add_argument("--driver", metavar="MODULE:NAME", default="", help="Driver to load into this process instead of an address")
+    group.add_argument("--driver", metavar="NAME", default="", help="Driver to load instead of an address: fake, or MODULE:NAME")
     group.add_argument("--script", metavar="FILE", type=Path, help="With --driver fake: its script (TOML or JSON)")
     group.add_argument("--tls-dir", metavar="DIR", type=Path, help="Directory with tls.crt, tls.key and ca.crt (default: plain text)")
     group.add_argument("--server-name", metavar="NAME", default="", help="Name in the provider's certificate (default: the host)")
@@ -60,7 +61,7 @@ def split(address: str, port: int = _PORT) -> tuple[str, int]:
 async def connect(parsed: argparse.Namespace, *, calls: int) -> AsyncIterator[Driver]:
     """The provider of the options, for as many calls at a time."""
     if parsed.driver:
-        context = catalog.DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script)
+        context = DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script)
         async with catalog.find(parsed.driver)(context) as driver:
             yield driver
         return

@@ -26,7 +26,12 @@ async def listed(parsed: argparse.Namespace) -> list[Data]:
     access = _access(parsed)
     namespace = "" if parsed.all_namespaces else parsed.namespace or access.namespace
     async with Client(Https(access)) as client:
-        found = (await client.list(PROVIDERS, Selection(namespace=namespace))).items
+        return await in_namespace(client, namespace)
+
+
+async def in_namespace(client: Client, namespace: str) -> list[Data]:
+    """The Providers of a namespace, or of all for an empty one."""
+    found = (await client.list(PROVIDERS, Selection(namespace=namespace))).items
     return sorted(found, key=lambda each: (each["metadata"].get("namespace", ""), each["metadata"]["name"]))
 
 
@@ -96,8 +101,8 @@ def _conditions(conditions: Sequence[Mapping[str, Any]], now: float) -> str:
         return "\nConditions: none\n"
     rows = [("TYPE", "STATUS", "REASON", "AGE", "MESSAGE")]
     for each in conditions:
-        texts = (str(each.get(name, "")) for name in ("type", "status", "reason"))
-        rows.append((*map(one_line, texts), ages.age(each.get("lastTransitionTime") or "", now), one_line(str(each.get("message", "")))))  # type: ignore[arg-type]
+        kind, state, reason, message = (one_line(str(each.get(name, ""))) for name in ("type", "status", "reason", "message"))
+        rows.append((kind, state, reason, ages.age(each.get("lastTransitionTime") or "", now), message))
     return "\nConditions:\n" + "".join(f"  {line}\n" for line in _aligned(rows).splitlines())
 
 

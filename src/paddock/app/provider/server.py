@@ -13,6 +13,7 @@ import msgspec
 from paddock.app.server import eventloop
 from paddock.base.clock import SystemClock
 from paddock.contract import server, tls
+from paddock.contract.factory import DriverContext, DriverFactory
 from paddock.drivers import catalog
 from paddock.runtime.logs import JsonLines, TextLines
 
@@ -43,7 +44,7 @@ def run(settings: ServeSettings) -> int:
         return runner.run(_work(settings, factory))
 
 
-async def _work(settings: ServeSettings, factory: catalog.DriverFactory) -> int:
+async def _work(settings: ServeSettings, factory: DriverFactory) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -54,9 +55,9 @@ async def _work(settings: ServeSettings, factory: catalog.DriverFactory) -> int:
     return 0
 
 
-async def serve(settings: ServeSettings, factory: catalog.DriverFactory, stop: asyncio.Event) -> None:
+async def serve(settings: ServeSettings, factory: DriverFactory, stop: asyncio.Event) -> None:
     """Serve the driver until `stop`."""
-    context = catalog.DriverContext(clock=SystemClock(), environment=os.environ, script=settings.script, seed=settings.seed)
+    context = DriverContext(clock=SystemClock(), environment=os.environ, script=settings.script, seed=settings.seed)
     environment: Mapping[str, str] = os.environ
     folder = settings.tls_directory
     if settings.insecure:

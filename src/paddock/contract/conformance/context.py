@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+import shutil
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,8 +12,8 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.contract.conformance.case import CaseNotApplicable, ConformanceFailure
 from paddock.contract.conformance.provider import JudgedProvider
+from paddock.contract.conformance.results import CaseNotApplicable, ConformanceFailure
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -151,6 +153,9 @@ class ConformanceContext:
         try:
             response = await call
         except ProviderError as error:
+            if error.kind is ErrorKind.NOT_SUPPORTED and kinds and error.kind not in kinds:
+                # The whole operation may be missing, which is no answer to the case.
+                raise
             if kinds and error.kind not in kinds:
                 names = " or ".join(kinds)
                 raise ConformanceFailure(f"{what} must be refused with {names}", why=f"it is {error.kind}: {error}") from error
@@ -225,6 +230,17 @@ class ConformanceContext:
             except PaddockError as error:
                 left.append(f"machine {each}: {error}")
         return left
+
+    def remove_transfers(self) -> list[str]:
+        """Remove the exported files, if the suite can see them, and return what it could not remove."""
+        folder = self.settings.transfer_directory
+        if not folder or not Path(folder, self.run).exists():
+            return []
+        try:
+            shutil.rmtree(Path(folder, self.run))
+        except OSError as error:
+            return [f"exports in {error.filename}: {error.strerror}"]
+        return []
 
     async def _remove(self, id: str) -> None:
         try:

@@ -5,10 +5,11 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from paddock.contract import messages as m
-from paddock.contract.conformance.case import ConformanceFailure
+from paddock.contract.conformance.results import ConformanceFailure
 from paddock.contract.driver import Driver
-from paddock.contract.errors import ProviderError
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import METHODS
+from paddock.contract.payloads import InvalidPayload
 
 R = TypeVar("R")
 _DEADLINES = {method.name: method.deadline for method in METHODS}
@@ -37,6 +38,10 @@ class JudgedProvider:
         except ProviderError as error:
             self.check_text(f"the error of {rpc}", str(error))
             raise
+        except InvalidPayload as error:
+            # The server of the contract answers so, too.
+            self.check_text(f"the error of {rpc}", str(error))
+            raise ProviderError(ErrorKind.INVALID_SPEC, error.what, why=error.why) from error
         except Exception as error:
             # A driver in this process may raise anything.
             raise ConformanceFailure(f"{rpc} raised {type(error).__name__}, which is no ProviderError", why=str(error)) from error

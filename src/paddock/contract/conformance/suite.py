@@ -9,9 +9,10 @@ import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
 from paddock.contract import messages as m
-from paddock.contract.conformance.case import CaseNotApplicable, CaseResult, ConformanceCase, SuiteResult
+from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.context import ConformanceContext
+from paddock.contract.conformance.results import CaseNotApplicable, CaseResult, SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -68,7 +69,7 @@ async def judge(
             result = await _decide(case, context)
         finally:
             # A cancelled run cleans up, too.
-            leftovers += await context.clean_up()
+            leftovers += [*await context.clean_up(), *context.remove_transfers()]
         results.append(result)
         if observe is not None:
             observe(result)

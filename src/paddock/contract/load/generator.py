@@ -12,8 +12,8 @@ import msgspec
 
 from paddock.base.errors import PaddockError
 from paddock.contract import messages as m
-from paddock.contract.conformance.case import ConformanceFailure
 from paddock.contract.conformance.context import CaseMachine, ConformanceContext
+from paddock.contract.conformance.results import ConformanceFailure
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.load.figures import LoadRecorder, LoadReport

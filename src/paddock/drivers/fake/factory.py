@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from paddock.contract.driver import Driver
-from paddock.drivers.catalog import DriverContext
+from paddock.contract.factory import DriverContext
 from paddock.drivers.fake import settings
 from paddock.drivers.fake.driver import FakeDriver
 

@@ -20,7 +20,7 @@ _MOST_DISKS = 256
 _MOST_BYTES = 1 << 20
 
 
-class DiskSpec(msgspec.Struct, frozen=True):
+class FakeDiskSpec(msgspec.Struct, frozen=True):
     """A disk beside the first one."""
 
     name: str
@@ -34,7 +34,7 @@ class FakeSpec(msgspec.Struct, frozen=True):
     hardware: FakeHardware
     root_type: str
     image: payloads.ImagePayload
-    disks: tuple[DiskSpec, ...]
+    disks: tuple[FakeDiskSpec, ...]
     nics: tuple[payloads.NetworkPayload, ...]
 
 
@@ -101,14 +101,16 @@ def _spec(
     return FakeSpec(hardware, defaults.type or "thin", image, _disks(disks), nics)
 
 
-def _disks(disks: tuple[payloads.DiskPayload, ...]) -> tuple[DiskSpec, ...]:
+def _disks(disks: tuple[payloads.DiskPayload, ...]) -> tuple[FakeDiskSpec, ...]:
     if len(disks) > _MOST_DISKS:
         raise invalid("Disks", f"there are more than {_MOST_DISKS}")
     made = []
     for index, each in enumerate(disks):
         place = f"Disks[{index}]"
         made.append(
-            DiskSpec(each.name or f"disk-{index + 1}", bounded(f"{place}.SizeGiB", each.size_gib, 1, _MOST_DISK_GIB), each.type or "thin")
+            FakeDiskSpec(
+                each.name or f"disk-{index + 1}", bounded(f"{place}.SizeGiB", each.size_gib, 1, _MOST_DISK_GIB), each.type or "thin"
+            )
         )
     if len({each.name for each in made}) != len(made):
         raise invalid("Disks", "two have the same name")

@@ -11,6 +11,8 @@ from paddock.contract.payloads import ClassPayload, DesiredPayload, DiskPayload,
 from paddock.drivers.kubevirt import failures
 
 # KubeVirt puts the name of a machine into labels.
+# The most that a quantity of bytes can hold.
+_MOST_MIB = (1 << 43) - 1
 _LONGEST_NAME = 63
 
 
@@ -83,6 +85,8 @@ def _checked(found: MachineDescription) -> MachineDescription:
         raise failures.invalid(f'a machine cannot be called "{found.name}"', why=why, fix="rename the VirtualMachine")
     if found.hardware.cpu < 1 or found.hardware.memory_mib < 1:
         raise failures.invalid(f'machine "{found.name}" has no size', why="the class says no CPU or no MemoryMiB")
+    if found.hardware.memory_mib > _MOST_MIB or any(each.size_gib > _MOST_MIB >> 10 for each in found.disks):
+        raise failures.invalid(f'machine "{found.name}" is too large', why="Kubernetes counts bytes in 63 bits")
     for kind, given in (("network", [each.name for each in found.networks]), ("disk", [each.name for each in found.disks])):
         wrong = next((name for name in given if name and not names.is_label(name)), None)
         if wrong is not None:

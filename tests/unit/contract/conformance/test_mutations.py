@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from paddock.contract.conformance import suite
-from paddock.contract.conformance.case import SuiteResult
 from paddock.contract.conformance.cases.catalog import CASES
+from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, TaskMode
 from tests import virtualtime
-from tests.unit.contract.conformance.broken import MUTATIONS, Mutation
+from tests.unit.contract.conformance.mutationtable import MUTATIONS, Mutation
 
 PREPARE = {"source": {"http": {"url": "https://images.example/small.qcow2"}}}
 
@@ -25,7 +25,9 @@ def judged(folder: Path, mutation: Mutation | None = None, mode: TaskMode = "asy
         driver = FakeDriver(settings, virtualtime.Clock())
         if mutation is not None:
             mutation(driver)
-        wanted = ConformanceSettings(prepare=PREPARE, transfer_url="pvc://claim/run", transfer_directory=str(folder / "claim" / "run"))
+        wanted = ConformanceSettings(
+            task_seconds=30, prepare=PREPARE, transfer_url="pvc://claim/run", transfer_directory=str(folder / "claim" / "run")
+        )
         found.append(await suite.judge(driver, wanted, chance=random.Random(1)))
 
     virtualtime.run(script())

@@ -1,5 +1,7 @@
 """Cases about reconfiguration and disks."""
 
+import msgspec
+
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.conformance.case import ConformanceCase
@@ -43,7 +45,7 @@ async def _online(context: ConformanceContext) -> None:
 
 
 async def _honest(context: ConformanceContext) -> None:
-    """A running machine that shrinks: either it has shrunk, or the call says that it cannot."""
+    """A running machine that shrinks: it has shrunk, the call is refused, or Describe says that a restart is required."""
     cpu, memory = context.settings.cpu + 1, context.settings.memory_mib * 2
     machine = await context.create(context.request(hardware=context.hardware(cpu=cpu, memory_mib=memory)))
     await context.power(machine, m.PowerOp.ON)
@@ -51,11 +53,20 @@ async def _honest(context: ConformanceContext) -> None:
     wanted = (cpu, memory)
     try:
         response = await context.provider.reconfigure(m.ReconfigureRequest(id=machine.id, desired_json=desired))
-        if not await context.outcome("Reconfigure", response.task):
+        failed = await context.outcome("Reconfigure", response.task)
+        if not failed and not await _awaits_restart(context, machine):
             wanted = (context.settings.cpu, context.settings.memory_mib)
     except ProviderError as error:
         context.check(error.kind is not ErrorKind.INTERNAL, "a change that needs a stopped machine is no internal error", str(error))
     await _expect_sizes(context, machine, *wanted)
+
+
+async def _awaits_restart(context: ConformanceContext, machine: CaseMachine) -> bool:
+    raw = (await context.describe(machine)).provider_raw_json
+    try:
+        return msgspec.json.decode(raw or "{}", type=dict[str, str]).get("restartRequired") == "true"
+    except msgspec.MsgspecError:
+        return False
 
 
 async def _same(context: ConformanceContext) -> None:

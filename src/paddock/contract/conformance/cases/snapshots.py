@@ -10,8 +10,8 @@ _MEMORY = ("supports_snapshots", "supports_memory_snapshots")
 _LINKED = ("supports_linked_clones",)
 
 
-async def _take(context: ConformanceContext, machine: CaseMachine, *, memory: bool = False) -> str:
-    request = m.SnapshotCreateRequest(vm_id=machine.id, name_hint="before", include_memory=memory, description="of the conformance suite")
+async def _take(context: ConformanceContext, machine: CaseMachine, name: str = "before", *, memory: bool = False) -> str:
+    request = m.SnapshotCreateRequest(vm_id=machine.id, name_hint=name, include_memory=memory, description="of the conformance suite")
     response = await context.provider.snapshot_create(request)
     context.check(response.snapshot_id, "SnapshotCreate answers without an id")
     await context.finish("SnapshotCreate", response.task)
@@ -34,7 +34,8 @@ async def _create(context: ConformanceContext) -> None:
     await _expect_count(context, machine, 0)
     first = await _take(context, machine)
     await _expect_count(context, machine, 1)
-    second = await _take(context, machine)
+    # A provider may take a repeated name for a repeated call.
+    second = await _take(context, machine, "later")
     context.check(first != second, "two snapshots have one id")
     await _expect_count(context, machine, 2)
 
@@ -166,7 +167,7 @@ async def _foreign_name(context: ConformanceContext) -> None:
     source, other = await _source(context), await context.create()
     target = m.ObjectIdentity(namespace="conformance", name="somebody-else")
     call = context.provider.clone(m.CloneRequest(source_vm_id=source.id, target_name=other.name, target_vm=target))
-    await context.refused("a clone under the name of another owner's machine", call, ErrorKind.CONFLICT, ErrorKind.NOT_SUPPORTED)
+    await context.refused("a clone under the name of another owner's machine", call, ErrorKind.CONFLICT)
     context.check((await context.describe(other)).exists, "the refused clone deleted the other machine")
 
 
