@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from paddock.dialects.core.storageclass import PROVISIONER
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 from tests.scenario.why.host_faults import made
@@ -11,6 +12,15 @@ from tests.scenario.why.image_faults import DISK, URL, template
 _GUEST, _MACHINE = "VirtualMachineInstance web", "VirtualMachine web"
 _SECRET = {"http": {"url": URL, "secretRef": "login"}}
 _REGISTRY = {"registry": {"url": "docker://registry.example/debian:12", "certConfigMap": "authorities"}}
+
+
+# A class that comes after the claim, which the server takes for that reason.
+_LATE = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "late"},
+    "provisioner": PROVISIONER,
+}
 
 
 def _from_source(name: str) -> dict[str, Any]:
@@ -173,7 +183,7 @@ DISK_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a claim of more than any disk has",
-        made(claim("vast", resources={"requests": {"storage": "8Ei"}}), on_claim("vast")),
+        made(claim("vast", storageClassName="late", resources={"requests": {"storage": "8Ei"}}), _LATE, on_claim("vast")),
         "claim-too-large",
         "PersistentVolumeClaim vast",
     ),
