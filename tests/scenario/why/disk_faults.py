@@ -14,15 +14,6 @@ _SECRET = {"http": {"url": URL, "secretRef": "login"}}
 _REGISTRY = {"registry": {"url": "docker://registry.example/debian:12", "certConfigMap": "authorities"}}
 
 
-# A class that comes after the claim, which the server takes for that reason.
-_LATE = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "late"},
-    "provisioner": PROVISIONER,
-}
-
-
 def _from_source(name: str) -> dict[str, Any]:
     spec = {"sourceRef": {"kind": "DataSource", "name": name}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}
     return {"metadata": {"name": "web-root"}, "spec": spec}
@@ -43,6 +34,14 @@ def claim(name: str, **spec: Any) -> dict[str, Any]:
 def on_claim(name: str, **more: Any) -> dict[str, Any]:
     """A machine on a claim."""
     return machine(volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": name}}], **more)
+
+
+async def _vast(host: FakeHost) -> None:
+    await host.make(claim("vast", storageClassName="late", resources={"requests": {"storage": "8Ei"}}))
+    # The server takes the claim because its class comes after it.
+    reply = await host.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "late"}, "provisioner": PROVISIONER})
+    assert reply.status == 201, reply.data
+    await host.make(on_claim("vast"))
 
 
 async def _in_use(host: FakeHost) -> None:
@@ -183,7 +182,7 @@ DISK_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a claim of more than any disk has",
-        made(claim("vast", storageClassName="late", resources={"requests": {"storage": "8Ei"}}), _LATE, on_claim("vast")),
+        _vast,
         "claim-too-large",
         "PersistentVolumeClaim vast",
     ),
