@@ -37,9 +37,9 @@ GUEST = bootsector.marker().ljust(MB, b"\0")
 _MARK = 64 << 10
 _numbers = itertools.count(1000000)
 # A step writes about as much: its objects, their statuses, and the events about them.
-_MOST_WRITES = 40
+_MOST_WRITES = 24
 # A step that writes less is killed here.
-_MOST_SECONDS = 3.0
+_MOST_SECONDS = 2.0
 Act = Callable[[Talk], Awaitable[Any]]
 
 
@@ -203,14 +203,14 @@ async def write(talk: Talk, name: str, times: int = 1) -> None:
     """Have the guest of a machine write so often, when it runs."""
     await talk.running(name, 30)
     async with talk.console(name) as console:
-        await console.until(b"R", 20)
+        await console.until(b"R")
         # A console begins with what was said before it; what comes after a number that nobody typed yet is new.
         number = b"%d" % next(_numbers)
         await console.write(number)
-        await console.until(number, 20)
+        await console.until(number)
         for _ in range(times):
             await console.write(b"w")
-            await console.until(b"w", 20)
+            await console.until(b"w")
 
 
 async def filled(talk: Talk, name: str) -> Data:
