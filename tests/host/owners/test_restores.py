@@ -199,7 +199,10 @@ def test_what_snapshots_hold_stays_while_others_come_and_go(killed: KilledPaddoc
                 await check_held(talk, one=1, **{f"s{each}": each for each in range(2, number + 1)})
                 await write(talk, "web")
 
-            await killed.step(lambda talk, name=name: ensure(talk, SNAPSHOTS, snapshot(name)), stands)
+            async def take(talk: Talk, name: str = name) -> None:
+                await ensure(talk, SNAPSHOTS, snapshot(name))
+
+            await killed.step(take, stands)
 
         async def replace(talk: Talk) -> None:
             """The oldest is restored, and the one above it goes."""

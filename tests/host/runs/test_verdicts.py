@@ -154,7 +154,7 @@ def test_what_is_live_is_there_at_once_and_what_waits_is_there_after_a_restart(p
             now = new
 
         def has_all(found: Data) -> bool:
-            link = next(iter(found["status"].get("interfaces") or ()), {})
+            link: Data = next(iter(found["status"].get("interfaces") or ()), {})
             return (
                 found["metadata"]["labels"].get("tier") == "front"
                 and found["spec"].get("nodeSelector") == {"disk": "fast"}
