@@ -43,6 +43,20 @@ def on_claim(name: str, claim: str) -> Data:
     return document
 
 
+def transfer(name: str, kind: str, source: tuple[str, str], target: tuple[str, str]) -> Data:
+    """A transfer between two places, each a namespace and a name."""
+    spec = {
+        "source": {"kind": kind, "namespace": source[0], "name": source[1]},
+        "target": {"namespace": target[0], "name": target[1]},
+    }
+    return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "ObjectTransfer", "metadata": {"name": name}, "spec": spec}
+
+
+async def moved(talk: Talk, name: str) -> None:
+    """Wait until a transfer is complete."""
+    await talk.until(f"{TRANSFERS}/{name}", lambda found: found.get("status", {}).get("phase") == "Complete", "it has moved", 40)
+
+
 async def disk(talk: Talk, name: str = "disk") -> tuple[str, str]:
     """The UIDs of a DataVolume and its claim."""
     return await uid_of(talk, f"{DATA_VOLUMES}/{name}"), await uid_of(talk, f"{CLAIMS}/{name}")
@@ -139,16 +153,6 @@ def test_a_claim_changes_its_data_volume_below_a_machine_that_runs(killed: Kille
 
 @pytest.mark.spec("kubevirt", 111)
 def test_a_disk_moves_to_another_namespace_and_back(killed: KilledPaddock) -> None:
-    def transfer(name: str, kind: str, source: tuple[str, str], target: tuple[str, str]) -> Data:
-        spec = {
-            "source": {"kind": kind, "namespace": source[0], "name": source[1]},
-            "target": {"namespace": target[0], "name": target[1]},
-        }
-        return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "ObjectTransfer", "metadata": {"name": name}, "spec": spec}
-
-    async def moved(talk: Talk, name: str) -> None:
-        await talk.until(f"{TRANSFERS}/{name}", lambda found: found.get("status", {}).get("phase") == "Complete", "it has moved", 40)
-
     async def script() -> None:
         async with killed.talk() as talk:
             await talk.make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})

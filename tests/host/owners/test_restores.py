@@ -180,70 +180,90 @@ def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> N
     play(killed, script)
 
 
+async def check_held(killed: KilledPaddock, talk: Talk, **wanted: int) -> None:
+    """Fail unless these are the snapshots, and the guest had written so often on the disk of each."""
+    uids = {each["metadata"]["uid"]: each["metadata"]["name"] for each in (await talk.get(SNAPSHOTS))["items"]}
+    volumes = {each["metadata"]["name"]: each["metadata"]["uid"] for each in (await talk.get(VOLUME_SNAPSHOTS))["items"]}
+    held = {name: uids[uid] for name in volumes for uid in uids if uid in name}
+    assert {held[name]: killed.frozen_marks(uid) for name, uid in volumes.items()} == wanted
+
+
+async def has_snapshots(talk: Talk, count: int) -> None:
+    """Wait until there are so many."""
+    await talk.until(VOLUME_SNAPSHOTS, lambda found: len(found["items"]) == count, f"there are {count}", 30)
+
+
+async def take_more(killed: KilledPaddock) -> None:
+    """Two more snapshots, of a disk that was written once more each."""
+    for number in (2, 3):
+
+        async def take(talk: Talk, number: int = number) -> None:
+            await ensure(talk, SNAPSHOTS, snapshot(f"s{number}"))
+
+        async def stands(talk: Talk, number: int = number) -> None:
+            await taken(talk, f"s{number}")
+            await check_held(killed, talk, one=1, **{f"s{each}": each for each in range(2, number + 1)})
+            await write(talk, "web")
+
+        await killed.step(take, stands)
+
+
+async def restore_the_oldest(killed: KilledPaddock) -> None:
+    """The oldest is restored, and the one above it goes."""
+
+    async def replace(talk: Talk) -> None:
+        await ensure(talk, RESTORES, restore("r", "old"))
+        await drop(talk, f"{SNAPSHOTS}/s2")
+
+    async def replaced(talk: Talk) -> None:
+        await restored(talk, "r")
+        await has_snapshots(talk, 2)
+        await check_held(killed, talk, one=1, s3=3)
+        await check(killed, talk, web=4, old=1)
+
+    await killed.step(replace, replaced)
+
+
+async def rest(killed: KilledPaddock) -> None:
+    """What was between the two is merged as soon as the machine rests; the other one goes on over the oldest."""
+
+    async def stop(talk: Talk) -> None:
+        await power(talk, "web", "Halted")
+        await power(talk, "old", "Always")
+        await drop(talk, f"{SNAPSHOTS}/one")
+
+    async def rests(talk: Talk) -> None:
+        await gone(talk, f"{VMIS}/web")
+        await has_snapshots(talk, 1)
+        await write(talk, "old", 2)
+        await check_held(killed, talk, s3=3)
+        await check(killed, talk, web=4, old=2)
+
+    await killed.step(stop, rests)
+
+
+async def delete_the_first(killed: KilledPaddock) -> None:
+    """The layers below what is left stay: of the snapshot, and of the other disk."""
+
+    async def delete(talk: Talk) -> None:
+        await drop(talk, f"{VMS}/web")
+        await drop(talk, f"{RESTORES}/r")
+
+    async def deleted(talk: Talk) -> None:
+        await gone(talk, f"{VMS}/web")
+        await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "its disk is gone", 30)
+        await check_held(killed, talk, s3=3)
+        await check(killed, talk, old=2)
+
+    await killed.step(delete, deleted)
+
+
 @pytest.mark.spec("kubevirt", 130)
 def test_what_snapshots_hold_stays_while_others_come_and_go(killed: KilledPaddock) -> None:
-    async def check_held(talk: Talk, **wanted: int) -> None:
-        """Fail unless these are the snapshots, and the guest had written so often on the disk of each."""
-        uids = {each["metadata"]["uid"]: each["metadata"]["name"] for each in (await talk.get(SNAPSHOTS))["items"]}
-        volumes = {each["metadata"]["name"]: each["metadata"]["uid"] for each in (await talk.get(VOLUME_SNAPSHOTS))["items"]}
-        held = {name: uids[uid] for name in volumes for uid in uids if uid in name}
-        assert {held[name]: killed.frozen_marks(uid) for name, uid in volumes.items()} == wanted
-
     async def script() -> None:
         await begin(killed)
-        for number in (2, 3):
-            name = f"s{number}"
-
-            async def stands(talk: Talk, name: str = name, number: int = number) -> None:
-                await taken(talk, name)
-                await check_held(talk, one=1, **{f"s{each}": each for each in range(2, number + 1)})
-                await write(talk, "web")
-
-            async def take(talk: Talk, name: str = name) -> None:
-                await ensure(talk, SNAPSHOTS, snapshot(name))
-
-            await killed.step(take, stands)
-
-        async def replace(talk: Talk) -> None:
-            """The oldest is restored, and the one above it goes."""
-            await ensure(talk, RESTORES, restore("r", "old"))
-            await drop(talk, f"{SNAPSHOTS}/s2")
-
-        async def replaced(talk: Talk) -> None:
-            await restored(talk, "r")
-            await talk.until(VOLUME_SNAPSHOTS, lambda found: len(found["items"]) == 2, "one is gone", 30)
-            await check_held(talk, one=1, s3=3)
-            await check(killed, talk, web=4, old=1)
-
-        await killed.step(replace, replaced)
-
-        async def rest(talk: Talk) -> None:
-            """What was between the two is merged as soon as the machine rests; the other one goes on over the oldest."""
-            await power(talk, "web", "Halted")
-            await power(talk, "old", "Always")
-            await drop(talk, f"{SNAPSHOTS}/one")
-
-        async def rests(talk: Talk) -> None:
-            await gone(talk, f"{VMIS}/web")
-            await talk.until(VOLUME_SNAPSHOTS, lambda found: len(found["items"]) == 1, "one is left", 30)
-            await write(talk, "old", 2)
-            await check_held(talk, s3=3)
-            await check(killed, talk, web=4, old=2)
-
-        await killed.step(rest, rests)
-
-        async def end(talk: Talk) -> None:
-            await drop(talk, f"{VMS}/web")
-            await drop(talk, f"{RESTORES}/r")
-
-        async def ended(talk: Talk) -> None:
-            await gone(talk, f"{VMS}/web")
-            await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "its disk is gone", 30)
-            # The layers below what is left stay, the snapshot and the other disk among them.
-            await check_held(talk, s3=3)
-            await check(killed, talk, old=2)
-
-        await killed.step(end, ended)
+        for part in (take_more, restore_the_oldest, rest, delete_the_first):
+            await part(killed)
         async with killed.talk() as talk:
             await drop(talk, f"{VMS}/old")
             await drop(talk, f"{SNAPSHOTS}/s3")
