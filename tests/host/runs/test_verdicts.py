@@ -20,7 +20,7 @@ from paddock.client.errors import Conflict, Invalid
 from paddock.dialects import catalog
 from tests.host.guests import Registry, Shelf
 from tests.host.machines import bootsector
-from tests.host.owners.conftest import CLAIMS, DATA_VOLUMES, claim_spec, gone, installed, power, uid_of
+from tests.host.owners.conftest import CLAIMS, DATA_VOLUMES, claim_spec, gone, installed, power
 from tests.host.pools.test_state_preservation import POOLS, pool
 from tests.host.runs.conftest import VMIS, VMS, Host, Play, Talk, condition, machine, phase
 from tests.scenario.plan.bases import Change, edits
@@ -217,9 +217,9 @@ def test_what_is_refused_changes_nothing(play: Play, host: Host, work: Path, web
     play(script)
 
 
-def is_another(former: str, found: Data) -> bool:
-    """Return True if an object is there that is not the former one."""
-    return bool(found) and found["metadata"]["uid"] != former
+def is_another(former: set[str], found: Data) -> bool:
+    """Return True if a list has one object, and it is none of the former ones."""
+    return len(found["items"]) == 1 and found["items"][0]["metadata"]["uid"] not in former
 
 
 async def effect(talk: Talk, folder: Path, path: str, change: Data) -> set[str]:
@@ -245,17 +245,15 @@ def test_a_pool_loses_what_plan_says(play: Play, work: Path, web: Shelf, tmp_pat
         smaller = {"replicas": 1}
         assert await effect(talk, tmp_path, f"{POOLS}/web", smaller) == {"data loss"}
         await talk.change(f"{POOLS}/web", {"spec": smaller})
-        found = await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "a disk is gone", 30)
-        (claim,) = found["items"]
-        # Other disks are other machines.
-        number = claim["metadata"]["name"].removeprefix("disk-")
-        formers = {f"{VMS}/web-{number}": await uid_of(talk, f"{VMS}/web-{number}"), f"{CLAIMS}/disk-{number}": claim["metadata"]["uid"]}
+        await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "a disk is gone", 30)
+        former = {each["metadata"]["uid"] for path in (VMS, CLAIMS) for each in (await talk.get(path))["items"]}
+        # Other disks are other machines, of any number.
         template = copied(body["spec"]["virtualMachineTemplate"]["spec"]["dataVolumeTemplates"])
         template[0]["spec"]["pvc"] = claim_spec() | {"resources": {"requests": {"storage": "9Mi"}}}
         larger = {"virtualMachineTemplate": {"spec": {"dataVolumeTemplates": template}}}
         assert await effect(talk, tmp_path, f"{POOLS}/web", larger) == {"data loss"}
         await talk.change(f"{POOLS}/web", {"spec": larger})
-        for path, former in formers.items():
+        for path in (VMS, CLAIMS):
             await talk.until(path, partial(is_another, former), "it is another one", 30)
 
     play(script)
