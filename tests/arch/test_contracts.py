@@ -50,6 +50,7 @@ FORBIDDEN = {
 # What it may import all the same; docs/design/0001-layout-and-layers.md gives the reasons.
 EXCEPTIONS = {
     "apiserver": (
+        "apiserver.builtin.claimsizes -> plan.storage.claimsizes",
         "apiserver.builtin.datavolumes -> plan.storage.contents",
         "apiserver.builtin.datavolumes -> plan.storage.datavolumeclaims",
         "apiserver.builtin.datavolumes -> plan.storage.requesters",
