@@ -16,7 +16,7 @@ from paddock.base.errors import Terminal
 from paddock.cli.arguments import UsageError
 from paddock.cli.console import Console
 from paddock.contract.conformance.cases.catalog import CASES
-from paddock.contract.server import ServerSettings
+from paddock.contract.server import ProviderServerSettings
 from paddock.drivers import catalog
 from tests import providertls
 from tests.scripted import scripted
@@ -41,7 +41,7 @@ async def served(script: Path | None, secure: Path | None = None, allowed: str =
     """A fake provider as `paddock provider serve --type fake` runs it, in plain text or with the files of a folder; its address."""
     port, stop = free_port(), asyncio.Event()
     names = frozenset({allowed} if allowed else ())
-    listening = ServerSettings(host="127.0.0.1", port=port, health_port=None, grace_seconds=1, allowed=names)
+    listening = ProviderServerSettings(host="127.0.0.1", port=port, health_port=None, grace_seconds=1, allowed=names)
     folder = secure or Path("/nowhere")
     settings = server.ServeSettings(type="fake", server=listening, insecure=secure is None, tls_directory=folder, script=script)
     task = asyncio.create_task(server.serve(settings, catalog.find("fake"), stop))
