@@ -17,7 +17,7 @@ from tools.bench.offline import BenchError
 
 
 class Started:
-    """A QEMU in a folder of its own, by a command line; it waits to be told to go on."""
+    """A QEMU in a folder of its own, by a command line; it waits for the command to go on."""
 
     def __init__(self, argv: Sequence[str], folder: Path) -> None:
         self._folder = folder

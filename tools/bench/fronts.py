@@ -23,7 +23,7 @@ MANY, FEW = 1000, 100
 _MACHINES = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"
 _RESYNC_SECONDS = VitistackSettings().resync_seconds
 _ROUNDS = 4
-# Everything that is to be said has been said by then.
+# All statuses and events are written by then.
 _QUIET_SECONDS = 60.0
 # The machines are made with this much memory for each.
 _MEMORY = 1 << 28

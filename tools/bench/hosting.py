@@ -215,7 +215,7 @@ async def _many(client: Client, seen: Seen, count: int) -> None:
 
 
 def _bare(argv: list[str], folder: Path) -> float:
-    """Seconds from the start of the same QEMU by hand until its monitor has been told to go on, and it has said yes."""
+    """Seconds from the start of the same QEMU by hand until its monitor accepts the command to go on."""
     folder.mkdir()
     began = time.monotonic()
     bare = Started(argv, folder)

@@ -22,7 +22,7 @@ from tools.bench.offline import environment
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _READY_SECONDS = 120.0
-# One user drives all the load, and is not to be told to wait for others.
+# One user drives all the load, and must not wait for others.
 _INFLIGHT = ("--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000")
 
 

@@ -1,7 +1,7 @@
 """From the manifest to a guest that can be used: the tiny guest through the API, and the same QEMU started by a script, in turns.
 
 Both have a new layer over the same image, and both end when the guest's agent answers. Ours is counted from the request that makes the
-VirtualMachine until a watcher is told of `AgentConnected`.
+VirtualMachine until a watcher sees `AgentConnected`.
 """
 
 import asyncio

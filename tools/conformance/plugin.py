@@ -31,7 +31,7 @@ class ConformanceRecorder:
         self._results = results
         self._items: dict[str, tuple[ItemId, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
-        # the tests of every file that was looked at, chosen or not; the process that controls workers looks at none
+        # the tests of every collected file, chosen or not; the process that controls workers collects none
         self._seen: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)

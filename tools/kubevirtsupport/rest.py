@@ -125,7 +125,7 @@ LIFE = (
     SupportRow("priorityClassName", "placement", "Has to exist; decides the order of starts."),
     SupportRow("schedulerName", "no effect", "There is one node, and nothing to choose."),
     SupportRow("serviceAccountName", "seed disk", "Whose token a serviceAccount volume holds."),
-    SupportRow("dnsPolicy", "networks", "Which DNS server the guest is told."),
+    SupportRow("dnsPolicy", "networks", "DNS server of the guest."),
     SupportRow("dnsConfig.**", "networks", "Told by DHCP."),
     SupportRow("resourceClaims[].**", "refused", "No DRA.", {"resourceClaims": [{"name": "c"}]}, Code.CLAIM_REFUSED),
     SupportRow(

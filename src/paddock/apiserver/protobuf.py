@@ -26,7 +26,7 @@ _NUMBERS = ("int32", "int64", "bool")
 def decode(body: bytes) -> Data:
     """The object of a framed body; raises a `Failure`."""
     if not body.startswith(_MAGIC):
-        raise failure.bad_request("the body is not in the protobuf encoding it is said to have")
+        raise failure.bad_request("the body is not in the protobuf encoding that its media type names")
     try:
         envelope = dict(_raw(body[len(_MAGIC) :]))
         type_meta = dict(_raw(_bytes(envelope.get(1, b""))))

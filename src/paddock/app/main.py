@@ -12,6 +12,7 @@ COMMANDS = {
     "image": ("paddock.app.commands.image", "List, pull, push, build and remove disk images"),
     "backup": ("paddock.app.commands.backup", "Copy the store of a server to a file"),
     "restore": ("paddock.app.commands.restore", "Replace the store of a stopped server with a backup"),
+    "provider": ("paddock.app.commands.provider", "Serve, judge and load VirtRigaud providers"),
     "operator": ("paddock.app.commands.operator", "Run the controllers of other dialects against a cluster"),
     "apiserver": ("paddock.app.commands.apiserver", "Start the API server alone, for tests"),
     "envtest-assets": ("paddock.app.commands.envtest_assets", "Write the programs that envtest starts"),
@@ -20,7 +21,7 @@ COMMANDS = {
 GROUPS = {
     "machines on this host": ("up", "status", "down", "console", "why", "image", "renew"),
     "manifests (no server needed)": ("validate", "explain", "examples", "render", "convert", "diff", "plan", "crds"),
-    "servers and clusters": ("operator", "apiserver", "envtest-assets", "backup", "restore"),
+    "servers and clusters": ("operator", "provider", "apiserver", "envtest-assets", "backup", "restore"),
 }
 
 

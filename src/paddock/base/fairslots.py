@@ -1,4 +1,7 @@
-"""Slots that owners share: nobody holds them all, and a free one goes to the owner who has the fewest."""
+"""Slots that owners share: nobody holds them all, and a free one goes to the owner who has the fewest.
+
+When all are taken, an owner who has none gets a spare one, so that a few slow owners cannot keep everybody else waiting.
+"""
 
 import asyncio
 from collections import Counter
@@ -14,14 +17,19 @@ class _Waiter(msgspec.Struct, eq=False):
 
 
 class FairSlots:
-    """`total` slots, of which one owner has `each` at most."""
+    """`total` slots, of which one owner has half at most, and as many spare ones for owners who have none."""
 
-    def __init__(self, total: int, each: int) -> None:
+    def __init__(self, total: int) -> None:
         self._total = total
-        self._each = each
+        self._each = max(1, total // 2)
         self._busy: Counter[str] = Counter()
         # in the order in which they came
         self._waiting: list[_Waiter] = []
+
+    @property
+    def most(self) -> int:
+        """The number of turns that there may be at a time."""
+        return 2 * self._total
 
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncIterator[None]:
@@ -39,13 +47,14 @@ class FairSlots:
         """The reason why the owner's next turn has to wait; empty: there is a slot for it."""
         if self._busy[owner] >= self._each:
             return f"{owner or 'this owner'} has {self._busy[owner]} under way, and {self._each} is the most"
-        if self._busy.total() >= self._total:
+        if not self._has_room(owner):
             most = ", ".join(f"{name or 'others'} has {count}" for name, count in self._busy.most_common(3))
             return f"all {self._total} are taken: {most}"
         return ""
 
     def _has_room(self, owner: str) -> bool:
-        return self._busy.total() < self._total and self._busy[owner] < self._each
+        allowed = self._total if self._busy[owner] else self.most
+        return self._busy.total() < allowed and self._busy[owner] < self._each
 
     async def _wait(self, owner: str) -> None:
         waiter = _Waiter(owner, asyncio.get_running_loop().create_future())

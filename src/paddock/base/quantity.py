@@ -36,7 +36,7 @@ def parse(text: int | str) -> int:
     return _parse(text)
 
 
-# An object's amounts are looked at by many rules, and most objects ask for the same few.
+# Many rules read an object's amounts, and most objects ask for the same few.
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> int:
     match = _PATTERN.match(text)

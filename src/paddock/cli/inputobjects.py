@@ -27,7 +27,7 @@ class InputObjects(msgspec.Struct, frozen=True):
 
 
 def gather(reader: InputReader, names: Sequence[str], console: Console) -> InputObjects:
-    """Read everything; errors are told on standard error."""
+    """Read everything; errors go to standard error."""
     subjects = tuple(reader.subjects(names))
     refused = 0
     for subject in subjects:

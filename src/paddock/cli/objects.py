@@ -1,6 +1,6 @@
 """From inputs to objects: documents read, lists of objects taken apart, each object held against its declaration.
 
-An input that cannot be read does not stop the others: it is told on standard error, and the command ends with the code of an
+An input that cannot be read does not stop the others: its error goes to standard error, and the command ends with the code of an
 unusable input whatever else it found.
 """
 

@@ -1,7 +1,7 @@
 """Gathers what an explanation asks for: a few requests at a time, each thing once.
 
 Which objects matter is decided in `paddock.cli.diagnosis`; here they are fetched. Of Secrets and ConfigMaps only the metadata is asked for.
-What may not be looked at is noted and nothing else.
+Objects that the user may not read are noted and nothing else.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class ServerReader:
         self._events: dict[EventQuery, tuple[Data, ...]] = {}
 
     async def find(self, candidates: Sequence[ObjectPlace]) -> list[ObjectPlace]:
-        """Those of the objects that are there, in their order. Raises `Forbidden` when none may be looked at."""
+        """Those of the objects that are there, in their order. Raises `Forbidden` when the user may read none."""
         await self._ask(candidates)
         found = [each for each in candidates if each in self._objects]
         if not found and self._blind:
@@ -165,4 +165,4 @@ def _versions_of(group: Data) -> tuple[str, ...]:
 
 
 class ObjectUnavailable(PaddockError):
-    """The object itself may not be looked at."""
+    """The user may not read the object itself."""

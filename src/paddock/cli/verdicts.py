@@ -24,7 +24,8 @@ from paddock.translate import catalog
 
 # The object is taken, and then cannot be carried out.
 FAILS = "fails"
-_VIRTRIGAUD = "infra.virtrigaud.io"
+# VirtRigaud's kinds that no controller of `paddock up` reconciles.
+_UNMANAGED = frozenset(("infra.virtrigaud.io", kind) for kind in ("VMSnapshot", "VMClone", "VMMigration", "VMSet", "VMPlacementPolicy"))
 _STORED = "Paddock stores it and nothing carries it out yet; VirtRigaud's own controllers would"
 _PARTS = {"sockets": rollouts.SOCKETS, "memory": rollouts.GUEST}
 _LIVE, _RESTART = str(Effect.LIVE), str(Effect.RESTART)
@@ -72,7 +73,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
         if row is None:
             found = ChangeVerdict("unknown", "Paddock does not know what this field does")
             return found if lost is None else ChangeVerdict(str(Effect.NONE), f"{lost.why}; {lost.instead}")
-        if kind.group == _VIRTRIGAUD and self.settings.target == "embedded":
+        if (kind.group, kind.kind) in _UNMANAGED and self.settings.target == "embedded":
             return ChangeVerdict(str(Effect.NONE), f"{_STORED}: {row.effect}: {row.why}")
         if self.failure is not None and self.failure.path == difference.path[: len(self.failure.path)]:
             return ChangeVerdict(FAILS, self.failure.why)
@@ -120,14 +121,14 @@ class ObjectChange(msgspec.Struct, frozen=True):
         old, new, kind = self.pair.old, self.pair.new, self.pair.kind
         if old is None or new is None or kind is None or old.admission.value is None:
             return []
-        status = table.CARRIED_OUT.get((kind.group, kind.kind)) if self._is_carried_out(kind.group) else None
+        status = table.CARRIED_OUT.get((kind.group, kind.kind)) if self._is_carried_out((kind.group, kind.kind)) else None
         before = old.admission.value if status is None else from_data({**old.admission.data, "status": status}, kind.cls)
         already = len(new.admission.findings)
         found = admission.admit_change(before, new.admission, self.settings).findings[already:]
         return [each for each in found if each.severity is Severity.ERROR]
 
-    def _is_carried_out(self, group: str) -> bool:
-        return group != _VIRTRIGAUD or self.settings.target != "embedded"
+    def _is_carried_out(self, kind: tuple[str, str]) -> bool:
+        return kind not in _UNMANAGED or self.settings.target != "embedded"
 
 
 def object_change(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet], settings: AdmissionSettings) -> ObjectChange:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 _LOG = logging.getLogger(__name__)
 _PAGE = 500
-# Warnings are told once each, this many at most.
+# Each warning is passed on once, this many at most.
 _MOST_WARNINGS = 1000
 _APPLY = "application/apply-patch+yaml"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

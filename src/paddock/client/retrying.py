@@ -33,5 +33,5 @@ def pause(error: PaddockError, *, reads: bool, attempt: int, retries: Retries, c
         return None
     assert isinstance(error, TooManyRequests | Unavailable)
     wait = error.retry_after if error.retry_after is not None else retries.backoff.pause(attempt, chance)
-    # Everybody was told the same number; they need not all come back at the same moment.
+    # All clients got the same number; they need not all come back at the same moment.
     return None if wait > retries.longest_wait else wait * chance.uniform(1.0, 1.1)

@@ -55,7 +55,7 @@ def admit(raw: dict[str, Any], settings: AdmissionSettings, unknown: FieldValida
     checked = schema_check.check(kind.cls, raw)
     value = from_data(checked.value, kind.cls)
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
-    # What could not be read is absent to the rules. It is wrong, not missing, and has been told.
+    # What could not be read is absent to the rules. It is wrong, not missing, and has its own finding.
     for rule in kind.rules:
         findings.extend(schema_check.drop_unread(rule.check(value, settings), checked.findings))
     return AdmissionResult(kind, value, checked.value, tuple(findings))

@@ -49,7 +49,7 @@ class Snapshots:
         for machine in tuple(self._machines):
             disks = _disks(machine, directories)
             if disks and machine.observed.phase in ("defined", "queued", "starting"):
-                # It will open the layers it was told of, and write into them.
+                # It opens the layers of its command line, and writes into them.
                 raise busy(next(iter(disks.values())))
             if disks and machine.observed.phase == "running":
                 taken = await self._online(machine, disks, todo)

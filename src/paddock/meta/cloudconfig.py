@@ -21,7 +21,7 @@ _HEADERS = (
 NO_HEADER = "no header that cloud-init knows, such as #cloud-config or #!; the guest may ignore it"
 # Composing is recursive and in C: what is nested without end would end the process. Nobody writes a tenth of this.
 _DEEPEST = 200
-# Every value costs time and memory before anything can be said of the document.
+# Every value costs time and memory before any check of the document.
 _MOST_EVENTS = 100_000
 # What the modules of cloud-init 24 read, and what it reads itself.
 _KEYS = frozenset(

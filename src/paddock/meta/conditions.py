@@ -21,7 +21,7 @@ class Condition(Object):
 
 
 def settled(before: Sequence[Condition] | None, wanted: Iterable[Condition], now: str) -> list[Condition]:
-    """The conditions of a status after a look: those that were looked at as they were found, the others as they were.
+    """The conditions of a status after a check: the checked ones as found, the others as they were.
 
     The time of a transition stays while the status stays. When nothing differs the result equals `before`, so nothing is written.
     """

@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)
 # Why a value does not fit, and what happens instead.
 Reason = tuple[str, str]
-# By the beginning of the path; the first that matches is told.
+# By the beginning of the path; the first that matches counts.
 Reasons = tuple[tuple[Path, Reason], ...]
 UNREAD: Reason = ("no translation of this field is known", "the result is made without it")
 Unused = list[tuple[Path, Any]]

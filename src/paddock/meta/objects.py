@@ -61,6 +61,18 @@ class Resource(Object):
     metadata: Annotated[ObjectMeta, Field("Name, labels, annotations.", required=True)] = ObjectMeta()
 
 
+def owned_by(owner: Resource) -> list[OwnerReference] | None:
+    """The reference to the owner that manages an object; None without its UID: a wrong one would have the object deleted."""
+    if not owner.metadata.uid:
+        return None
+    meta = owner.metadata
+    return [
+        OwnerReference(
+            apiVersion=owner.apiVersion, kind=owner.kind, name=meta.name, uid=meta.uid or "", controller=True, blockOwnerDeletion=True
+        )
+    ]
+
+
 class LocalReference(Object):
     """The name of an object in the same namespace."""
 

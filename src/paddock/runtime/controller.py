@@ -1,6 +1,6 @@
 """The loop of a controller: keys in, `reconcile(key)`, and again until it says that it is done.
 
-Level-triggered: a key says where to look, never what happened. Errors are told apart by type: a `Transient` one is tried again
+Level-triggered: a key says where to look, never what happened. The type of an error decides: a `Transient` one is tried again
 after a growing pause; a `Terminal` one waits for a change, or the longest pause; anything else is a defect of the controller, is logged
 with its traceback, and must not stop the others.
 """
@@ -64,7 +64,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 600.0
     # what one that is working gets at the end
     finish_seconds: float = 3.0
-    # every object is looked at again this often, whatever was heard: the net below lost events; None: never
+    # every object is reconciled again this often, with or without events: the net below lost events; None: never
     sweep_seconds: float | None = None
     # further fields of the log about a key
     about: About | None = None

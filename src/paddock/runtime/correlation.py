@@ -11,7 +11,7 @@ from paddock.meta import ages
 from paddock.runtime.reference import InvolvedObject
 
 _MOST_KNOWN = 4096
-# More than this many different notes of one reason about one object within the time are told as one event.
+# More than this many different notes of one reason about one object within the time become one event.
 _SIMILAR, _SIMILAR_SECONDS = 10, 600.0
 # What one object may have at once, and how often one more.
 _BURST, _REFILL_SECONDS = 25.0, 300.0

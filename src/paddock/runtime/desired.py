@@ -1,6 +1,6 @@
 """Bringing about what an owner should have: server-side apply of every object, deletion of what it has no longer.
 
-One field manager writes. Before anything is sent, the object in the cache is looked at: when an apply would change nothing, nothing is
+One field manager writes. Before an apply, the object in the cache is compared: when the apply would change nothing, nothing is
 sent. Values that the server writes in its own way (a quantity, a default inside a list) cannot be compared from outside; for these the
 answer to the last apply is kept, and nothing is sent as long as the object is still what that answer said.
 

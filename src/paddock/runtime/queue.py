@@ -1,7 +1,7 @@
-"""Keys that somebody should look at.
+"""Keys of objects to reconcile.
 
-A key waits once however often it is offered, is with one worker at a time, and when it is offered while it is being looked at, is
-looked at once more. First come, first served, so none starves. Keys that fail come back after a pause that grows.
+A key waits once however often it is offered, is with one worker at a time, and comes back once more when it is offered while a
+worker has it. First come, first served, so none starves. Keys that fail come back after a pause that grows.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class WorkQueue(Generic[K]):
         self._chance = machinery.chance
         self._backoff = backoff
         self._ready: deque[K] = deque()
-        # waiting, with the time since when; a key that is being looked at may be here, and then not in `_ready`
+        # waiting, with the time since when; a key that a worker has may be here, and then not in `_ready`
         self._waiting: dict[K, float] = {}
         self._held: set[K] = set()
         self._failures: dict[K, int] = {}

@@ -34,7 +34,7 @@ class Recorder:
         self._clock = machinery.clock
         self._chance = machinery.chance
         self._correlator = Correlator(component, instance)
-        # with the time at which each was told
+        # with the time of each
         self._waiting: deque[tuple[EventRequest, float]] = deque()
         self._came = asyncio.Event()
         self._idle = asyncio.Event()

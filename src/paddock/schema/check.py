@@ -368,7 +368,7 @@ class _ObjectCheck:
     def __init__(self, place: shape.ObjectShape) -> None:
         self.place = place
         self.index: dict[str, _Member] = {}
-        # what is looked at when it is not given: members that are required, or have a default
+        # members that need a check when they are absent: required ones, and ones with a default
         self.missed: tuple[shape.Property, ...] = ()
 
     def _compile(self) -> None:

@@ -41,7 +41,7 @@ class Field(msgspec.Struct, frozen=True, eq=False):
     max_length: int | None = None
     pattern: str | None = None
     format: str | None = None
-    # what is told instead of the plain sentence of a pattern or bounds, and after that of an enum (where {} is the value)
+    # replaces the plain sentence of a pattern or bounds, and after that of an enum (where {} is the value)
     # or of a duplicate entry
     message: str = ""
     enum: tuple[str, ...] = ()

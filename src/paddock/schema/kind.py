@@ -90,7 +90,7 @@ class CrossFieldRule(msgspec.Struct, frozen=True):
     text: str
     check: Callable[[Any, AdmissionSettings], Iterable[Finding]]
     cel: tuple[Cel, ...] = ()
-    # Of a rule about one place in an object: how the place is found, and what is looked at there; `check` does both. Whoever asks
+    # Of a rule about one place in an object: the way to the place, and the check there; `check` does both. Whoever asks
     # all rules of a kind finds the place once.
     place_of: Callable[[Any, AdmissionSettings], Any] | None = None
     look: Callable[[Any], Iterable[Finding]] | None = None

@@ -122,7 +122,7 @@ class Store(Protocol):
         """Delete a key that is decided at `expected`; `make` gives the last value that followers see."""
 
     async def settled(self, key: StoreKey) -> None:
-        """Wait until what is decided of a key is committed: before somebody is told something that rests on it."""
+        """Wait until what is decided of a key is committed: before an answer rests on it."""
 
     def follow(self, follower: CommitListener) -> None:
         """Hear of every commit from now on."""

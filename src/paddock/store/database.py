@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its tables, what holds them together, and what is said when they do not hold.
+"""The SQLite file of a store: its tables, what holds them together, and the errors when they do not hold.
 
 The tables (docs/dev/on-disk.md):
 

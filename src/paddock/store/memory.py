@@ -1,4 +1,4 @@
-"""A store that forgets everything when it goes: for tests, and the measure of what the disk costs."""
+"""A store that forgets everything when it goes: for tests, the measure of what the disk costs, and the base of the store on disk."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from paddock.store.writes import Writes
 class MemoryStore:
     """The store's contract without a disk."""
 
-    def __init__(self) -> None:
-        self._history = History()
+    def __init__(self, history: History | None = None) -> None:
+        self._history = History() if history is None else history
         self._writes = Writes(self._history, self._commit)
 
     async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
-        """There is nothing to make durable."""
+        """Make changes durable; there is nothing to do without a disk."""
 
     @property
     def revision(self) -> int:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,11 @@ from typing import TypeVar
 
 from paddock.store import database
 from paddock.store.backup import copy_to
-from paddock.store.contract import CommitListener, CommittedWrite, Damaged, Make, Pending, StoredValue, StoreKey, StoreUnavailable
+from paddock.store.contract import CommittedWrite, Damaged, StoreKey, StoreUnavailable
 from paddock.store.database import Connect, Row, transaction
 from paddock.store.history import History
+from paddock.store.memory import MemoryStore
 from paddock.store.watermark import Watermark
-from paddock.store.writes import Writes
 
 T = TypeVar("T")
 HEAL_SECONDS = 1.0
@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
-class SqliteStore:
+class SqliteStore(MemoryStore):
     """The store's contract on a file. Made by `open_store`."""
 
     def __init__(self, path: Path, mark: Watermark, connect: Connect, heal_seconds: float) -> None:
@@ -57,56 +57,7 @@ class SqliteStore:
             raise
         # The newest revision that is on the disk; the thread knows it before the event loop does.
         self._stored = self._history.revision
-        self._writes = Writes(self._history, self._commit)
-
-    # --- reading: memory only -------------------------------------------------------------------------------------------
-
-    @property
-    def revision(self) -> int:
-        return self._history.revision
-
-    @property
-    def compacted(self) -> int:
-        return self._history.compacted
-
-    @property
-    def unavailable(self) -> str:
-        return self._writes.unavailable
-
-    def decided(self, key: StoreKey) -> StoredValue | None:
-        return self._writes.decided(key)
-
-    def deciding(self, collection: str) -> tuple[StoreKey, ...]:
-        return self._writes.deciding(collection)
-
-    def get(self, key: StoreKey) -> StoredValue | None:
-        return self._history.get(key)
-
-    def scan(self, collection: str) -> Iterator[StoredValue]:
-        return self._history.scan(collection)
-
-    def collections(self) -> tuple[str, ...]:
-        return self._history.collections()
-
-    def follow(self, follower: CommitListener) -> None:
-        self._writes.follow(follower)
-
-    def history(self, after: int) -> tuple[CommittedWrite, ...]:
-        return self._history.after(after)
-
-    def snapshot(self, collection: str, revision: int) -> tuple[StoredValue, ...]:
-        return self._history.snapshot(collection, revision)
-
-    # --- writing --------------------------------------------------------------------------------------------------------
-
-    def put(self, key: StoreKey, expected: int, make: Make) -> Pending:
-        return self._writes.offer(key, expected, make, delete=False)
-
-    def delete(self, key: StoreKey, expected: int, make: Make) -> Pending:
-        return self._writes.offer(key, expected, make, delete=True)
-
-    async def settled(self, key: StoreKey) -> None:
-        await self._writes.settled(key)
+        super().__init__(self._history)
 
     async def compact(self, revision: int) -> None:
         if self.unavailable:

@@ -3,7 +3,7 @@
     put/delete ──decide──> decided (in memory, ordered) ──group──> commit (the implementation) ──> history, followers, writers
 
 A write is decided against the newest decided state, not the committed one, so that a group can hold several writes of one key.
-When a commit fails, everything decided and not committed falls together: its writers are told, the decided state goes back to
+When a commit fails, everything decided and not committed falls together: its writers get an error, the decided state goes back to
 the committed one, and its revisions, which nobody has seen, are given out again.
 """
 
@@ -106,7 +106,7 @@ class Writes:
                 except StoreUnavailable as error:
                     self._fall(group, error)
                 except Exception as error:
-                    # A defect, but a writer that is never answered is worse than one that is told.
+                    # A defect, but a writer without an answer is worse than one with an error.
                     _LOG.exception("store commit failed")
                     self._fall(group, StoreUnavailable("cannot write", why=str(error), fix="look at the log of the server"))
                 else:

@@ -31,6 +31,7 @@ def effects(folder: Path, old: Data, new: Data) -> set[str]:
     return {each["effect"] for each in json.loads(said.stdout)["changes"]}
 
 
+@pytest.mark.spec("kubevirt", 116)
 def test_what_is_planned_is_what_real_machines_do(play: Play, host: Host, tmp_path: Path) -> None:
     planned: dict[str, set[str]] = {}
     seen: dict[str, set[str]] = {}

@@ -56,6 +56,7 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 RIGAUD = "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/virtualmachines"
 
 
+@pytest.mark.spec("kubevirt", 117)
 def test_what_runs_and_is_not_well_is_no_all_clear(play: Play) -> None:
     async def script(talk: Talk) -> None:
         spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Mi"}}}
@@ -81,6 +82,7 @@ def _rigaud(name: str) -> dict[str, Any]:
     return {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VirtualMachine", "metadata": {"name": name}, "spec": spec}
 
 
+@pytest.mark.spec("kubevirt", 117)
 def test_a_cause_that_is_over_is_not_named(play: Play, tiny_disk_image: str) -> None:
     """QEMU is killed and comes back; then the image below its disk goes, and it comes back no more."""
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from paddock.base.disksizes import LARGEST
 from paddock.engine.machine.config import DiskLayer, Format
-from paddock.engine.storage import files, overlays, qemuimg, records
+from paddock.engine.storage import files, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.records import VolumeRecord
 from paddock.engine.storage.volumes import Volumes
@@ -60,7 +61,7 @@ def image(work: Path, format: Format = "qcow2", size: int = 8 * MB) -> Image:
     return Image("sha256:golden", path, format, size)
 
 
-@pytest.mark.parametrize("size", [512, 600 * MB, (1 << 40) + 512, overlays.LARGEST])
+@pytest.mark.parametrize("size", [512, 600 * MB, (1 << 40) + 512, LARGEST])
 def test_an_empty_layer_is_what_qemu_img_makes(work: Path, size: int) -> None:
     below = DiskLayer(work / "base.img", "raw")
     subprocess.run(["qemu-img", "create", "-q", "-f", "raw", below.path, "1M"], check=True)

@@ -5,14 +5,17 @@ A user deletes something before a request of the controllers: each second of the
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
 import pytest
 
+from paddock.client.errors import Unreachable
+from paddock.client.target import Key
 from paddock.controllers.snapshots.restores import RestoreReconciler
 from paddock.engine.storage.errors import StoreFull
+from paddock.meta import adoption
 from tests.fakehost import FakeHost
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
@@ -112,6 +115,35 @@ def test_a_target_that_goes_before_it_has_its_claims_ends_the_restore_and_them(p
         await asyncio.sleep(60)
         assert await names(host, MACHINES) == ["web"] and await names(host, CLAIMS) == ["disk"]
         assert (await host.api.get(f"{CLONES}/copy")).data["status"]["phase"] == "Failed"
+        await check_nothing_is_left(host)
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 129)
+@pytest.mark.parametrize("held", [False, True], ids=["gone", "going"])
+def test_a_target_that_goes_while_it_adopts_leaves_no_claim(play: Play, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
+    async def script(host: FakeHost) -> None:
+        async def begin_to_adopt(self: RestoreReconciler, restore: Any, target: Key, claims: Iterable[str]) -> bool:
+            """The process ends after the first write; target and clone are deleted before it starts again."""
+            machine = (await host.api.get(f"{MACHINES}/other")).data
+            owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "other", "uid": machine["metadata"]["uid"]}
+            for name in claims:
+                claim = (await host.api.get(f"{CLAIMS}/{name}")).data
+                await host.api.merge(f"{CLAIMS}/{name}", {"metadata": adoption.adopted(claim["metadata"], owner)})
+            if held:
+                await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": ["test/hold"]}})
+            monkeypatch.undo()
+            await host.api.delete(f"{MACHINES}/other")
+            await host.api.delete(f"{CLONES}/copy")
+            raise Unreachable("the process ended", sent=True)
+
+        monkeypatch.setattr(RestoreReconciler, "_own", begin_to_adopt)
+        await begun(host)
+        await asyncio.sleep(60)
+        if held:
+            assert await names(host, RESTORES) == [] and await names(host, CLAIMS) == ["disk"]
+            await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": None}})
         await check_nothing_is_left(host)
 
     play(script)

@@ -103,6 +103,19 @@ def changes(kind: Kind, most: int = 0) -> Iterator[Change]:
             yield Change(place.path, *found)
 
 
+def edits(kind: Kind, base: Data, under: Path, most: int) -> Iterator[Change]:
+    """Each field below a place, set otherwise than an object has it, one at a time; `most` thins them out."""
+    wanted = [place for place in documents.places(kind) if place.path[: len(under)] == under and [*_values(place.shape)]]
+    for number, place in enumerate(wanted[:: max(1, -(-len(wanted) // most))]):
+        name = f"o{number}"
+        old = {**base, "metadata": {**base["metadata"], "name": name}}
+        values = [value for pair in _values(place.shape) for value in pair if value is not documents.NOTHING]
+        tried = (_laid(kind, old, place, value, way) for value in values for way in ("over", "beside", "alone"))
+        new = next((each for each in tried if each != old and admission.admit(copied(each), AdmissionSettings()).accepted), None)
+        if new is not None:
+            yield Change(place.path, old, new)
+
+
 def _pair(kind: Kind, base: Data, place: documents.Place, values: tuple[Any, Any]) -> tuple[Data, Data] | None:
     """The base with the one value, and with the other: laid over it, beside what is there, or in its place, whichever is valid."""
     for way in ("over", "beside", "alone"):

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from paddock.dialects.core.storageclass import PROVISIONER
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 from tests.scenario.why.host_faults import made
@@ -33,6 +34,14 @@ def claim(name: str, **spec: Any) -> dict[str, Any]:
 def on_claim(name: str, **more: Any) -> dict[str, Any]:
     """A machine on a claim."""
     return machine(volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": name}}], **more)
+
+
+async def _vast(host: FakeHost) -> None:
+    await host.make(claim("vast", storageClassName="late", resources={"requests": {"storage": "8Ei"}}))
+    # The server takes the claim because its class comes after it.
+    reply = await host.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "late"}, "provisioner": PROVISIONER})
+    assert reply.status == 201, reply.data
+    await host.make(on_claim("vast"))
 
 
 async def _in_use(host: FakeHost) -> None:
@@ -173,7 +182,7 @@ DISK_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a claim of more than any disk has",
-        made(claim("vast", resources={"requests": {"storage": "8Ei"}}), on_claim("vast")),
+        _vast,
         "claim-too-large",
         "PersistentVolumeClaim vast",
     ),

@@ -19,15 +19,17 @@ _NOT_READY = {"type": "Ready", "status": "False", "reason": "QemuMissing", "mess
 _GUEST = "VirtualMachineInstance web"
 
 
-async def _rigaud(host: FakeHost) -> None:
-    spec = {"providerRef": {"name": "local"}, "classRef": {"name": "small"}, "imageRef": {"name": "debian"}}
-    about = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VirtualMachine", "metadata": {"name": "web"}}
-    await post(host, f"{_RIGAUD}/virtualmachines", {**about, "spec": spec})
+async def _rigaud_set(host: FakeHost) -> None:
+    machine = {"providerRef": {"name": "local"}, "classRef": {"name": "small"}, "imageRef": {"name": "debian"}}
+    labels = {"app": "web"}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": machine}}
+    about = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMSet", "metadata": {"name": "web"}}
+    await post(host, f"{_RIGAUD}/vmsets", {**about, "spec": spec})
 
 
-async def _rigaud_class(host: FakeHost) -> None:
-    about = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMClass", "metadata": {"name": "small"}}
-    await post(host, f"{_RIGAUD}/vmclasses", {**about, "spec": {"cpu": 1, "memory": "1Gi"}})
+async def _rigaud_policy(host: FakeHost) -> None:
+    about = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMPlacementPolicy", "metadata": {"name": "apart"}}
+    await post(host, f"{_RIGAUD}/vmplacementpolicies", {**about, "spec": {"hard": {"clusters": ["a"]}}})
 
 
 async def _blank(host: FakeHost) -> None:
@@ -107,8 +109,8 @@ def of_host(reason: str, message: str) -> tuple[Any, ...]:
 
 
 TRUTH_FAULTS: tuple[Fault, ...] = (
-    Fault("VirtRigaud's machine", _rigaud, "kind-not-carried-out", "VirtRigaud VirtualMachine web", ask="web"),
-    Fault("VirtRigaud's class", _rigaud_class, "kind-not-carried-out", "VirtRigaud VMClass small", ask="vmclass/small"),
+    Fault("VirtRigaud's set", _rigaud_set, "kind-not-carried-out", "VirtRigaud VMSet web", ask="vmset/web"),
+    Fault("VirtRigaud's policy", _rigaud_policy, "kind-not-carried-out", "VirtRigaud VMPlacementPolicy apart", ask="vmpp/apart"),
     Fault("Vitistack: an empty disk", _blank, "disks-blank", _GUEST, ask="machine/web", state="notice", seconds=600),
     Fault("an empty disk", _blank_disk, "disks-blank", _GUEST, state="notice", seconds=600),
     Fault("a disk that is deleted under a machine", _disk_deleted, "claim-terminating", "PersistentVolumeClaim web-root", state="notice"),

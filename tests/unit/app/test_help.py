@@ -5,13 +5,20 @@ import re
 
 import pytest
 
-from paddock.app.commands import image
+from paddock.app.commands import image, provider
 from paddock.app.main import COMMANDS, GROUPS
 from paddock.cli import main
 from paddock.cli.console import Console
 from tests.golden import Golden
 
-NAMES = sorted([*main.COMMANDS, *COMMANDS, *(f"image {name}" for name in image.COMMANDS)])
+NAMES = sorted(
+    [
+        *main.COMMANDS,
+        *COMMANDS,
+        *(f"image {name}" for name in image.COMMANDS),
+        *(f"provider {name}" for name in provider.COMMANDS),
+    ]
+)
 
 
 def help_of(*words: str) -> str:

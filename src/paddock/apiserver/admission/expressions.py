@@ -40,7 +40,7 @@ class Scope(msgspec.Struct, frozen=True):
         return (*_PLAIN, *params, *authorizer, *(f"{_BELOW}{name}" for name in self.known or ()))
 
 
-# Types by name, for what can be said before an expression runs.
+# Types by name, for checks before an expression runs.
 Types = dict[str, Ty]
 
 

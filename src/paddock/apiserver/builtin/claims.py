@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from paddock.apiserver.builtin import claimsizes
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.dialects.core.storageclass import IS_DEFAULT, VOLUME_PROTECTION
 from paddock.schema import finding
@@ -9,13 +10,12 @@ from paddock.schema.finding import Finding
 
 # Somebody has to agree that nobody uses the claim any more.
 PROTECTION = "kubernetes.io/pvc-protection"
-CLASSES = "storageclasses.storage.k8s.io"
 _VOLUME_RULE = "core/volume"
 
 
 def default_class(context: WriteContext) -> str | None:
     """The class of a claim that names none: of those that are marked, the newest."""
-    marked = [each["metadata"] for each in context.view.list(CLASSES) if _is_default(each)]
+    marked = [each["metadata"] for each in context.view.list(claimsizes.CLASSES) if _is_default(each)]
     newest = max((meta.get("creationTimestamp", "") for meta in marked), default="")
     return min((meta["name"] for meta in marked if meta.get("creationTimestamp", "") == newest), default=None)
 
@@ -54,6 +54,10 @@ class PersistentVolumeClaimStrategy(Strategy):
         """Defaults, again."""
         self._settled(new)
         return new
+
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
+        """A disk can be as large as the claim says."""
+        yield from claimsizes.of_claim(new, old, context)
 
     def _settled(self, new: Data) -> Data:
         spec: Data = new["spec"]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from paddock.apiserver.builtin import claimsizes
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.rbac import Rbac
@@ -46,9 +47,10 @@ class DataVolumeStrategy(CustomStrategy):
         return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """The name of its claim is free, or the claim is its own or may be taken over."""
+        """A disk can be as large as it says; the name of its claim is free, or the claim is its own or may be taken over."""
         if old is not None:
             return
+        yield from claimsizes.of_data_volume(new, context)
         meta = new["metadata"]
         namespace, name, notes = meta.get("namespace", ""), meta.get("name", ""), meta.get("annotations") or {}
         claim = context.view.get(_CLAIMS, namespace, name) if name else None

@@ -24,6 +24,10 @@ _NOT_NEGATIVE = "must be greater than or equal to 0"
 _LONGEST_DEADLINE = 2**31 - 1
 _PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
 _ENV_NAME = re.compile(r"[ -<>-~]+\Z", re.ASCII)
+_LONGEST_SYSCTL = 253
+_SYSCTL_SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL_TEXT = rf"^({_SYSCTL_SEGMENT}[\./])*{_SYSCTL_SEGMENT}$"
+_SYSCTL = re.compile(rf"({_SYSCTL_SEGMENT}[./])*{_SYSCTL_SEGMENT}\Z", re.ASCII)
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -55,6 +59,20 @@ def check(spec: Data, path: Path) -> Iterator[Finding]:
         if not names.is_qualified(key):
             yield finding.invalid((*path, "nodeSelector"), key, names.WHY_QUALIFIED, RULE)
     yield from _spreading(spec.get("topologySpreadConstraints") or (), (*path, "topologySpreadConstraints"))
+    yield from _sysctls((spec.get("securityContext") or {}).get("sysctls") or (), (*path, "securityContext", "sysctls"))
+
+
+def _sysctls(sysctls: Iterable[Data], path: Path) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, each in enumerate(sysctls):
+        name, place = str(each.get("name") or ""), (*path, index, "name")
+        if not name:
+            yield finding.required(place, RULE)
+        elif len(name) > _LONGEST_SYSCTL or not _SYSCTL.match(name):
+            yield finding.invalid(place, name, f"must have at most {_LONGEST_SYSCTL} characters and match regex {_SYSCTL_TEXT}", RULE)
+        elif name in seen:
+            yield finding.duplicate(place, name, RULE)
+        seen.add(name)
 
 
 def _volumes(volumes: list[Data], path: Path) -> Iterator[Finding]:

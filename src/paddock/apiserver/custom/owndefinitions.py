@@ -39,7 +39,7 @@ class _Own:
 
 
 class OwnKinds:
-    """The definitions of the kinds that the server serves without being told."""
+    """The definitions of the kinds that the server serves by itself."""
 
     def __init__(self, kinds: Iterable[Kind], registry: ResourceRegistry) -> None:
         served = (each for each in kinds if crd.wanted(each) and registry.find(each.group, each.versions[0].name, each.plural))

@@ -32,7 +32,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     # a client that takes nothing of its answer for so long does not want it
     send_seconds: float = 60.0
     pipelined: int = 16
-    # connections in all, and from one address; what comes above is told to come back later
+    # connections in all, and from one address; connections beyond that get 429
     connections: int = 5000
     connections_per_address: int = 2500
 
@@ -80,7 +80,7 @@ _TOO_MANY = (
 _LARGE_HEAD = HttpResponse(431, b"request header fields too large\n")
 # What a WebSocket sent in its last moment gets so long to be taken.
 _LAST_WORDS_SECONDS = 30.0
-# A connection that is not wanted gets so long to ask and be told.
+# A connection that is not wanted gets so long for its request and the refusal.
 _UNWANTED_SECONDS = 5.0
 
 

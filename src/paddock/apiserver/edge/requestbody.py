@@ -21,7 +21,7 @@ class RequestBody:
     def __init__(self, transport: asyncio.Transport, seconds: float, *, expects: bool = False) -> None:
         self._transport = transport
         self._seconds = seconds
-        # the sender waits to be told that the body is wanted
+        # the sender waits for 100 Continue
         self._expects = expects
         self._pieces: list[bytes] = []
         self._size = 0

@@ -1,7 +1,7 @@
 """Garbage collection by owner references (docs/spec/kube-api.md section 5.2).
 
-A dependent is looked at when one of its owners goes, and when it appears; an owner that is being deleted is looked at when it is
-marked and whenever one of its dependents goes. Both are looked at once more at every start.
+A dependent is checked when one of its owners goes, and when it appears; an owner that is being deleted is checked when it is
+marked and whenever one of its dependents goes. Both are checked once more at every start.
 
 What is deleted is the object that was judged: its revision is the precondition. An adoption that its owner never confirmed ends with the
 owner, not with the object (docs/design/0011-hand-over-of-disks.md).

@@ -1,5 +1,5 @@
 """History is forgotten when enough of it has come together, so that neither memory nor the disk grows with the number of writes; and
-when it is old, so that a client that pages slowly is told in the end, on a quiet server, too."""
+when it is old, so that a client that pages slowly learns of it in the end, on a quiet server, too."""
 
 from collections import deque
 

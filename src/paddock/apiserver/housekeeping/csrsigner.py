@@ -69,7 +69,7 @@ class CsrSigner:
 
     def _signed(self, old: Data) -> Data:
         request = csr.read_request(old["spec"]["request"])
-        assert request is not None, "it was looked at before"
+        assert request is not None, "it was checked before"
         seconds = min(old["spec"].get("expirationSeconds") or _YEAR, _YEAR)
         pem = self._authority.sign_client(request, timedelta(seconds=seconds))
         return {**(old.get("status") or {}), "certificate": base64.b64encode(pem).decode()}

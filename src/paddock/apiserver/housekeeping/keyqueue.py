@@ -1,7 +1,7 @@
-"""A queue of keys that are looked at until nothing is left to do about them.
+"""A queue of keys that are worked on until nothing is left to do about them.
 
-An event only says where to look. A key that fails is looked at again after a pause that grows; one that is offered while it is
-being looked at is looked at once more.
+An event only says where to look. A key that fails comes back after a pause that grows; one that is offered while a worker
+has it comes back once more.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 Machines bring a controller of their own, which makes the volumes of its claims. It binds those, and lets them go.
 """
 
-from paddock.apiserver.builtin.claims import CLASSES
+from paddock.apiserver.builtin.claimsizes import CLASSES
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping.claims import CLAIMS
 from paddock.apiserver.housekeeping.keyqueue import KeyQueue

@@ -71,7 +71,7 @@ class ObjectIndex:
         return 0 if found is None else len(found.envelopes)
 
     def candidates(self, collection: str, query: LabelQuery) -> Iterable[StoreKey] | None:
-        """The keys that fulfil the selector, in order; None when the index is no help and every object must be looked at."""
+        """The keys that fulfil the selector, in order; None when the index is no help and every object must be read."""
         found = self._collections.get(collection)
         if found is None:
             return ()

@@ -234,7 +234,7 @@ def _check_finalizers(resource: ServedResource, metadata: Data, old: Data | None
 
 
 def drop_repeated_owners(data: Data) -> Iterator[str]:
-    """Owner references with one UID are one; the client is told."""
+    """Owner references with one UID are one; the client gets a warning."""
     owners = data["metadata"].get("ownerReferences") or []
     kept: dict[Any, Data] = {}
     for index, owner in enumerate(owners):

@@ -387,7 +387,7 @@ class ObjectWriter:
         found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
-            # KubeVirt's webhooks name no object, so kubectl says "The request is invalid: ..."; what all kinds share is told as ever.
+            # KubeVirt's webhooks name no object, so kubectl prints "The request is invalid: ..."; common findings stay as they are.
             told = not resource.of_kubevirt or any(each.rule == metadata.RULE for each in errors)
             raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors, told=told)
         draft.warnings.extend(f"{each.field}: {each.message}" for each in found if each.severity is Severity.WARNING)
@@ -496,5 +496,5 @@ def _decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:
 
 
 def _of_status(found: Finding) -> Finding:
-    """The status is judged by its own schema, so what is said of a place in it begins there."""
+    """The status is judged by its own schema, so paths of findings begin there."""
     return msgspec.structs.replace(found, message=found.message.replace(": status.", ": ", 1)) if " in body " in found.message else found

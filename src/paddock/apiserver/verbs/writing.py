@@ -1,6 +1,6 @@
 """create, update, patch and apply, of objects and of their status and scale."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from paddock.meta.apply import applying, fitting
 from paddock.meta.apply.applying import ApplyRequest
 from paddock.meta.apply.ownership import Manager
 from paddock.schema import finding
+from paddock.schema.finding import Path
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -93,9 +94,19 @@ def _tell_repeated(call: RequestContext, body: Body, options: Options, *, strict
     if said and options.field_validation == "Strict":
         # Unknown fields belong into the same answer; the object is decoded for their sake only.
         unknown = call.resource.pipeline.decode(copied(body.data)).unknown if isinstance(body.data, dict) else ()
-        raise strict([*said, *(f'unknown field "{each.field}"' for each in unknown)], body)
+        told = [*zip(body.repeated, said, strict=True), *((each.field, f'unknown field "{each.field}"') for each in unknown)]
+        places = {field: number for number, field in enumerate(_fields(body.data))}
+        raise strict([text for _, text in sorted(told, key=lambda each: places.get(each[0], len(places)))], body)
     if options.field_validation != "Ignore":
         call.warnings.extend(said)
+
+
+def _fields(data: Any, path: Path = ()) -> Iterator[str]:
+    """Yield every field of a body, in the order of the text."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in entries:
+        yield finding.format_path((*path, key))
+        yield from _fields(value, (*path, key))
 
 
 async def _replace_or_create(

@@ -7,7 +7,7 @@ import asyncio
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
-from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtualmachines
+from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtrigaud, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.localtransport import door
@@ -47,6 +47,7 @@ class EmbeddedControllers:
             *snapshots.wire(self.program, self.engine),
         ]
         fronts.wire(self.program, FrontSettings())
+        virtrigaud.wire(self.program, self._around.address)
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
 

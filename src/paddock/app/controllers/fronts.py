@@ -1,6 +1,6 @@
 """The front doors: which are looked after, and with what settings. The embedded server and the operator wire them with the same words.
 
-A dialect has one function here, which makes its settings from what is said for all, and loads its controllers: a program with one
+A dialect has one function here, which makes its settings from the common ones and loads its controllers: a program with one
 dialect does without the others.
 """
 
@@ -20,9 +20,9 @@ class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     # which of the dialects
     wanted: frozenset[str] = frozenset(DIALECTS)
-    # objects of a kind that are looked at at a time
+    # objects of a kind that are reconciled at a time
     workers: int = 5
-    # every object is looked at again this often; None: as each dialect documents it
+    # every object is reconciled again this often; None: as each dialect documents it
     resync_seconds: float | None = None
     # the machines run on the engine of this process; else it is a cluster's KubeVirt that runs them
     embedded: bool = True

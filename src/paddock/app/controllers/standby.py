@@ -38,7 +38,7 @@ class OutageReporter:
         self._task: asyncio.Task[None] | None = None
 
     async def report(self, problem: NodeProblem) -> None:
-        """Tell this from now on. What was told already is not told again."""
+        """Log this from now on, each reason once."""
         if problem != self._problem:
             self._problem = problem
             # As kubelets name their node: its name stands for its UID.

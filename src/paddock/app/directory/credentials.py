@@ -16,7 +16,7 @@ from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
-# How often certificates are looked at.
+# Certificates are checked this often.
 RENEW_SECONDS = 3600.0
 
 

@@ -96,7 +96,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     temporary: bool = False
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    # the address that clients are told, when it is another one
+    # the address that clients get, when it is another one
     advertise: str = ""
     # names and addresses the serving certificate is valid for besides the usual ones
     names: tuple[str, ...] = ()

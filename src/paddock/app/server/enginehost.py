@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class HostedEngine:
-    """Started when the API answers; clients are served meanwhile, and what they write is looked at as soon as controllers are there."""
+    """Starts when the API answers; clients are served meanwhile, and controllers reconcile their writes as soon as they run."""
 
     def __init__(self, api: Api, edge: Server, parts: ServerParts, around: ControllerEnvironment) -> None:
         self._edge = edge

@@ -4,7 +4,7 @@ Both directions run at once and are bounded: what one end does not take is not r
 
 - when the far end has no more to say: everything it said is sent, then the close frame with 1000, which clients take for a proper end.
   A WebSocket cannot be closed by halves, so what the client still had to say is lost to a far end that hung up;
-- when the client closes, or is gone: everything that it had sent is delivered first, then the far end is told that no more comes. A
+- when the client closes, or is gone: everything that it had sent is delivered first, then the far end learns that no more comes. A
   WebSocket that is closed takes no more either, so the far end's answer has nowhere to go;
 - when the client takes nothing for `patience` seconds, where there is one: a serial line that nobody reads stops the guest.
 """

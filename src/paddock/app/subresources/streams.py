@@ -1,6 +1,6 @@
 """console, vnc, portforward, usbredir and vsock: streams of bytes over WebSockets (docs/spec/kubevirt.md 4.2).
 
-What is wrong is said before the connection becomes a WebSocket, where clients can read it. `virtctl console` tries again on 400 and on
+Errors are answered before the connection becomes a WebSocket, where clients can read them. `virtctl console` tries again on 400 and on
 nothing else, so 400 is what it gets as long as the machine may still come to run.
 """
 

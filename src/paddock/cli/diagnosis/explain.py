@@ -111,8 +111,8 @@ def _ranked(found: Sequence[Diagnosis]) -> list[Diagnosis]:
 
 
 def _key(finding: Diagnosis) -> tuple[int, int, int, int, str]:
-    # A root explains everything. Of what is said, a failure explains a wait; the farthest object says it in its own words; and what
-    # holds now goes before what was told.
+    # A root explains everything. Among texts, a failure explains a wait; the farthest object says it in its own words; and what
+    # holds now goes before what events report.
     far = finding.node.depth if finding.rank is CauseDepth.ROOT else -finding.node.depth
     event = 1 if finding.field.startswith("event ") else 0
     return (finding.rank, _ORDER[finding.mood], event, far, finding.rule)

@@ -57,7 +57,7 @@ WIDE: frozenset[KindId] = frozenset(
         ("instancetype.kubevirt.io", "VirtualMachineClusterPreference"),
     )
 )
-# Of a series only so many members are looked at.
+# The search follows so many members of a series.
 _MOST_MEMBERS = 3
 CREATED_BY = "kubevirt.io/created-by"
 

@@ -118,7 +118,7 @@ def _blind(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         asked, why = next(iter(sorted(view.scene.blind.items(), key=str)))
         kinds = sorted({_kind(each) for each in view.scene.blind})
         node = next((each for each in view.nodes if each.ref == asked), view.start)
-        cause = f"What stands behind {view.start.ref} could not be looked at: {', '.join(kinds)}."
+        cause = f"What stands behind {view.start.ref} could not be read: {', '.join(kinds)}."
         yield rule.found(node, cause, rank=CauseDepth.VAGUE, seen=Evidence("", why))
 
 

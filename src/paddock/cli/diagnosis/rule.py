@@ -22,7 +22,7 @@ class CauseDepth(IntEnum):
     ROOT = 0
     # an object says what is wrong with it, now
     SAID = 1
-    # it was said some time ago
+    # the text is old
     TOLD = 2
     # something is wrong, and nobody says what
     VAGUE = 3

@@ -58,7 +58,7 @@ _BAD = frozenset(
 )
 # Normal events that tell of waiting.
 _WAITING_EVENTS = frozenset(("FailedBinding", "ExternalProvisioning", "WaitForFirstConsumer", "WaitForPodScheduled"))
-# What was said of an object's predecessor says something of it, too, for so long.
+# Texts about an object's predecessor count for it, too, for so long.
 _FRESH_SECONDS = 600.0
 Kind = Literal["condition", "status", "event"]
 
@@ -151,7 +151,7 @@ def _events(scene: ObjectSnapshot, node: WalkNode) -> Iterator[Statement]:
         last = texts(each, "lastTimestamp") or texts(each, "series", "lastObservedTime") or texts(each, "eventTime")
         since = ages.seconds_of(last)
         if since is not None and since < made and scene.now - since > _FRESH_SECONDS:
-            # It was said of one that had the name before.
+            # The text is about one that had the name before.
             continue
         count = int(each.get("count") or at(each, "series", "count") or 1)
         uid = texts(about, "uid")
@@ -160,7 +160,7 @@ def _events(scene: ObjectSnapshot, node: WalkNode) -> Iterator[Statement]:
 
 
 def _settled(scene: ObjectSnapshot, node: WalkNode) -> float:
-    """Since when an object is as it should be: what was said before that is over."""
+    """Since when an object is as it should be: earlier texts are over."""
     if node.data is None or verdict.of(node.ref, node.data).state != "good":
         return 0.0
     ready = [each for each in entries(node.data, "status", "conditions") if texts(each, "type") == "Ready"]

@@ -55,7 +55,7 @@ class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     objects: Mapping[ObjectPlace, Data] = {}
     # asked for, and not there
     missing: frozenset[ObjectPlace] = frozenset()
-    # what could not be looked at, and why
+    # what could not be read, and why
     blind: Mapping[Ask, str] = {}
     # kinds that the server does not have
     absent: frozenset[KindId] = frozenset()

@@ -1,6 +1,6 @@
 """Rules that know a cause by what an object, its conditions and the events about it say: by reason codes first.
 
-A saying is given to the first rule of the table that knows it, so that what is said once is one cause. The same words on several
+The first rule of the table that knows a text decides, so that one text is one cause. The same words on several
 objects (a machine repeats what its disk says) are one cause, too: the one farthest from the object that was asked about.
 """
 

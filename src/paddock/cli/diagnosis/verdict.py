@@ -27,7 +27,7 @@ def of(ref: ObjectPlace, data: Data) -> ObjectVerdict:
     """The verdict on an object."""
     if texts(data, "metadata", "deletionTimestamp"):
         return ObjectVerdict("going", "is being deleted")
-    if ref.group == VIRTRIGAUD and not at(data, "status"):
+    if ref.id in UNMANAGED and not at(data, "status"):
         return ObjectVerdict("bad", "is not carried out")
     if ref.id in PASSIVE:
         phase = texts(data, "status", "phase")
@@ -204,6 +204,8 @@ def _of(group: str, kinds: str) -> frozenset[KindId]:
 
 
 VIRTRIGAUD = "infra.virtrigaud.io"
+# Its kinds that no controller of Paddock's reconciles.
+UNMANAGED: frozenset[KindId] = _of(VIRTRIGAUD, "VMSnapshot VMClone VMMigration VMSet VMPlacementPolicy")
 # Kinds that are there for others to use: nothing is done for the object itself, so nothing can go wrong with it.
 PASSIVE: frozenset[KindId] = (
     _of("", "ConfigMap Secret ServiceAccount LimitRange Namespace")

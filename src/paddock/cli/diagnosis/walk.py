@@ -36,7 +36,7 @@ def walk(scene: ObjectSnapshot, start: ObjectPlace) -> tuple[WalkNode, ...]:
 
 
 def asks(scene: ObjectSnapshot, start: ObjectPlace) -> frozenset[Ask]:
-    """Return the objects to read before more can be said; none when all is known."""
+    """Return the objects to read next; none when all is known."""
     wanted: set[Ask] = set()
     for node, steps in _walk(scene, start):
         if node.data is None:

@@ -58,7 +58,7 @@ class ClientConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._spoil(str(error))
-        # A header that goes on for ever is told of only when it ends.
+        # The parser reports a header only when it ends.
         if not self._head_done:
             self._head_size += len(data)
         if self._head_size > _HEAD_BYTES:

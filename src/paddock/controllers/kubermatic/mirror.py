@@ -1,4 +1,4 @@
-"""One look at a machine, a pool or a DataVolume of a user: what of it goes to the cluster, and what is said of it.
+"""One look at a machine, a pool or a DataVolume of a user: what of it goes to the cluster, and its status.
 
 gone: forget -> going: the cluster's goes first -> finalizer -> sources known? -> certificate authorities, then the object -> status
 

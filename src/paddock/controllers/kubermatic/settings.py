@@ -8,7 +8,7 @@ class KubermaticSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     # value of the label app.kubernetes.io/managed-by
     product: str = "paddock"
-    # objects of a kind that are looked at at a time
+    # objects of a kind that are reconciled at a time
     workers: int = 5
-    # every object is looked at again this often: the net below lost events
+    # every object is reconciled again this often: the net below lost events
     resync_seconds: float = 30.0

@@ -89,7 +89,7 @@ def _instance(change: CacheChange) -> Iterable[Key]:
 def add(program: ControllerManager, networks: Any) -> Controller:
     """Add the controller to a program."""
     policing = NetworkPolicyReconciler(program, networks)
-    # The primary kind's own keys are looked at as the one key, too: it is the same work, and the queue makes one of many.
+    # The primary kind's own keys become the one key, too: the work is the same, and the queue makes one of many.
     controller = Controller(
         "networkpolicies",
         program.informers.of(POLICIES),

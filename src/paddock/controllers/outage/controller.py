@@ -59,7 +59,7 @@ def said(before: Sequence[Condition], why: str, now: str) -> list[Condition] | N
 
 
 def wire(program: ControllerManager, why: Callable[[], str]) -> Controller:
-    """The controller, wired to a program. Offer it what is to be looked at again when `why` says something else."""
+    """The controller, wired to a program. Offer it the keys to reconcile when `why` changes."""
     informer = program.informers.of(INSTANCES)
     outage = OutageReconciler(program.client, informer, program.machinery, why)
     controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, teller=program.recorder)

@@ -52,7 +52,7 @@ class ServiceReconciler:
     def __init__(self, client: Client, informers: Informers, recorder: Recorder, networks: ServiceNetworks, domain: str) -> None:
         self._recorder = recorder
         self._publishing = PublishedServices(networks, self._is_complete)
-        # those that were looked at
+        # those that were reconciled
         self._begun: set[Key] = set()
         self._domain = domain
         self._informer = informers.of(SERVICES)

@@ -23,7 +23,7 @@ from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineResto
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.storage.volumes import Volumes
-from paddock.meta import ages
+from paddock.meta import adoption, ages
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan.pool import preservation
 from paddock.plan.snapshots import restores as plan
@@ -187,14 +187,20 @@ class RestoreReconciler:
         # Neither from the cache: what was made a moment ago, or put to use, may not be in there.
         machine = await self._target(key)
         used = set(volumes_of(machine).claims.values()) if machine is not None else set()
-        made = [each for each in (await self._client.list(CLAIMS, Selection(namespace=key.namespace))).items if _made_by(restore, each)]
-        on = [each.metadata.name for each in made if each.metadata.name in used]
+        on = [each.metadata.name for each in await self._made(restore) if each.metadata.name in used]
         kept = set(on) if on and await self._own(restore, key, on) else set()
-        for claim in made:
+        # Read anew: a machine that is going has let go of what it was adopting.
+        machine = await self._target(key)
+        for claim in await self._made(restore):
             meta = claim.metadata
-            if meta.name not in kept and not meta.ownerReferences:
+            if meta.name not in kept and _is_nobodys(claim, machine):
                 unchanged = DeletionOptions(uid=meta.uid or "", revision=meta.resourceVersion or "")
                 await self._gone(CLAIMS, Key(key.namespace, meta.name), unchanged)
+
+    async def _made(self, restore: VirtualMachineRestore) -> list[PersistentVolumeClaim]:
+        """The claims that this restore made, as the server has them."""
+        listed = await self._client.list(CLAIMS, Selection(namespace=restore.metadata.namespace or ""))
+        return [each for each in listed.items if _made_by(restore, each)]
 
     def _is_ours(self, restore: VirtualMachineRestore, claim: CachedObject) -> bool:
         """Return whether this restore made a claim: another of its name may hold anything."""
@@ -318,6 +324,15 @@ class RestoreReconciler:
 
 def _made_by(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:
     return (claim.metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
+
+
+def _is_nobodys(claim: PersistentVolumeClaim, target: VirtualMachine | None) -> bool:
+    """Return whether a claim has no owner but a target that goes while it adopts, which the collector takes off without the claim."""
+    stays = target.metadata.uid if target is not None and not target.metadata.deletionTimestamp else ""
+    return all(
+        each.kind == MACHINES.kind and each.uid != stays and adoption.is_unconfirmed(claim.metadata.labels, each.uid)
+        for each in claim.metadata.ownerReferences or ()
+    )
 
 
 def _progress(restore: VirtualMachineRestore, waits: str, now: str) -> RestoreStatus:

@@ -1,1 +1,1 @@
-"""Stakater's VirtualMachine, kept as it is said (docs/spec/stakater.md)."""
+"""The controllers of Stakater's VirtualMachine (docs/spec/stakater.md)."""

@@ -30,7 +30,7 @@ from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
 FINALIZER = "infrastructure.stakater.com/virtualmachine"
-# While something is under way it is looked at this often, whatever is heard.
+# A machine with work under way is reconciled this often, with or without events.
 _CREATING_SECONDS = 5.0
 
 

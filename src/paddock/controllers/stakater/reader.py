@@ -187,7 +187,7 @@ class ReconcilePass(msgspec.Struct):
     vm: StakaterVirtualMachine
     came: PassOutcome = PassOutcome()
     error: PaddockError | None = None
-    # what is looked at more often: something is being made or going
+    # objects that are reconciled more often: something is being made or is going
     under_way: bool = False
 
     @property

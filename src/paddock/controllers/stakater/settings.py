@@ -6,9 +6,9 @@ import msgspec
 class StakaterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Choices, each with its default."""
 
-    # objects that are looked at at a time
+    # objects that are reconciled at a time
     workers: int = 5
-    # every object is looked at again this often
+    # every object is reconciled again this often
     resync_seconds: float = 60.0
     # what a card gets whose binding plug-in is not registered: masquerade (bridge on a network by a definition), or fail
     binding_fallback: str = "masquerade"

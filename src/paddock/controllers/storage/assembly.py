@@ -90,7 +90,7 @@ def storage_controllers(
     of_crons = controller("dataimportcrons", world.import_crons, crons.reconcile)
     _watch_sources(world, of_sources, of_crons)
     controller("objecttransfers", world.transfers, ObjectTransferReconciler(client, world, machinery).reconcile)
-    # What is always there is looked at though nothing has happened to it.
+    # Objects that are always there are reconciled without an event.
     of_classes.offer(Key("", targets.CLASS_NAME))
     of_config.offer(CONFIG)
     of_cdi.offer(CDI_NAME)

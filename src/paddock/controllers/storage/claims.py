@@ -10,6 +10,7 @@ capacity down when the volume has it.
 from collections.abc import Iterable
 
 from paddock.base import quantity, reasons
+from paddock.base.disksizes import LARGEST
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
@@ -22,7 +23,7 @@ from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.volume import LARGEST, StoredVolume, too_large
+from paddock.engine.storage.volume import StoredVolume, too_large
 from paddock.plan.instance.brief import brief
 from paddock.plan.storage import claimsizes, contents, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent

@@ -1,7 +1,7 @@
 """Transfers that run: one for each volume that is being filled, known by the claim's UID.
 
 Whoever wants a volume filled says so as often as he likes (`ensure`); a transfer that failed is begun again after a pause, unless trying
-again cannot help. What a transfer has come to is a value, replaced as a whole, and listeners are told the claim's key. Nothing
+again cannot help. What a transfer has come to is a value, replaced as a whole, and listeners get the claim's key. Nothing
 is kept on disk: a volume is there or it is not, and what was downloaded is the image library's.
 """
 
@@ -19,7 +19,7 @@ from paddock.plan.storage.transfers import NONE, Transfer
 
 _LOG = logging.getLogger(__name__)
 _FIRST_SECONDS, _LONGEST_SECONDS = 10.0, 300.0
-# What waits for something else to end is looked at this often, and has not failed.
+# A transfer that waits for something else is checked this often; it has not failed.
 _HELD_SECONDS = 2.0
 # The reason of a transfer whose turn has not come.
 QUEUED = "WaitingForSlot"
@@ -50,11 +50,11 @@ class Transfers:
 
     def __init__(self, *, at_a_time: int = 8) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._turns = FairSlots(at_a_time, max(1, at_a_time // 2))
+        self._turns = FairSlots(at_a_time)
         self._listeners: list[Callable[[Key], None]] = []
 
     def listen(self, tell: Callable[[Key], None]) -> None:
-        """Be told the key of a claim whose transfer began, failed or ended."""
+        """Call `tell` with the key of a claim whose transfer began, failed or ended."""
         self._listeners.append(tell)
 
     def look(self, uid: str) -> Transfer:
@@ -146,7 +146,7 @@ class Transfers:
         except Exception as error:
             entry.seen = self._failed(entry, error)
             raise
-        # How often it was begun is told once more, beside the volume that is there now.
+        # The number of attempts appears once more, beside the volume that is there now.
         entry.seen, entry.failures = Transfer(restarts=entry.seen.restarts), 0
 
     def _failed(self, entry: _Entry, error: Exception) -> Transfer:

@@ -60,14 +60,14 @@ class _Look(msgspec.Struct):
     trouble: FailureNote | None = None
     error: PaddockError | None = None
     restart: str = ""
-    # the condition DataSourceResolved; as the status has it until the disks were looked at
+    # the condition DataSourceResolved; as the status has it until the disks are known
     sources: Sequence[Condition] | None = None
     # a start waits for its disks, or for the back-off
     held: bool = False
     wait: float | None = None
 
     def refused(self, refused: ActionRefused) -> None:
-        """Something could not be done; it is told in the status and tried again."""
+        """An action failed; the status names it, and it is tried again."""
         self.trouble, self.error = FailureNote(refused.reason, str(refused.error)), refused.error
 
 

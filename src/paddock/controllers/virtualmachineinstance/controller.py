@@ -54,7 +54,7 @@ _GRACE_SECONDS = 30
 # Reconciles wait for disks and for QEMU more than they compute.
 _WORKERS = 8
 # The counter of reconciles: its name, its help and its labels.
-RECONCILES = ("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
+RECONCILES = ("kubevirt_vmi_sync_total", "How often a running machine was reconciled.", ("namespace", "name"))
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class DiskStorage:
         return ObservedClaim(act.name, found.status.phase if found is not None else "Pending")
 
     async def _is_lost(self, key: Key) -> bool:
-        """The cache may be behind: nobody is told of a loss that is none."""
+        """The cache may be behind: only a loss that the server confirms is reported."""
         try:
             await self._client.get(targets.CLAIM_DATA, key)
         except NotFound:

@@ -1,6 +1,6 @@
 """The controller of Machines: one look after the other, each from the key alone.
 
-    finalizer on -> Pending is said -> networks -> claims -> VirtualMachine -> status from what is seen then
+    finalizer on -> phase Pending -> networks -> claims -> VirtualMachine -> status from what is seen then
     going: VirtualMachine gone -> claims gone -> networks left -> finalizer off
 
 A look that left nothing to do is remembered with the revisions of all that it read: as long as these are the same, the next one is
@@ -164,7 +164,7 @@ class VitistackMachineReconciler:
                 return self._again_later(look, past, look.problem, look.error)
         past.scarce, past.hold, past.made = 0, None, look.wrote
         if not look.wrote and not any(each.lost for each in look.claims or ()) and self._status(look) == look.machine.status:
-            # All is said: a phase may take several steps. One that has failed for good is not tried again.
+            # The status is complete: a phase may take several steps. A machine that has failed for good is not tried again.
             problem = look.problem if look.problem is not None and not look.problem.fails else None
             self._quiet.put(look.key, (look.seen.meta.resourceVersion, *at[1:]), _Quiet(problem))
         return outcome or DONE

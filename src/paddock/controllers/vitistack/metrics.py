@@ -87,7 +87,7 @@ class VitistackMetrics:
         self._vms.replace(dict(vms))
 
     def _claim_changed(self, change: CacheChange) -> None:
-        """A claim of ours that is bound for the first time, as far as can be told."""
+        """A claim of ours that is bound for the first time, as far as the metrics know."""
         new = change.new
         if new is None or MACHINE not in (new.meta.labels or {}) or new.read(targets.CLAIMS).status.phase != "Bound":
             return

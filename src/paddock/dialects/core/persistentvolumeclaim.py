@@ -13,6 +13,8 @@ from paddock.schema.field import Field, Object, Quantity
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule, transition
 
+# Paddock's note on a claim: what a guest should see, where the claim asks for more, and what the claim asked for then.
+GUEST_SIZE = "paddock.dev/guest-size"
 REQUEST: Path = ("spec", "resources", "requests", "storage")
 
 

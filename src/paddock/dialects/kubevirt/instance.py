@@ -72,9 +72,9 @@ class VirtualMachineInstanceSpec(Object):
     serviceAccountName: Annotated[
         str | None, Field("Service account of the machine's process.", format="dns1123-subdomain", empty_is_unset=True)
     ] = None
-    dnsPolicy: Annotated[
-        str | None, Field("Which DNS the guest is told; default: ClusterFirst.", enum=DNS_POLICIES, empty_is_unset=True)
-    ] = None
+    dnsPolicy: Annotated[str | None, Field("DNS settings of the guest; default: ClusterFirst.", enum=DNS_POLICIES, empty_is_unset=True)] = (
+        None
+    )
     dnsConfig: Annotated[DNSConfig | None, Field("Settings of DNS.")] = None
     resourceClaims: Annotated[
         list[ResourceClaimRequest] | None, Field("Resource claims.", keys=("name",), not_honoured="resource claims (DRA) are refused")

@@ -87,7 +87,7 @@ class Interface(Object):
         ),
     ] = None
     acpiIndex: Annotated[int | None, Field("Index by which the guest names the card, 1 to 16383.", ge=0, le=16383)] = None
-    dhcpOptions: Annotated[DHCPOptions | None, Field("What the guest is told by DHCP besides its address.")] = None
+    dhcpOptions: Annotated[DHCPOptions | None, Field("Options that the guest gets by DHCP beside its address.")] = None
     tag: Annotated[str | None, Field("Name of the card in the config drive's metadata.")] = None
     state: Annotated[str | None, Field("Link state, or absent to unplug the card; default: up.", enum=STATES)] = None
 

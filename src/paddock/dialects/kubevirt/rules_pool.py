@@ -37,7 +37,7 @@ def place_of(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Machine
 
 
 class _Places:
-    """The places of the pool that was looked at last: every rule asks for them, one after the other."""
+    """The places of the last pool: every rule asks for them, one after the other."""
 
     def __init__(self) -> None:
         self._last: tuple[object, object, MachinePlace, HardwareContext] | None = None

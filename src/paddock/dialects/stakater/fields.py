@@ -185,7 +185,7 @@ class ServiceParameters(Object):
 
 
 class Parameters(Object):
-    """Everything that can be said of a machine."""
+    """All fields of a machine."""
 
     dataSource: Annotated[ImageReference, Field("The image of the root disk.")] = ImageReference()
     storage: Annotated[StorageParameters, Field("The root disk.")] = StorageParameters()

@@ -243,7 +243,7 @@ def ssh_key_is_usable(vm: "StakaterVirtualMachine", settings: AdmissionSettings)
 
 @rule("stakater/access")
 def somebody_can_log_in(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
-    """Ways of access that will not work are told beforehand (warnings)."""
+    """Warn beforehand of ways of access that will not work."""
     parameters = _parameters(vm)
     key = parameters.sshPublicKey
     has_key = key.data is not None or key.secretName is not None

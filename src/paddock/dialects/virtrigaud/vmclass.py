@@ -67,7 +67,7 @@ class VMClassSpec(Object):
     cpu: Annotated[int, Field("Number of virtual CPUs.", required=True, ge=1, le=128)] = 0
     memory: Annotated[Quantity, Field("Memory of the guest.", required=True, positive=True)] = "0"
     firmware: Annotated[str, Field("Firmware; EFI means UEFI.", enum=("BIOS", "UEFI", "EFI"))] = "BIOS"
-    diskDefaults: Annotated[DiskDefaults | None, Field("What disks are when nothing else is said.")] = None
+    diskDefaults: Annotated[DiskDefaults | None, Field("Defaults of disks.")] = None
     guestToolsPolicy: Annotated[str, Field("What to do about guest tools.", enum=("install", "skip", "upgrade", "uninstall"))] = "install"
     resourceLimits: Annotated[VMResourceLimits | None, Field("Limits and promises.")] = None
     performanceProfile: Annotated[PerformanceProfile | None, Field("Performance.")] = None

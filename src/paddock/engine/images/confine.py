@@ -1,4 +1,4 @@
-"""A program of its own: gives up what it may, then becomes the program it was told to start.
+"""A program of its own: gives up what it may, then becomes the program in its arguments.
 
 Run as `python -I -S confine.py limit=NAME:NUMBER ... user=NUMBER read=PATH ... file=DESCRIPTOR ... written=DESCRIPTOR ... -- PROGRAM
 ARGUMENTS`. What the started program can do afterwards: read the system's own libraries, the files it was handed, and nothing else; no

@@ -75,7 +75,7 @@ class Tool:
             raise ImageRefused("Encrypted", "the image is encrypted")
         size = int(told.get("virtual-size", -1))
         if size < 0 or (facts.format == "qcow2" and size != facts.virtual_size):
-            raise ImageRefused("NotAnImage", "the image has no size that can be told")
+            raise ImageRefused("NotAnImage", "the size of the image cannot be found")
         return replace(facts, virtual_size=size)
 
     def to_raw(

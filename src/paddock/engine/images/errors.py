@@ -79,6 +79,6 @@ class ImageUnavailable(ImageError, Transient):
 
 
 class ImageRefused(ImageError, Terminal):
-    """The image, or what was said about it, has to change first."""
+    """The image, or its description, has to change first."""
 
     fatal = True

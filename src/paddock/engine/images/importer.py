@@ -225,7 +225,7 @@ class Importer:
     # --- a complete file --------------------------------------------------------------------------------------------------
 
     def _keep(self, path: Path, digest: str, task: Task) -> Image:
-        """Make a complete file an image. Nothing of its inside was looked at before."""
+        """Make a complete file an image. Nothing has read its inside before."""
         if image := self._store.use(digest):
             return image
         with self._turn(task), self._store.work() as work:

@@ -37,7 +37,7 @@ class ImageLibrary:
         self._jobs: dict[Source, ImportJob] = {}
         # whatever has a thread, or waits for one
         self._running: set[ImportJob] = set()
-        self._turns = FairSlots(settings.workers, max(1, settings.workers // 2))
+        self._turns = FairSlots(settings.workers)
         self._pool: ThreadPoolExecutor | None = None
         self._importer_made: Importer | None = None
 
@@ -119,7 +119,7 @@ class ImageLibrary:
 
     async def _in_thread(self, job: ImportJob, work: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.settings.workers, "image")
+            self._pool = ThreadPoolExecutor(self._turns.most, "image")
         self._running.add(job)
         try:
             async with self._turns.turn(job.owner):

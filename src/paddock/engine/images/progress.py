@@ -9,7 +9,7 @@ from typing import Literal
 
 Step = Literal["waiting", "downloading", "unpacking", "converting", "storing", "done"]
 
-# The speed is that of the last seconds; a listener is told this often at most.
+# The speed is that of the last seconds; a listener hears of it this often at most.
 _WINDOW_SECONDS = 10.0
 _TELL_SECONDS = 0.25
 
@@ -91,7 +91,7 @@ class Meter:
         self._tell(self.seen)
 
     def _fraction(self, step: Step, done: int, total: int | None) -> float | None:
-        """Never less than what was told before, and unknown only until something is known."""
+        """Never less than before, and unknown only until something is known."""
         low, high = _SHARES[step]
         before = self.seen.fraction
         if total is None:

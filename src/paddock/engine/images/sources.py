@@ -103,7 +103,7 @@ def header_line(line: str) -> tuple[str, str]:
 
 
 def checksum_of(text: str) -> tuple[str, str] | None:
-    """`algorithm:hex`, checked; a bare hex string is told apart by its length."""
+    """`algorithm:hex`, checked; the length of a bare hex string decides."""
     if not text:
         return None
     algorithm, found, value = text.strip().partition(":")

@@ -24,7 +24,7 @@ class DiskLayer:
 
     path: Path
     format: Format
-    # read-only layers below; the format is said, never probed
+    # read-only layers below; the format is given, never probed
     backing: "DiskLayer | None" = None
 
 

@@ -73,7 +73,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     pid: int = 0
     # the process's start, in the kernel's ticks: a pid alone may be somebody else's by now
     ticks: int = 0
-    # the guest was told to run, or to wait for a resume (`start_paused`), which is then done
+    # the guest has its command to run, or to wait for a resume (`start_paused`), which is then done
     begun: bool = False
     start_paused: bool = False
     # paused by a user: QEMU does not tell one pause from another
@@ -83,7 +83,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     user: int = 0
     times: dict[str, float] = {}
     stop: Stopping | None = None
-    # why QEMU waits to be told to quit, as far as it said so: `guest-shutdown`, `guest-reset`, `panicked`, `watchdog`, `killed`, ...
+    # why QEMU waits for its command to quit, as far as it said so: `guest-shutdown`, `guest-reset`, `panicked`, `watchdog`, `killed`, ...
     evidence: tuple[str, ...] = ()
     # processes that serve QEMU: name -> (pid, ticks)
     helpers: dict[str, tuple[int, int]] = {}

@@ -1,6 +1,6 @@
 """Devices that come and go while the guest runs. The config says first what is wanted, so that a change that was cut short is finished.
 
-A device is taken out by asking the guest. If it does not let go in time the caller is told, and nothing is forced; if it lets go
+A device is taken out by asking the guest. If it does not let go in time, the caller gets an error, and nothing is forced; if it lets go
 later, the rest is done then.
 """
 

@@ -30,7 +30,7 @@ class RunEnd:
     text: str = ""
     # seconds since the epoch
     at: float = 0.0
-    # it was told to stop before
+    # Paddock stopped it
     asked: bool = False
 
 

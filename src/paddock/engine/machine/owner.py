@@ -188,7 +188,7 @@ class MachineOwner:
             raise StartFailed(f"cannot start machine {self.id}", why="QEMU ended at once", text=self.directory.log_tail()) from None
 
     def watch_helper(self, name: str, pid: int) -> None:
-        """Without it the guest has lost a device; that is said, and its status is taken."""
+        """Without it the guest has lost a device: log that, and read its status."""
 
         def ended(status: int | None) -> None:
             if self.process is not None and self.observed.phase == "running":

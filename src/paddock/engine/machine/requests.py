@@ -106,7 +106,7 @@ def judge(verb: Verb, observed: Observation) -> Rule:
 
 
 def admit(verb: Verb, observed: Observation, name: str, action: str = "") -> bool:
-    """True: do it. False: it is so already. Raises `RequestRefused`, or `Unanswered`; `action` is said instead of the verb."""
+    """True: do it. False: it is so already. Raises `RequestRefused`, or `Unanswered`; `action` replaces the verb in messages."""
     rule = judge(verb, observed)
     if isinstance(rule, Refuse):
         raise RequestRefused(f"cannot {action or verb.value} machine {name}", reason=rule.reason, why=rule.why, fix=rule.fix)

@@ -101,7 +101,7 @@ class StartQueue:
 
     @property
     def booting(self) -> frozenset[str]:
-        """Those that hold a place, and whose want of CPUs has to be told."""
+        """Those that hold a place, and whose want of CPUs has to be reported."""
         return frozenset(self._booting)
 
     def wake_at(self) -> float | None:

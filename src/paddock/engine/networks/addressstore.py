@@ -23,7 +23,7 @@ class AddressStore:
     @classmethod
     def open(cls, path: Path, fresh: Callable[[], AddressTable]) -> "AddressStore":
         """The book as it was left; `fresh` makes the first one."""
-        # Others may pass through to sockets whose names they were told.
+        # Others may pass through to sockets whose names they know.
         path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         try:
             raw = path.read_bytes()

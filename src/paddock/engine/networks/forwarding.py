@@ -34,7 +34,7 @@ class _Side(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.other is None:
-            # Only here: an asyncio of Python 3.11 reads on when it is told to pause while the connection is made.
+            # Only here: the asyncio of Python 3.11 reads on after a pause that comes while the connection is made.
             self._early += data
             assert self.transport is not None
             self.transport.pause_reading()

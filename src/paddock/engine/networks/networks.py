@@ -1,7 +1,7 @@
 """`Networks`: the cards of machines, and who reaches them.
 
 As root each card is a tap that the host routes to; otherwise QEMU's user-mode network or passt. Callers see the same calls either way, and
-what cannot be done is said in `AttachedNic.limits`. Every call may be repeated.
+`AttachedNic.limits` names what cannot be done. Every call may be repeated.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class Networks:
             self._zone = None
             await self._dns.listen(self._ledger.book.host)
             self._is_open = True
-            # Until somebody says otherwise, what was said last holds.
+            # The last setting holds until another comes.
             await self._routed.refresh()
             if self._policies is not None:
                 await self._routed.police(self._policies)

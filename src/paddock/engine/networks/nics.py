@@ -17,7 +17,7 @@ Protocol = Literal["tcp", "udp"]
 Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
 INNER_NETWORK = "10.0.2.0/24"
 INNER_NETWORK6 = "fd10:0:2::/120"
-# What a guest that was told an address by us is told about its end: 999 days.
+# The lease of an address that Paddock gives to a guest: 999 days.
 LEASE_SECONDS = 999 * 86400
 
 

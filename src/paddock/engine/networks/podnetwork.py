@@ -99,7 +99,7 @@ class RoutedPodNetwork:
         taps.set_ipv6(self._prefix, on=False)
         self._netlink.add_address(anchor, self._book.host, 32)
         self._netlink.set_route(self._book.network, 0, kind=UNREACHABLE)
-        # A host without a default route has to know these networks, or it answers nobody who asks for them. It is looked at last.
+        # A host without a default route has to know these networks, or it answers nobody who asks for them. It comes last.
         self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self._routes)
         self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self._routes)
         self._netlink.add_rule(self._routes, hostobjects.RULE_PRIORITY)

@@ -10,12 +10,11 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddock.base.disksizes import LARGEST
+
 CLUSTER = 1 << 16
 # One entry of the L1 table names an L2 table, which names a cluster's worth of clusters.
 _PER_L1_ENTRY = CLUSTER * (CLUSTER // 8)
-# QEMU's own bound on the L1 table, in bytes.
-_LARGEST_L1 = 32 << 20
-LARGEST = _LARGEST_L1 // 8 * _PER_L1_ENTRY
 _LAZY_REFCOUNTS = 1
 _REFCOUNT_BITS_EXPONENT = 4
 _BACKING_FORMAT = 0xE2792ACA

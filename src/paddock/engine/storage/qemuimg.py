@@ -40,7 +40,7 @@ def described(layer: DiskLayer) -> dict[str, Any]:
     _check(layer)
     node: dict[str, Any] = {"driver": layer.format, "file": {"driver": "file", "filename": os.fspath(layer.path.absolute())}}
     if layer.format == "qcow2":
-        # Nothing below is said as such: otherwise the name in the header would be followed.
+        # The empty name means no layer below: otherwise qemu-img follows the name in the header.
         node["backing"] = described(layer.backing) if layer.backing is not None else None
     return node
 

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Protocol
 
 from paddock.base import quantity
+from paddock.base.disksizes import LARGEST
 from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage import files as on_disk
-from paddock.engine.storage import overlays
 from paddock.engine.storage.errors import SizeTooLarge, TooSmall, VolumeBusy
 
 SECTOR = 512
-LARGEST = overlays.LARGEST
 
 
 class BaseImage(Protocol):

@@ -39,7 +39,7 @@ _UNOWNED: Places = {
 
 
 class Manager(NamedTuple):
-    """A field manager: its name, the version its fields are said in, the subresource it writes."""
+    """A field manager: its name, the version of its fields, the subresource it writes."""
 
     name: str
     api_version: str
@@ -65,7 +65,7 @@ class ManagedFieldsEntry:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """Appliers are one whatever version they use; updaters are told apart by it."""
+        """Appliers are one whatever version they use; updaters differ by it."""
         version = "" if self.operation == APPLY else self.manager.api_version
         return (self.operation, self.manager.name, version, self.manager.subresource)
 

@@ -12,7 +12,7 @@ _NULL = resolve(DEDUCED, {})
 
 
 class Unmergeable(Terminal):
-    """A list that is merged by keys or as a set has entries that cannot be told apart."""
+    """A list that is merged by keys or as a set has equal entries."""
 
 
 def entries(kind: MergeType, value: list[Any]) -> Iterator[tuple[str, Any]]:

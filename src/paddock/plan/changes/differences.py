@@ -101,7 +101,7 @@ def _compare(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[F
 
 
 def _one_side(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[FieldDifference]:
-    """A value that only one form has. Objects, maps and lists of objects are told member by member; an empty one
+    """A value that only one form has. Objects, maps and lists of objects are listed member by member; an empty one
     says something by being there."""
     gone = after is ABSENT or after is None
     there = before if gone else after

@@ -11,7 +11,7 @@ from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 
 # Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's, or hold for the whole
-# run of a machine once they were said.
+# run of a machine once they were set.
 OWN = frozenset(
     (
         "AgentConnected",
@@ -42,7 +42,7 @@ _ONE_HOST = "this is a single host: there is no other node to migrate to"
 
 
 def of(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Iterator[Condition]:
-    """All conditions that hold, or are said not to."""
+    """All conditions that are set, True or False."""
     observed = sight.observed
     running = phase == RUNNING and observed is not None
     yield _ready(instance, sight, phase)

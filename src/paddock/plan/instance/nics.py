@@ -94,7 +94,7 @@ def _card(
 
 
 def hostname_of(instance: VirtualMachineInstance) -> str:
-    """The name the guest is told: its own, else the machine's up to the first dot."""
+    """The guest's host name: its own, else the machine's up to the first dot."""
     return instance.spec.hostname or instance.metadata.name.partition(".")[0][:63]
 
 

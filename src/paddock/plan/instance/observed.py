@@ -35,7 +35,7 @@ class ObservedInstance:
     cards: Sequence[InterfaceStatus] = ()
     limits: Sequence[str] = ()
     volumes: Sequence[VolumeStatus] = ()
-    # None: nobody has asked since Paddock was started, and what was said before holds
+    # None: nobody has asked since Paddock was started, and the former answer holds
     guest: GuestReport | None = None
     # None: no credentials are kept in the guest; "" they are; else why not
     credentials: str | None = None

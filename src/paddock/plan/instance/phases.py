@@ -3,7 +3,7 @@
 Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
 
 Pending waits for volumes or for room; Scheduling has what it needs; Scheduled is in the start queue, or QEMU is coming up; Running has
-been told to run. A phase that was passed between two looks gets its time, too.
+its command to run. A phase that was passed between two looks gets its time, too.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """VirtualMachineInstancePresets: hardware that instances with some labels get where they say nothing (docs/spec/kubevirt.md 1.1). Pure.
 
-A preset is taken whole or not at all: one that contradicts the instance, or a preset before it, is left out, and that is told.
+A preset is taken whole or not at all: one that contradicts the instance, or a preset before it, is left out, and an event says so.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ APPLIED = "virtualmachinepreset.kubevirt.io/"
 
 
 class AppliedPresets(msgspec.Struct, frozen=True):
-    """The hardware with the presets, the annotations that name them, and what has to be told."""
+    """The hardware with the presets, the annotations that name them, and the events."""
 
     domain: Data
     annotations: dict[str, str]

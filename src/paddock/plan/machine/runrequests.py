@@ -139,7 +139,7 @@ def _requests(machine: VirtualMachine, wanted: tuple[dict[str, Any], ...], *, re
         raise failure.internal("unable to complete request: stop/start already underway")
     operations: list[Operation] = []
     if status.stateChangeRequests is None:
-        # That a member is absent cannot be tested, so the object as a whole has to be the one that was looked at.
+        # That a member is absent cannot be tested, so the object as a whole has to be the one that the decision saw.
         operations.append(_test("/metadata/resourceVersion", machine.metadata.resourceVersion or ""))
     else:
         operations.append(_test(_REQUESTS, waiting))

@@ -1,7 +1,7 @@
 """NetworkAttachmentDefinitions as bridges of the host. Pure.
 
 What is understood: type bridge (and its name cnv-bridge), alone or as the first of a list of plugins, with static, host-local, whereabouts
-or dhcp addresses. Addresses that a definition gives are given to the guest by DHCP. Everything else is said, not ignored.
+or dhcp addresses. Addresses that a definition gives are given to the guest by DHCP. Everything else is reported, not ignored.
 """
 
 import ipaddress

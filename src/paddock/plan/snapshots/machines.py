@@ -1,4 +1,4 @@
-"""Snapshots of machines: which volumes are in them, the objects they consist of, what is said of them (docs/spec/kubevirt.md 7.1). Pure."""
+"""Snapshots of machines: which volumes are in them, the objects they consist of, their status (docs/spec/kubevirt.md 7.1). Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -98,7 +98,7 @@ def blocker(
 
 
 def _data_source(vm: StakaterVirtualMachine, sources: ReferencedObjects) -> ApplyBlocker | None:
-    """The root disk is made once, so the image is looked at once."""
+    """The root disk is made once, so the image is checked once."""
     given = vm.spec.parameters.dataSource
     place = f"{given.namespace}/{given.name}"
     found = sources.world.get(DataSource, given.namespace, given.name)

@@ -1,7 +1,7 @@
 """The disks of a machine: whose they are, what becomes of them, when one is lost, and the right to copy an image to them (4.6).
 
 A disk is a DataVolume with its claim. KubeVirt makes both from the machine's templates, and takes one that is there already for its own,
-whoever made it: so names are looked at before. It also makes a DataVolume again that was deleted, which for the root disk would be an empty
+whoever made it: so names are checked first. It also makes a DataVolume again that was deleted, which for the root disk would be an empty
 clone in place of the data: a root disk that goes is held until its template is out of the machine.
 """
 

@@ -20,7 +20,7 @@ from paddock.meta.wire import to_data
 
 Data = dict[str, Any]
 FALLBACK = "infrastructure.stakater.com/binding-fallback"
-# A clean end takes its grace and a little more; what takes longer is told.
+# A clean end takes its grace and a little more; a longer one gets an event.
 _PATIENCE_SECONDS = 120
 
 

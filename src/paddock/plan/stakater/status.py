@@ -63,7 +63,7 @@ def status(sight: StatusFacts, came: PassOutcome, now: str) -> StakaterMachineSt
 
 
 def _machine(sight: StatusFacts, before: StakaterMachineStatus) -> GeneratedMachineStatus | None:
-    """As the generated machine says it. As long as there never was one, nothing is said."""
+    """The status of the generated machine; empty before there is one."""
     machine = sight.machine
     if machine is None:
         return None if before.vm is None else GeneratedMachineStatus(ready=False, created=False, conditions=[])

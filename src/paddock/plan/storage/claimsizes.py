@@ -7,13 +7,13 @@ filesystem overhead find what they expect. Here a guest gets exactly the request
 from decimal import ROUND_CEILING, Decimal
 
 from paddock.base import quantity
+from paddock.dialects.core import persistentvolumeclaim
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
 
 MIB = 1 << 20
 OVERHEAD = "0.06"
-# What a guest should see, where the claim asks for more; the other half says what the claim asked for then.
-GUEST_SIZE = "paddock.dev/guest-size"
+GUEST_SIZE = persistentvolumeclaim.GUEST_SIZE
 
 
 def inflated(size: int, overhead: str) -> int:

@@ -3,7 +3,7 @@
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.meta.objects import ObjectMeta, OwnerReference, Resource, TemplateMeta
+from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta, owned_by
 from paddock.meta.world import namespace_of
 
 
@@ -33,22 +33,10 @@ def claim(volume: DataVolume) -> PersistentVolumeClaim | None:
 
 
 def _metadata(given: TemplateMeta, owner: Resource) -> ObjectMeta:
-    reference = None
-    if owner.metadata.uid:
-        reference = [
-            OwnerReference(
-                apiVersion=owner.apiVersion,
-                kind=owner.kind,
-                name=owner.metadata.name,
-                uid=owner.metadata.uid,
-                controller=True,
-                blockOwnerDeletion=True,
-            )
-        ]
     return ObjectMeta(
         name=given.name or "",
         namespace=namespace_of(owner),
         labels=given.labels,
         annotations=given.annotations,
-        ownerReferences=reference,
+        ownerReferences=owned_by(owner),
     )

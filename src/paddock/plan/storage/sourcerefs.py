@@ -89,7 +89,7 @@ def conditions(machine: VirtualMachine, found: Sequence[InlineSource | SourceBlo
 
 
 def _stands_for(source: DataSource, find: Find) -> DataSource | None:
-    """The DataSource itself, or the one that it names; None: that cannot be said, and its own condition says why."""
+    """The DataSource itself, or the one that it names; None: it is unknown, and its own condition says why."""
     to = source.spec.source.dataSource
     if to is None:
         return source

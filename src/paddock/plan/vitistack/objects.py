@@ -1,6 +1,6 @@
 """The objects of a machine: what its VirtualMachine says of power, and the order in which all are cleared away (section 4.4).
 
-`running` or `runStrategy` is written when the VirtualMachine is made. From then on the one that is there is said again as it is while
+`running` or `runStrategy` is written when the VirtualMachine is made. From then on each apply repeats the one that is there while
 it is ours, because a field that an apply leaves out is taken away, and is left to whoever has changed it. In the end each step comes
 only when the objects of the step before are gone.
 """

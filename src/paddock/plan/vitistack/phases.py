@@ -25,7 +25,7 @@ NEXT: Mapping[str, tuple[str, ...]] = {
 
 
 def step(before: str, target: str, *, restarts: bool = False) -> str:
-    """The phase that is said next on the way to the one that holds. Where no way leads, the machine stays where it is."""
+    """The next phase on the way to the one that holds. Where no way leads, the machine stays where it is."""
     if before == FAILED:
         return PENDING if restarts else FAILED
     return before if before == target else _first_step(before, target) or before

@@ -12,7 +12,7 @@ from paddock.plan.vitistack.observed import FINAL, Instance, MachineProblem, Obs
 
 READY, MACHINE, STORAGE, NETWORK = "Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"
 TYPES = (READY, MACHINE, STORAGE, NETWORK)
-# Parts of messages by which an event is told once, when they come.
+# Parts of messages that make one event each, when they first appear.
 RESTART_NEEDED = "a restart is needed"
 NOTHING_TO_BOOT = "nothing to boot from"
 DISK_LOST = "is lost"
@@ -54,7 +54,7 @@ def status(sight: ObservedMachine, now: str) -> MachineStatus:
 
 
 def failed_status(sight: ObservedMachine, now: str) -> MachineStatus:
-    """The status of a machine that has failed for good: what was wrong stays, and what runs is told."""
+    """The status of a machine that has failed for good: the failure stays, beside what runs."""
     return _dated(sight.before, _with_facts(sight.before, sight), now)
 
 

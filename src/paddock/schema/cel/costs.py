@@ -306,7 +306,7 @@ def _method(name: str, target: Estimate, args: list[Estimate]) -> Own | None:
 
 
 def _walk(target: Estimate) -> int:
-    """Every entry of a list is looked at, texts to their end."""
+    """The estimate reads every entry of a list, and texts to their end."""
     if target.kind != "list":
         return _factor(target.known.high, _TEXT)
     each = 1

@@ -115,7 +115,7 @@ class Message(dict[str, Any]):
 
 
 class UnorderedList(list[Any]):
-    """A list whose order is none: a set, or, with `keys`, entries that are told apart by these members."""
+    """A list whose order is none: a set, or, with `keys`, entries with these members as their identity."""
 
     __slots__ = ("keys",)
 

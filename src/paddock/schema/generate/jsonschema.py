@@ -33,7 +33,7 @@ class SchemaDefinitions:
         if name is None:
             name = self._free_name(place.cls)
             self._names[place.cls] = name
-            # The place is kept before the members are looked at, so that the order is that of first use.
+            # The place is reserved before the members are visited, so that the order is that of first use.
             self.schemas[name] = {}
             self.schemas[name] = members(place, self)
         return {"$ref": f"#/$defs/{name}"}

@@ -18,7 +18,7 @@ Names = Mapping[tuple[str, str], str]
 
 
 class FieldRow(NamedTuple):
-    """One field: its path, and what may be said of it."""
+    """One field: its path and its properties."""
 
     path: str
     shape: shape.Shape

@@ -239,7 +239,7 @@ def scope_of(schema: Schema, rule: Schema, *, top: bool) -> Scope:
 
 
 def _check(schema: Schema, place: str, *, top: bool, lost: str) -> Iterator[Finding]:
-    """`lost` is the place in which nobody can say any more what a value was before; empty where that can be said."""
+    """`lost` is the place below which former values are unknown; empty where they are known."""
     if not has_rules(schema):
         return
     said = schema.get(_WORD) or ()

@@ -188,7 +188,7 @@ def keys_of(node: SchemaNode, entry: Any) -> tuple[Any, ...] | None:
 
 
 def correlated(node: SchemaNode, old: Any) -> Callable[[Any], Any]:
-    """From an entry of a list to the entry that it was before, ABSENT where that cannot be said."""
+    """From an entry of a list to the entry that it was before, ABSENT where that is unknown."""
     if not isinstance(old, list) or node.list_type != "map":
         return lambda entry: ABSENT
     before = {keys: entry for entry in old if (keys := keys_of(node, entry)) is not None}

@@ -120,7 +120,7 @@ def _pattern(schema: Schema, place: str) -> Iterator[Finding]:
 
 
 def _constraint(schema: Schema, place: str) -> Iterator[Finding]:
-    """Below a junction values are only judged; what they are is said outside."""
+    """Below a junction values are only judged; their types stand outside."""
     for word in ("type", "description", "title"):
         if schema.get(word):
             yield finding.forbidden((f"{place}.{word}",), "must be empty to be structural", RULE)

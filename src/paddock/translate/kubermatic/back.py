@@ -1,7 +1,7 @@
 """KubeVirt's machines and pools as Kubermatic's: the identity, with resolved sources named again (docs/spec/kubermatic.md section 2).
 
 A source that was taken from a DataSource goes back to one: the DataSource that the annotation names, or one of the world with the
-same address. The result is translated forward again and compared, so that nothing is lost without being told.
+same address. The result is translated forward again and compared, so that nothing is lost without a loss in the report.
 """
 
 from collections.abc import Iterator

@@ -75,7 +75,7 @@ class Resolver:
             return self._image(namespace, reference.name, path)
         found = self.world.get(DataSource, namespace, reference.name)
         if found is None:
-            # Without the group it is CDI's own form, and what is meant may well be in the cluster, unless the cluster was looked at.
+            # Without the group it is CDI's own form, and what is meant may well be in the cluster, unless the cluster was read.
             if reference.apiGroup or self.world.complete:
                 raise DataSourceNotFound(path, "DataSource", f"{namespace}/{reference.name}")
             return None

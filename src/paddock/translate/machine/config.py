@@ -43,7 +43,7 @@ class MachineTranslation:
 
 
 def machine_config(instance: VirtualMachineInstance, resolved: MachineInputs) -> MachineTranslation:
-    """The machine. Limits are told by name; the config is whole all the same, so that it can be shown."""
+    """The machine. Limits have names; the config is complete all the same, so that commands can show it."""
     record = FieldRecord(instance)
     place = TranslationContext(record.view, resolved)
     architecture = _architecture(place)

@@ -38,7 +38,7 @@ from paddock.translate.stakater.forward import to_kubevirt
 
 _RUN_STRATEGIES = ("Always", "RerunOnFailure", "Manual", "Halted")
 _NO_FIELD = ("Stakater's API has no field for it", "the machine is made without it")
-# Why a value did not fit, by the beginning of its path; the first that matches is told.
+# Why a value did not fit, by the beginning of its path; the first that matches counts.
 _REASONS: tuple[tuple[Path, tuple[str, str]], ...] = (
     (("spec", "runStrategy"), ("Stakater knows Always, RerunOnFailure, Manual and Halted", "the machine gets RerunOnFailure")),
     (("spec", "running"), ("Stakater says it with runStrategy", "runStrategy says the same")),
@@ -217,7 +217,7 @@ class _Reading:
         )
 
     def renamed(self) -> Machine:
-        """The original with the names that Stakater's machine gives; each new name is told."""
+        """The original with the names that Stakater's machine gives; each new name is a note."""
         templates = []
         for index, template in enumerate(self.vm.spec.dataVolumeTemplates or ()):
             old = _template_name(template)

@@ -47,7 +47,7 @@ from paddock.schema.finding import Path
 from paddock.translate.stakater import cloudinit, names
 
 _PARAMETERS: Path = ("spec", "parameters")
-_REPLACED = ("userData replaces it", "the guest is told userData only")
+_REPLACED = ("userData replaces it", "the guest gets userData only")
 _NO_SERVICE = ("the service is not enabled", "no Service is made")
 _NO_PASSWORD = ("there is no password", "the guest has no password that could expire")
 # Why values are not used. What is not named here is a field that nobody translates.

@@ -4,7 +4,7 @@ import hashlib
 
 from paddock.dialects.stakater.rules import MACHINE_LABEL, MANAGED_BY
 from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
-from paddock.meta.objects import ObjectMeta, OwnerReference
+from paddock.meta.objects import ObjectMeta, owned_by
 
 ROOT_DISK = "rootdisk"
 CLOUD_INIT_DISK = "cloudinitdisk"
@@ -42,18 +42,10 @@ def labels(vm: StakaterVirtualMachine, product: str) -> dict[str, str]:
 
 
 def meta(vm: StakaterVirtualMachine, name: str, product: str) -> ObjectMeta:
-    """Metadata of a generated object. Without the UID of the machine it has no owner: a wrong one would have it deleted."""
-    owner = OwnerReference(
-        apiVersion=vm.apiVersion,
-        kind=vm.kind,
-        name=vm.metadata.name,
-        uid=vm.metadata.uid or "",
-        controller=True,
-        blockOwnerDeletion=True,
-    )
+    """Metadata of a generated object."""
     return ObjectMeta(
         name=name,
         namespace=vm.metadata.namespace,
         labels=labels(vm, product),
-        ownerReferences=[owner] if vm.metadata.uid else None,
+        ownerReferences=owned_by(vm),
     )

@@ -30,7 +30,7 @@ class Account(FieldRecord[Resource]):
         self.take_whole("spec", *path)
 
     def lose(self, path: Path, value: Any, why: str, instead: str) -> None:
-        """The value is not in the result as it is. Said once, however often it is looked at."""
+        """The value is not in the result as it is. Reported once, however often it is read."""
         whole = ("spec", *path)
         if not self.is_lost(whole):
             super().lose(whole, value, why, instead)

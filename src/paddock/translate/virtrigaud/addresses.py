@@ -23,14 +23,14 @@ _MEMBERS = ("ipAddress", "prefix", "gateway", "dns")
 
 @dataclasses.dataclass(frozen=True)
 class AddressedNics:
-    """The cards, each with the hardware address it is found by, and what the guest is told of them."""
+    """The cards, each with the hardware address that finds it, and their network data."""
 
     interfaces: list[Interface]
     network_data: str | None
 
 
 def give(resolved: VirtrigaudInputs, interfaces: Sequence[Interface], *, can_tell: bool) -> AddressedNics:
-    """Tell the guest its addresses when one is static. Without cloud-init it cannot be told."""
+    """Tell the guest its addresses when one is static. Without cloud-init there is no way."""
     wired = {interface.name for interface in interfaces}
     cards = [card for card in resolved.cards if card.ref.name in wired]
     for card in cards:

@@ -202,7 +202,7 @@ def _image(reading: MachineReader, front: VirtrigaudVirtualMachine, made: tuple[
 def _compare(reading: MachineReader, image: Machine, *, whole: bool) -> None:
     if not whole and reading.told is not None:
         path = (*_TEMPLATE, "volumes", reading.told[0])
-        reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest is told nothing")
+        reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest gets nothing")
     cards = {}
     for old, new in zip(_wired(reading), image.spec.template.spec.domain.devices.interfaces or (), strict=False):
         cards[old] = new.name

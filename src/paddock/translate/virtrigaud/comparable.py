@@ -1,6 +1,6 @@
 """A KubeVirt machine in the words that ours would have, so that only what is really lost differs.
 
-Disks, DataVolumes and cards get the names that follow from a VirtRigaud machine, each new name being told; forms that mean the
+Disks, DataVolumes and cards get the names that follow from a VirtRigaud machine, each new name with a note; forms that mean the
 same become one form, silently.
 """
 

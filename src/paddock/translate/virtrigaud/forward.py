@@ -7,7 +7,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, Virtu
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineSpec
 from paddock.dialects.virtrigaud import virtualmachine as virtrigaud
 from paddock.dialects.virtrigaud.machine import VirtualMachineLifecycle
-from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
+from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.world import ObjectSet
@@ -96,7 +96,7 @@ def _metadata(resolved: VirtrigaudInputs, block: str) -> ObjectMeta:
         namespace=given.namespace,
         labels={**(given.labels or {}), **marks.labels(vm, resolved.rendering.product)},
         annotations={**kept, **_origin(resolved, block)},
-        ownerReferences=marks.owned_by(vm),
+        ownerReferences=owned_by(vm),
     )
 
 
@@ -191,5 +191,5 @@ def _speak_for_the_rest(resolved: VirtrigaudInputs) -> None:
     for member in _DEFAULTS if defaults is not None else ():
         group = ("datastore", "storagePod") if member in ("datastore", "storagePod") else (member,)
         if own is not None and any(getattr(own, each, None) for each in group):
-            # The machine's own word counts, and is told with the machine.
+            # The machine's own value counts, and its losses stand with the machine.
             account.took("defaults", member)

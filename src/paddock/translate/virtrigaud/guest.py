@@ -21,7 +21,7 @@ from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 # The keys under which KubeVirt reads a Secret, and what may stand in the machine itself.
 USER_DATA, NETWORK_DATA = "userdata", "networkdata"
 INLINE_BYTES = 2048
-# A guest with network data only is told nothing else.
+# A guest with network data only gets nothing else.
 NOTHING_TO_SAY = "#cloud-config\n{}\n"
 _HOSTNAMES = ("local-hostname", "hostname")
 
@@ -167,7 +167,7 @@ def hostname(resolved: VirtrigaudInputs) -> str | None:
     usable = next((name for name in said if isinstance(name, str) and names.is_label(name)), None)
     if text != spoken_hostname(usable) or not told:
         why = "KubeVirt makes the metadata of a machine itself"
-        instead = f"the guest's host name is {usable}, and nothing else is told" if usable else "nothing of it is told to the guest"
+        instead = f"the guest's host name is {usable}, and nothing else reaches it" if usable else "nothing of it reaches the guest"
         resolved.account.lose(("metaData", "cloudInit"), HIDDEN, why, instead)
     else:
         resolved.account.took("metaData", "cloudInit", "inline")

@@ -5,7 +5,7 @@ import hashlib
 import msgspec
 
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
-from paddock.meta.objects import ObjectMeta, OwnerReference, Resource
+from paddock.meta.objects import ObjectMeta, Resource, owned_by
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MACHINE = "virtrigaud.io/virtual-machine"
@@ -101,22 +101,6 @@ def name_of(resource: Resource) -> str:
 def labels(vm: VirtrigaudVirtualMachine, product: str) -> dict[str, str]:
     """The labels on every generated object."""
     return {MANAGED_BY: product, MACHINE: cut(name_of(vm), _LABEL).rstrip("-.")}
-
-
-def owned_by(owner: Resource) -> list[OwnerReference] | None:
-    """The reference to an owner; none as long as it has no identity."""
-    if not owner.metadata.uid:
-        return None
-    return [
-        OwnerReference(
-            apiVersion=owner.apiVersion,
-            kind=owner.kind,
-            name=owner.metadata.name,
-            uid=owner.metadata.uid,
-            controller=True,
-            blockOwnerDeletion=True,
-        )
-    ]
 
 
 def meta(vm: VirtrigaudVirtualMachine, name: str, product: str, annotations: dict[str, str] | None = None) -> ObjectMeta:

@@ -160,7 +160,7 @@ def _security(reading: MachineReader) -> SecurityProfile:
 
 
 def _gpu(reading: MachineReader) -> GPUConfig | None:
-    """All graphics processors, when they are of one type that can be said."""
+    """All graphics processors, when they are of one type that the class can name."""
     gpus = reading.instance.domain.devices.gpus or []
     kinds = {gpu.deviceName for gpu in gpus}
     kind = next(iter(kinds), None)

@@ -12,7 +12,7 @@ from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition,
 from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network, PodNetwork
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.vmnetworkattachment import IPAllocation, VMNetworkAttachment, VSphereNetwork
-from paddock.meta.objects import ObjectMeta
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.wire import to_data
 from paddock.meta.world import namespace_of
 from paddock.schema.field import Empty
@@ -147,7 +147,7 @@ def _definition(resolved: VirtrigaudInputs, network: VMNetworkAttachment, accoun
             namespace=network.metadata.namespace,
             labels={marks.MANAGED_BY: resolved.rendering.product},
             annotations=annotations,
-            ownerReferences=marks.owned_by(network),
+            ownerReferences=owned_by(network),
         ),
         spec=NetworkAttachmentDefinitionSpec(config=cni.document(name, plugins(network, block, account))),
     )
@@ -329,5 +329,5 @@ def _model(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
 
 
 def _adapter(vsphere: VSphereNetwork | None) -> str:
-    # What vSphere's machines have when nothing is said is what ours have then.
+    # vSphere's defaults, which our machines have then, too.
     return "virtio" if vsphere is None or vsphere.adapterType == "vmxnet3" else vsphere.adapterType

@@ -5,8 +5,7 @@ import msgspec
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from paddock.dialects.vitistack.marks import MANAGED_BY, NETWORK_CONFIGURATION, OPERATOR
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
-from paddock.meta.objects import ObjectMeta
-from paddock.translate.vitistack.resolved import owned_by
+from paddock.meta.objects import ObjectMeta, owned_by
 
 API_VERSION = "k8s.cni.cncf.io/v1"
 

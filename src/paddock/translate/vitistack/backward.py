@@ -74,7 +74,7 @@ class _Reading:
         spec = MachineSpec(
             template=template,
             resources=self._resources(base),
-            # A template's disk of which nothing is to be said is there without an entry.
+            # A template's disk with nothing but defaults is there without an entry.
             disks=[disk for disk in disks if disk.name not in given or disk != type(disk)(name=disk.name)],
             networks=[each.network for each in self.wired],
             bootOrder=self._boot_order(),
@@ -171,7 +171,7 @@ def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
     (after,) = (each for each in image if isinstance(each, VirtualMachine))
     documents = next((each for each in after.spec.template.spec.volumes or () if each.name == marks.CLOUD_INIT_DISK), None)
     named = reading.instance.volumes[reading.cloud_init].name if reading.cloud_init is not None and reading.instance.volumes else ""
-    # An object that was told whole is not told again member by member.
+    # An object that is one loss as a whole is none member by member.
     whole = [loss.path for loss in reading.ledger.losses if isinstance(loss.value, dict)]
     for path, value in residue(comparable(reading.vm, documents, named), after):
         told = any(path[: len(each)] == each for each in whole)

@@ -6,7 +6,7 @@ Reason = tuple[str, str]
 
 _INSTANCE = ("spec", "template", "spec")
 _DEVICES = (*_INSTANCE, "domain", "devices")
-# `*` is any one part. The first row that begins the path is told, so the narrower ones stand first.
+# `*` is any one part. The first row that begins the path counts, so the narrower ones stand first.
 _TABLE: tuple[tuple[Path, Reason], ...] = (
     (("metadata", "name"), ("a Machine's name is a DNS label of at most 63 characters", "the Machine has the nearest such name")),
     (("metadata", "generateName"), ("the names of generated objects follow from the Machine's", "the Machine has the prefix as its name")),

@@ -16,7 +16,7 @@ from paddock.dialects.vitistack.fields import SecretRef
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.marks import CLUSTER_NAME, DEFAULT_CLASS, MACHINE, MACHINE_TEMPLATE, MANAGED_BY, OPERATOR
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
-from paddock.meta.objects import ObjectMeta, OwnerReference, Resource
+from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
@@ -74,22 +74,6 @@ class VitistackInputs(msgspec.Struct, frozen=True):
             annotations=annotations or None,
             ownerReferences=owned_by(self.machine),
         )
-
-
-def owned_by(owner: Resource) -> list[OwnerReference] | None:
-    """The reference to an owner; None as long as it has no identity."""
-    if not owner.metadata.uid:
-        return None
-    return [
-        OwnerReference(
-            apiVersion=owner.apiVersion,
-            kind=owner.kind,
-            name=owner.metadata.name,
-            uid=owner.metadata.uid,
-            controller=True,
-            blockOwnerDeletion=True,
-        )
-    ]
 
 
 def resolve(machine: Machine, world: ObjectSet, rendering: Rendering) -> VitistackInputs:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping.claims import ClaimProtection
+from paddock.dialects.core.storageclass import PROVISIONER
+from paddock.plan.storage.claimsizes import GUEST_SIZE
 from paddock.store.contract import StoreKey
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
@@ -55,6 +57,36 @@ def test_a_claim_gets_the_default_class_and_only_grows(play: Play) -> None:
             "Bound",
             "Bound",
         )
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 124)
+def test_more_than_any_disk_has_is_refused_where_this_host_makes_the_disks(play: Play) -> None:
+    def sized(name: str, size: str, **spec: Any) -> dict[str, Any]:
+        return claim(name, resources={"requests": {"storage": size}}, **spec)
+
+    async def script(api: Harness) -> None:
+        # Nobody knows what the class will be that it gets.
+        assert (await api.post(CLAIMS, sized("early", "8Ei"))).status == 201
+        await api.post(CLASSES, {**storage_class("ours", default=True), "provisioner": PROVISIONER})
+        await api.post(CLASSES, storage_class("theirs"))
+        assert (await api.post(CLAIMS, sized("theirs", "8Ei", storageClassName="theirs"))).status == 201
+        assert (await api.post(CLAIMS, sized("most", "2Pi"))).status == 201
+        for size in ("8Ei", "2251799813685249"):
+            refused = await api.post(CLAIMS, sized("more", size))
+            said = refused.data["details"]["causes"]
+            assert [each["field"] for each in said] == ["spec.resources.requests.storage"], size
+            assert "a disk has at most 2Pi" in said[0]["message"]
+        grown = await api.merge(f"{CLAIMS}/most", {"spec": {"resources": {"requests": {"storage": "3Pi"}}}})
+        assert (grown.status, "a disk has at most 2Pi" in grown.data["message"]) == (422, True)
+        # What is there already is not judged again.
+        assert (await api.merge(f"{CLAIMS}/early", {"spec": {"storageClassName": "ours"}})).status == 200
+        assert (await api.merge(f"{CLAIMS}/early", {"metadata": {"labels": {"a": "b"}}})).status == 200
+        # The claim of a DataVolume asks for the overhead of a file system, too, which is not part of the disk.
+        inflated = sized("inflated", "2386907802506364")
+        inflated["metadata"]["annotations"] = {GUEST_SIZE: "2251799813685248/2386907802506364"}
+        assert (await api.post(CLAIMS, inflated)).status == 201
 
     play(script)
 

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
+from paddock.dialects.core.storageclass import IS_DEFAULT, PROVISIONER
 from tests import virtualtime
 from tests.apiharness import GuardedHarness, Harness
 
@@ -52,6 +53,29 @@ def test_whoever_copies_from_another_namespace_needs_the_right_there(tmp_path: P
             await permit(api, "ada", ["create"], ["datavolumes/source"], "golden")
             assert (await api.post(path, volume("a", copy()), **ADA)).status == 201
             assert (await api.post(path, volume("b", reference), **ADA)).status == 201
+
+    virtualtime.run(script())
+
+
+@pytest.mark.spec("kubevirt", 124)
+def test_more_than_any_disk_has_is_refused_where_this_host_makes_the_disks(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with GuardedHarness(tmp_path) as api:
+            for name, provisioner, default in (("theirs", "example.org/disks", "false"), ("ours", PROVISIONER, "true")):
+                metadata = {"name": name, "annotations": {IS_DEFAULT: default}}
+                path = "/apis/storage.k8s.io/v1/storageclasses"
+                assert (await api.post(path, {"metadata": metadata, "provisioner": provisioner}, **ROOT)).status == 201
+            for member in ("pvc", "storage"):
+                for name, status in (("", 422), ("ours", 422), ("theirs", 201)):
+                    asked = {**CLAIM, "resources": {"requests": {"storage": "8Ei"}}, **({"storageClassName": name} if name else {})}
+                    document = volume(f"{member}-{name or 'none'}", {})
+                    document["spec"] = {"source": {"blank": {}}, member: asked}
+                    reply = await api.post(f"{CDI}/default/datavolumes", document, **ROOT)
+                    assert reply.status == status, reply.data
+                    if status == 422:
+                        field = f"spec.{member}.resources.requests.storage"
+                        (cause,) = reply.data["details"]["causes"]
+                        assert (cause["field"], "a disk has at most 2Pi" in cause["message"]) == (field, True)
 
     virtualtime.run(script())
 

@@ -195,6 +195,17 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"spec.containers[0].resources.requests": 'Invalid value: "2": must be less than or equal to cpu limit of 1'},
     ),
     (
+        f"{CORE}/pods",
+        {
+            "containers": [CONTAINER],
+            "securityContext": {"sysctls": [{"name": name, "value": "1"} for name in ("kernel.shmmax", "net/core", "foo-", "net/core")]},
+        },
+        {
+            "spec.securityContext.sysctls[2].name": 'Invalid value: "foo-": must have at most 253 characters and match regex ^(',
+            "spec.securityContext.sysctls[3].name": 'Duplicate value: "net/core"',
+        },
+    ),
+    (
         SCALING.format("v2"),
         {"scaleTargetRef": {"kind": "Deployment", "name": "x"}},
         {

@@ -237,6 +237,10 @@ def test_unknown_and_repeated_fields(play: Play) -> None:
         strict = await api.post(f"{MAPS}?fieldValidation=Strict", twice)
         assert (strict.status, strict.reason) == (400, "BadRequest")
         assert strict.data["message"] == 'strict decoding error: duplicate field "data.x", unknown field "foo"'
+        # As the text has them.
+        turned = b'{"apiVersion":"v1","kind":"ConfigMap","foo":1,"metadata":{"name":"a"},"data":{"x":"1","x":"2"}}'
+        strict = await api.post(f"{MAPS}?fieldValidation=Strict", turned)
+        assert strict.data["message"] == 'strict decoding error: unknown field "foo", duplicate field "data.x"'
         warned = await api.post(f"{MAPS}?fieldValidation=Warn", twice)
         assert warned.status == 201
         assert warned.warnings == ['299 - "duplicate field \\"data.x\\""', '299 - "unknown field \\"foo\\""']

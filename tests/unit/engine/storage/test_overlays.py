@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.base.disksizes import LARGEST
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import files, overlays
 from paddock.engine.storage.errors import NotAllowed
@@ -21,7 +22,7 @@ GB = 1 << 30
         (GB // 2 + 512, 2, 4),
         (4096 * GB, 8192, 4),
         (4096 * GB + 512, 8193, 5),
-        (overlays.LARGEST, 4 << 20, 515),
+        (LARGEST, 4 << 20, 515),
     ],
 )
 def test_its_tables_are_large_enough(size: int, entries: int, clusters: int) -> None:
@@ -43,7 +44,7 @@ def test_it_names_what_is_below_and_its_format() -> None:
     assert struct.unpack_from(">II8sQ", head, 112) == (0xE2792ACA, 5, b"qcow2\0\0\0", 0)
 
 
-@pytest.mark.parametrize(("size", "name"), [(0, "a"), (513, "a"), (overlays.LARGEST + 512, "a"), (512, ""), (512, "a" * 1024)])
+@pytest.mark.parametrize(("size", "name"), [(0, "a"), (513, "a"), (LARGEST + 512, "a"), (512, ""), (512, "a" * 1024)])
 def test_what_has_no_room_is_refused(size: int, name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"room|cannot have"):
         overlays.empty(size, name, "raw")

@@ -22,7 +22,7 @@ def _pinned(place: HardwareContext) -> bool:
 
 
 def _topology(cpu: CPU) -> int:
-    """The number of vCPUs, or 0 when nothing is said of them."""
+    """The number of vCPUs, or 0 when the machine does not give one."""
     if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
         return 0
     return (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)

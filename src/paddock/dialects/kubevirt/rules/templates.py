@@ -41,7 +41,7 @@ def _specs(place: MachinePlace) -> Iterator[tuple[Path, DataVolumeSpec]]:
         yield place.at("dataVolumeTemplates", index, "spec"), template.spec
 
 
-# What is told of a template are the findings of DataVolumes; some of them KubeVirt makes itself, at places of its own.
+# Findings about a template are those of DataVolumes; some of them KubeVirt makes itself, at places of its own.
 _OF_DATA_VOLUMES = rules_datavolume.data_volume_rules(_specs)
 _OF_MACHINES = (
     ("V8", rules_datavolume.CLAIM, "A template says what the claim is."),

@@ -74,7 +74,7 @@ def cdrom_exists(machine: "Machine", settings: AdmissionSettings) -> Iterator[Fi
 
 @rule("vitistack/no-boot-source")
 def something_boots(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
-    """The root disk starts blank unless it is told what to start with (a note)."""
+    """The root disk starts blank unless the machine names its content (a note)."""
     if boot.root_image(machine) or boot.iso_url(machine) or "network" in (machine.spec.bootOrder or ()):
         return
     text = (

@@ -1,6 +1,6 @@
 """Disks: trees of block nodes, and the devices over them.
 
-A node's format is said and never probed, a backing file is the one the config names whatever the image says, and only the
+A node's format is given and never probed, a backing file is the one the config names whatever the image says, and only the
 topmost layer is opened for writing.
 """
 

@@ -139,7 +139,7 @@ def sound(config: MachineConfig, line: Line, slots: Slots) -> None:
 
 
 def watchdog(config: MachineConfig, line: Line, slots: Slots) -> None:
-    """The watchdog. What it does is said once for the machine, among the other actions."""
+    """The watchdog. Its action stands once for the machine, among the other actions."""
     if config.devices.watchdog:
         line.device("the watchdog", {"driver": "i6300esb", "id": "watchdog0", **slots.conventional("the watchdog")})
 

@@ -1,7 +1,7 @@
 """Values as the texts QEMU's parsers read them from, so that no value can be read as another option.
 
 Two syntaxes are used. JSON, where QEMU takes it: a value is a value whatever is in it. Lists of `key=value`, where it does
-not: a comma that belongs to a value is doubled, which is how that parser is told.
+not: that parser reads a doubled comma as a part of the value.
 """
 
 import json

@@ -1,0 +1,28 @@
+"""`paddock provider describe`: shows one Provider with its conditions and capabilities."""
+
+import asyncio
+
+from paddock.app.provider import objects
+from paddock.base.clock import SystemClock
+from paddock.cli import arguments, report
+from paddock.cli.console import Console
+
+TEXT = "Show one Provider: its runtime, conditions, reported capabilities and adoption."
+_EXITS = {0: "success", 2: "wrong usage, no such Provider, or no answer from the server"}
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print the object."""
+    options = arguments.parser("provider describe", TEXT, "[OPTIONS] NAME", _EXITS)
+    options.add_argument("name", metavar="NAME", help="Provider to show")
+    arguments.add_server(options)
+    arguments.add_format(options, "table", ("table", "json", "yaml"))
+    parsed = options.parse_args(given)
+    for word in (parsed.name, *filter(None, [parsed.namespace])):
+        arguments.check_name(word)
+    found = asyncio.run(objects.get(parsed))
+    if parsed.output == "table":
+        console.out(objects.description(found, SystemClock().seconds()))
+    else:
+        console.out(report.structured(found, parsed.output))
+    return 0

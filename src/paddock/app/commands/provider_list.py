@@ -1,0 +1,33 @@
+"""`paddock provider ls`: lists the Provider objects of a server."""
+
+import asyncio
+
+from paddock.app.provider import objects
+from paddock.base.clock import SystemClock
+from paddock.cli import arguments, report
+from paddock.cli.console import Console
+from paddock.meta.manifests import write
+
+TEXT = "List the Provider objects of a server: type, endpoint, health and machines."
+_EXITS = {0: "success", 2: "wrong usage, or no answer from the server"}
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print the list."""
+    options = arguments.parser("provider ls", TEXT, exits=_EXITS)
+    options.add_argument("-A", "--all-namespaces", action="store_true", help="List the Providers of every namespace")
+    arguments.add_server(options)
+    arguments.add_format(options, "table", ("table", "json", "yaml"))
+    parsed = options.parse_args(given)
+    if parsed.namespace:
+        arguments.check_name(parsed.namespace)
+    found = asyncio.run(objects.listed(parsed))
+    if parsed.output == "table":
+        console.out(objects.table(found, SystemClock().seconds(), namespaced=parsed.all_namespaces))
+        if not found:
+            console.say("paddock: there are no Providers")
+    elif parsed.output == "json":
+        console.out(write.to_json({"apiVersion": "v1", "kind": "List", "items": found}))
+    else:
+        console.out(report.structured({"apiVersion": "v1", "kind": "List", "items": found}, "yaml"))
+    return 0

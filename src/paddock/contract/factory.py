@@ -1,0 +1,24 @@
+"""Factories of drivers: what a program that serves drivers gives to one, and what it gets."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import msgspec
+
+from paddock.base.clock import Clock
+from paddock.contract.driver import Driver
+
+
+class DriverContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a driver may need from the program that serves it."""
+
+    clock: Clock
+    environment: Mapping[str, str] = {}
+    # the fake driver's
+    script: Path | None = None
+    seed: int | None = None
+
+
+# A factory's driver lives as long as the block that it opens.
+DriverFactory = Callable[[DriverContext], AbstractAsyncContextManager[Driver]]

@@ -1,0 +1,160 @@
+"""One pass over a machine: what is read at its beginning, what is found on the way, and what is remembered between passes."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from paddock.base.backoff import Backoff
+from paddock.client.client import Client
+from paddock.client.target import Key
+from paddock.contract.driver import Driver
+from paddock.contract.errors import ProviderError
+from paddock.contract.messages import DescribeResponse
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.reader import State, VirtrigaudCaches
+from paddock.controllers.virtrigaud.registry import Providers
+from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
+from paddock.dialects.virtrigaud.provider import ReportedCapabilities
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
+from paddock.meta import ages
+from paddock.plan.virtrigaud import retries, status
+from paddock.plan.virtrigaud.conditions import AspectValue
+from paddock.plan.virtrigaud.references import MachineDependencies
+from paddock.plan.virtrigaud.retries import RetryRule
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.reference import InvolvedObject, reference
+
+MANAGER = "paddock-virtrigaud"
+
+
+@dataclass(frozen=True)
+class VirtrigaudParts:
+    """The parts that VirtRigaud's controllers share."""
+
+    client: Client
+    caches: VirtrigaudCaches
+    providers: Providers
+    machinery: Machinery
+    teller: EventRecorder
+    settings: VirtrigaudSettings
+
+    def now(self) -> float:
+        """The time in seconds."""
+        return self.machinery.clock.seconds()
+
+    def timestamp(self) -> str:
+        """The time as Kubernetes writes it."""
+        return ages.timestamp(self.now())
+
+
+class RetryHold(msgspec.Struct, frozen=True):
+    """A failed operation: until then, it is not tried again with the same inputs."""
+
+    until: float
+    inputs: State
+    # what the failed pass reported
+    reason: str
+    message: str
+
+
+class PassMemory(msgspec.Struct):
+    """What is remembered of a machine between passes; a new process begins without."""
+
+    uid: str
+    # in a row
+    failures: int = 0
+    hold: RetryHold | None = None
+    resize_hold: RetryHold | None = None
+    # the last description of the machine, when it was made, and when the next one is due
+    answer: DescribeResponse | None = None
+    described: float = 0.0
+    due: float = 0.0
+    # when the task under way is polled next
+    task_due: float = 0.0
+
+    def wait(self, inputs: State, now: float) -> float:
+        """Seconds that an unchanged machine still waits after a failure."""
+        if self.hold is not None and (self.hold.inputs != inputs or self.hold.until <= now):
+            self.hold = None
+        return self.hold.until - now if self.hold is not None else 0.0
+
+
+@dataclass
+class MachinePass:
+    """One machine, and what the pass has come to so far."""
+
+    seen: CachedObject
+    vm: VirtrigaudVirtualMachine
+    memory: PassMemory
+    inputs: State
+    found: MachineDependencies = field(default_factory=MachineDependencies)
+    driver: Driver | None = None
+    # conditions to report, by type
+    values: dict[str, AspectValue] = field(default_factory=dict)
+    # the machine cannot be as its spec says until somebody changes something
+    failed: bool = False
+    # records that end with this pass
+    dropped: set[str] = field(default_factory=set)
+    status: VirtrigaudMachineStatus = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.status = status.of(self.vm)
+
+    @property
+    def key(self) -> Key:
+        """The place of the machine."""
+        return self.seen.key
+
+    @property
+    def about(self) -> InvolvedObject:
+        """The machine, for events."""
+        return reference(targets.MACHINES, self.seen.meta)
+
+    @property
+    def provider(self) -> Driver:
+        """The driver; a pass without one ends before it is needed."""
+        assert self.driver is not None
+        return self.driver
+
+    @property
+    def capabilities(self) -> ReportedCapabilities:
+        """What the Provider has reported; what is not known is not supported."""
+        reported = self.found.provider.status if self.found.provider is not None else None
+        return (reported.reportedCapabilities if reported is not None else None) or ReportedCapabilities()
+
+    def say(self, *values: AspectValue) -> None:
+        """Report conditions at the end of the pass."""
+        for each in values:
+            self.values[each.type] = each
+            self.dropped.discard(each.type)
+
+    def drop(self, type: str) -> None:
+        """Remove a record from the status."""
+        self.values.pop(type, None)
+        self.dropped.add(type)
+
+    def change(self, **members: Any) -> None:
+        """Change members of the status."""
+        self.status = msgspec.structs.replace(self.status, **members)
+
+
+def hold(parts: VirtrigaudParts, look: MachinePass, error: ProviderError, rule: RetryRule | None = None) -> RetryHold:
+    """The pause after an error. A machine that exists is observed all the same after the longest pause."""
+    chosen = rule or retries.rule(error.kind)
+    look.memory.failures += 1
+    backoff = Backoff(first=chosen.first, longest=chosen.longest, jitter=0.1)
+    pause = backoff.pause(look.memory.failures, parts.machinery.chance)
+    if error.retry_after is not None:
+        pause = max(pause, min(error.retry_after, chosen.longest))
+    if chosen.terminal:
+        pause = parts.settings.polls.off if look.status.id else float("inf")
+    return RetryHold(parts.now() + pause, look.inputs, chosen.reason, said(look, error))
+
+
+def said(look: MachinePass, error: ProviderError) -> str:
+    """A provider's words in a message that names the Provider."""
+    ref = look.vm.spec.providerRef
+    return f"Provider {ref.namespace or look.key.namespace}/{ref.name}: {error}"

@@ -1,0 +1,170 @@
+"""Cloning machines: a VirtualMachineClone copies disks by a snapshot, and the copy is made a machine of its own."""
+
+import asyncio
+import json
+
+import msgspec
+
+from paddock.base import names
+from paddock.client.errors import Conflict
+from paddock.client.target import Data
+from paddock.contract import messages as m
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.payloads import ImagePayload
+from paddock.dialects.kubevirt.clone import CloneSpec, TemplateFilters, VirtualMachineClone
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.drivers.kubevirt import customization, differences, documents, failures, marks, progress, targets
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
+from paddock.drivers.kubevirt.customization import CloneCustomization
+from paddock.drivers.kubevirt.description import MachineDescription
+from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
+from paddock.meta.objects import ObjectMeta, owned_by
+from paddock.meta.storage import TypedLocalReference
+
+CLONED_FROM = "virtrigaud.io/cloned-from-id"
+_CLONE = "clone"
+_LONGEST_NAME = 63
+_NOT_COPIED = [f"!{name}" for name in marks.OF_MACHINES]
+
+
+class MachineCloning:
+    """Clones machines."""
+
+    def __init__(self, cluster: TargetCluster) -> None:
+        self._cluster = cluster
+
+    async def clone(self, request: m.CloneRequest) -> m.CloneResponse:
+        """Clone a machine. A call that is repeated goes on with the clone that it began."""
+        if request.linked:
+            raise failures.not_supported("a linked clone cannot be made", why="KubeVirt copies disks", fix="make a full clone")
+        source = await self._cluster.machine(request.source_vm_id)
+        given = customization.read(request.class_json, request.customize_json)
+        name = request.target_name
+        if not names.is_label(name) or len(name) > _LONGEST_NAME:
+            raise failures.invalid(f'a machine cannot be called "{name}"', fix="use lower-case letters, digits and '-'")
+        target = await self._cluster.find(targets.MACHINES, name)
+        wish = await self._cluster.find(targets.CLONES, _clone_name(name))
+        if target is not None and not _is_clone_of(target, wish, source):
+            raise failures.conflict(f"machine {name} exists and is no clone of {source.metadata.name}", fix="choose another name")
+        if target is None:
+            wish = await self._cluster.ensure(targets.CLONES, _wish(source, name, self._cluster.namespace))
+            target = await self._appeared(wish, name)
+        if CLONED_FROM not in (target.metadata.annotations or {}):
+            await self._finish(source, target, given)
+        task = TaskId(TaskGoal.CLONED, id_of(target), wish.metadata.uid or "" if wish is not None else "")
+        return m.CloneResponse(target_vm_id=str(id_of(target)), task=m.TaskRef(id=str(task)))
+
+    async def _appeared(self, wish: VirtualMachineClone, name: str) -> VirtualMachine:
+        """The clone, as soon as it is there. Its id is not known before."""
+        settings = self._cluster.settings
+        ends = asyncio.get_running_loop().time() + settings.clone_seconds
+        while asyncio.get_running_loop().time() < ends:
+            found = await self._cluster.find(targets.MACHINES, name)
+            if found is not None:
+                return found
+            now = await self._cluster.find(targets.CLONES, wish.metadata.name)
+            judged = progress.cloned(now) if now is not None else progress.failed("the VirtualMachineClone is gone")
+            if judged.error:
+                if now is not None:
+                    await self._cluster.delete(targets.CLONES, id_of(now))
+                raise ProviderError(ErrorKind.INTERNAL, judged.error)
+            await asyncio.sleep(settings.poll_seconds)
+        what = f"machine {name} is not there after {settings.clone_seconds:g} s"
+        raise ProviderError(ErrorKind.TIMEOUT, what, fix="call again: the clone goes on", retry_after=settings.poll_seconds)
+
+    async def _finish(self, source: VirtualMachine, target: VirtualMachine, given: CloneCustomization) -> None:
+        """Make the copy a machine of its own: off, with Secrets of its own, and as it is asked for. Each step may be repeated."""
+        raw = await self._cluster.raw(targets.MACHINES, target.metadata.name)
+        copies = await self._copies(source, target, raw)
+        own = customization.user_data_secret(target.metadata.name, self._cluster.namespace, given.user_data)
+        if own is not None:
+            metadata = msgspec.structs.replace(own.metadata, ownerReferences=owned_by(target))
+            await self._cluster.ensure(targets.SECRETS, msgspec.structs.replace(own, metadata=metadata))
+        for _ in range(2):
+            # Its other makers write it in these moments, too.
+            try:
+                await self._cluster.retried(lambda: self._write(source, target, given, copies))
+            except Conflict:
+                await asyncio.sleep(self._cluster.settings.poll_seconds)
+            else:
+                return
+        raise failures.retry_later(f"machine {target.metadata.name} is being written by others")
+
+    async def _write(self, source: VirtualMachine, target: VirtualMachine, given: CloneCustomization, copies: dict[str, str]) -> None:
+        machine = await self._cluster.machine(str(id_of(target)))
+        raw = await self._cluster.raw(targets.MACHINES, machine.metadata.name)
+        spec = customization.customized(raw, given, copies, self._cluster.settings)
+        limitations = given.limitations
+        if given.hardware is not None:
+            described = MachineDescription(name=machine.metadata.name, hardware=given.hardware, image=ImagePayload())
+            boot = BootDisk(kind=BootKind.CLAIM, name="kept", kept=True)
+            made = documents.build(described, boot, self._cluster.settings)
+            limitations = (*limitations, *made.limitations)
+            spec = _merged(spec, differences.spec_changes(raw, made.machine))
+        notes = {CLONED_FROM: str(id_of(source)), marks.LIMITATIONS: json.dumps(limitations)}
+        await self._cluster.merge(targets.MACHINES, machine, {"metadata": {"annotations": notes}, "spec": spec})
+
+    async def _copies(self, source: VirtualMachine, target: VirtualMachine, raw: Data) -> dict[str, str]:
+        """Copy the Secrets that go with the source; the clone must not lose them with it."""
+        copies = {}
+        for name in customization.secret_names(raw):
+            secret = await self._cluster.find(targets.SECRETS, name)
+            if secret is None or not is_owned(secret, source):
+                continue
+            copies[name] = customization.copy_name(name, source.metadata.name, target.metadata.name)
+            metadata = ObjectMeta(name=copies[name], namespace=self._cluster.namespace, ownerReferences=owned_by(target))
+            wanted = msgspec.structs.replace(secret, metadata=metadata)
+            there = await self._cluster.ensure(targets.SECRETS, wanted)
+            if not is_owned(there, target):
+                raise failures.conflict(f"Secret {copies[name]} exists and does not belong to machine {target.metadata.name}")
+        return copies
+
+
+def _wish(source: VirtualMachine, name: str, namespace: str) -> VirtualMachineClone:
+    """The VirtualMachineClone. The copy is off, and has nobody's marks."""
+    off = {"op": "add", "path": "/spec/running", "value": False} if source.spec.running is not None else None
+    halted = off or {"op": "add", "path": "/spec/runStrategy", "value": "Halted"}
+    return VirtualMachineClone(
+        apiVersion=targets.CLONES.api_version,
+        kind=targets.CLONES.kind,
+        metadata=ObjectMeta(
+            name=_clone_name(name),
+            namespace=namespace,
+            labels={marks.PURPOSE: _CLONE},
+            annotations={CLONED_FROM: str(id_of(source))},
+        ),
+        spec=CloneSpec(
+            source=_machine(source.metadata.name),
+            target=_machine(name),
+            labelFilters=["*", *_NOT_COPIED],
+            annotationFilters=["*", *_NOT_COPIED, f"!{CLONED_FROM}"],
+            template=TemplateFilters(labelFilters=["*"], annotationFilters=["*"]),
+            patches=[json.dumps(halted)],
+        ),
+    )
+
+
+def _machine(name: str) -> TypedLocalReference:
+    return TypedLocalReference(apiGroup="kubevirt.io", kind=targets.MACHINES.kind, name=name)
+
+
+def _clone_name(target: str) -> str:
+    return f"{target}-clone"
+
+
+def _is_clone_of(target: VirtualMachine, wish: VirtualMachineClone | None, source: VirtualMachine) -> bool:
+    """Return whether a machine is what an earlier call of this clone made."""
+    mine = str(id_of(source))
+    if (target.metadata.annotations or {}).get(CLONED_FROM) == mine:
+        return True
+    return wish is not None and (wish.metadata.annotations or {}).get(CLONED_FROM) == mine
+
+
+def _merged(left: Data, right: Data) -> Data:
+    """Two merge patches as one; the right one counts where both say something."""
+    found = dict(left)
+    for name, value in right.items():
+        both = isinstance(value, dict) and isinstance(found.get(name), dict)
+        found[name] = _merged(found[name], value) if both else value
+    return found

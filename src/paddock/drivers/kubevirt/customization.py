@@ -1,0 +1,223 @@
+"""The differences of a clone from its source: size, host name, addresses, documents for its guest. Pure."""
+
+import base64
+import ipaddress
+from typing import Any
+
+import msgspec
+
+from paddock.base import names, quantity
+from paddock.base.jsondata import copied
+from paddock.client.target import Data
+from paddock.contract import payloads
+from paddock.contract.payloads import ClassPayload, ImagePayload, NetworkPayload
+from paddock.dialects.core.secret import Secret
+from paddock.drivers.kubevirt import documents, failures, rebuilt
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.description import MachineDescription
+from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.meta.objects import ObjectMeta
+from paddock.meta.wire import to_data
+
+_MIB = 1 << 20
+# Without these the clone would not be what was asked for.
+_REFUSED = ("sysprep", "guestCommands", "certificates")
+_IGNORED = ("domain", "timeZone", "tags")
+_CARRIERS = ("cloudInitNoCloud", "cloudInitConfigDrive")
+_CLOUD_INIT = "cloudinitdisk"
+
+
+class CloneCustomization(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different about a clone."""
+
+    hardware: ClassPayload | None = None
+    hostname: str = ""
+    networks: tuple[NetworkPayload, ...] = ()
+    user_data: bytes = b""
+    limitations: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"CloneCustomization(hostname={self.hostname!r})"
+
+
+def read(class_json: str, customize_json: str) -> CloneCustomization:
+    """Return what a request asks for; raises InvalidSpec and NotSupported."""
+    given = payloads.decode_manifest(customize_json)
+    refused = next((name for name in _REFUSED if given.get(name) and _is_on(given[name])), None)
+    if refused is not None:
+        raise failures.not_supported(
+            f"a clone cannot be customized with {refused}", why="KubeVirt runs nothing in guests", fix="use userData"
+        )
+    hostname = given.get("hostname") or ""
+    if not isinstance(hostname, str) or (hostname and not names.is_label(hostname)):
+        raise failures.invalid("customization.hostname cannot be the name of a host", fix="use lower-case letters, digits and '-'")
+    ignored = tuple(f"customization.{name}: KubeVirt has no field for it; say it in userData" for name in _IGNORED if given.get(name))
+    return CloneCustomization(
+        hardware=_class(class_json),
+        hostname=hostname,
+        networks=tuple(_network(each) for each in given.get("networks") or () if isinstance(each, dict)),
+        user_data=_document(given.get("userData")),
+        limitations=ignored,
+    )
+
+
+def _is_on(value: Any) -> bool:
+    return not isinstance(value, dict) or value.get("enabled", True) is not False
+
+
+def _class(text: str) -> ClassPayload | None:
+    """The size of the clone, in the words of the contract or of a VMClass."""
+    given = payloads.decode_manifest(text)
+    if not given:
+        return None
+    memory = given.get("memory")
+    if "MemoryMiB" not in given and isinstance(memory, str | int) and quantity.is_quantity(memory):
+        given = {**given, "MemoryMiB": quantity.whole(memory) // _MIB}
+    known = {"CPU", "cpu", "MemoryMiB", "Firmware", "firmware", "PerformanceProfile", "ResourceLimits"}
+    found = payloads.decode(msgspec.json.encode({key: value for key, value in given.items() if key in known}).decode(), ClassPayload)
+    if found.cpu < 1 or found.memory_mib < 1:
+        raise failures.invalid("the class of the clone has no size", why="it says no CPU or no MemoryMiB")
+    return found
+
+
+def _network(given: dict[str, Any]) -> NetworkPayload:
+    mask = given.get("subnetMask") or ""
+    try:
+        prefix = ipaddress.IPv4Network(f"0.0.0.0/{mask}").prefixlen if mask else 0
+    except ValueError as error:
+        raise failures.invalid(f'customization.networks: "{mask}" is no subnet mask') from error
+    static = "" if given.get("dhcp") else str(given.get("ipAddress") or "")
+    return NetworkPayload(
+        name=str(given.get("name") or ""),
+        static_ip=static,
+        prefix=prefix,
+        gateway=str(given.get("gateway") or ""),
+        dns=",".join(str(each) for each in given.get("dns") or ()),
+        mac_address=str(given.get("macAddress") or ""),
+    )
+
+
+def _document(given: Any) -> bytes:
+    """A document for the guest: written plainly, or as a VirtualMachine has it."""
+    if isinstance(given, str):
+        return given.encode()
+    for kind in ("cloudInit", "ignition"):
+        part = given.get(kind) if isinstance(given, dict) else None
+        if isinstance(part, dict) and part.get("inline"):
+            return str(part["inline"]).encode()
+        if isinstance(part, dict) and part.get("secretRef"):
+            raise failures.not_supported("a clone's document cannot be in a Secret", why="the contract carries none", fix="send it inline")
+    return b""
+
+
+def secret_names(machine: Data) -> tuple[str, ...]:
+    """The Secrets that the guest's documents of a machine are in."""
+    found: dict[str, None] = {}
+    for volume in machine["spec"]["template"]["spec"].get("volumes") or ():
+        for carrier in _CARRIERS:
+            for name in ("secretRef", "networkDataSecretRef"):
+                reference = (volume.get(carrier) or {}).get(name) or {}
+                if reference.get("name"):
+                    found[str(reference["name"])] = None
+    return tuple(found)
+
+
+def copy_name(secret: str, source: str, target: str) -> str:
+    """Return the name of a clone's own copy of a Secret."""
+    return f"{target}{secret.removeprefix(source)}" if secret.startswith(f"{source}-") else f"{target}-{secret}"
+
+
+def customized(machine: Data, given: CloneCustomization, copies: dict[str, str], settings: KubeVirtDriverSettings) -> Data:
+    """Return the merge patch of a clone's spec: off, with Secrets of its own, and with what is different about it."""
+    spec = copied(machine["spec"])
+    inner = spec["template"]["spec"]
+    changes: Data = {"running": False} if "running" in spec else {"runStrategy": "Halted"}
+    template: Data = {}
+    if given.hostname:
+        template["hostname"] = given.hostname
+    volumes = [_with_own_secrets(each, copies) for each in inner.get("volumes") or ()]
+    devices = inner.setdefault("domain", {}).setdefault("devices", {})
+    disks, interfaces = list(devices.get("disks") or ()), [dict(each) for each in devices.get("interfaces") or ()]
+    _address(given, machine["metadata"]["name"], settings, volumes, disks, interfaces)
+    if given.user_data:
+        _tell(given.user_data, machine["metadata"]["name"], volumes, disks)
+    if volumes != (inner.get("volumes") or []) or disks != (devices.get("disks") or []):
+        template["volumes"] = volumes
+        template["domain"] = {"devices": {"disks": disks}}
+    if interfaces != (devices.get("interfaces") or []):
+        template.setdefault("domain", {}).setdefault("devices", {})["interfaces"] = interfaces
+    if template:
+        changes["template"] = {"spec": template}
+    return changes
+
+
+def user_data_secret(machine: str, namespace: str, document: bytes) -> Secret | None:
+    """Return the Secret with a clone's own document."""
+    if not document:
+        return None
+    return Secret(
+        apiVersion="v1",
+        kind="Secret",
+        metadata=ObjectMeta(name=f"{machine}-custom-userdata", namespace=namespace),
+        type="Opaque",
+        data={rebuilt.USER_DATA: base64.b64encode(document).decode()},
+    )
+
+
+def _with_own_secrets(volume: Data, copies: dict[str, str]) -> Data:
+    changed = dict(volume)
+    for carrier in _CARRIERS:
+        if carrier not in changed:
+            continue
+        content = dict(changed[carrier])
+        for name in ("secretRef", "networkDataSecretRef"):
+            if (content.get(name) or {}).get("name") in copies:
+                content[name] = {"name": copies[content[name]["name"]]}
+        changed[carrier] = content
+    return changed
+
+
+def _address(
+    given: CloneCustomization, name: str, settings: KubeVirtDriverSettings, volumes: list[Data], disks: list[Data], interfaces: list[Data]
+) -> None:
+    """Give interfaces their addresses; the source's own are not the clone's."""
+    carriers = [(each, kind) for each in volumes for kind in _CARRIERS if kind in each]
+    for volume, kind in carriers:
+        volume[kind] = {key: value for key, value in volume[kind].items() if key not in ("networkData", "networkDataSecretRef")}
+    wanted = [each for each in given.networks if any(each.name == nic["name"] for nic in interfaces)]
+    strange = next((each.name for each in given.networks if each not in wanted), None)
+    if strange is not None:
+        raise failures.invalid(f'customization.networks: the machine has no interface "{strange}"')
+    if not wanted:
+        return
+    hardware = ClassPayload(cpu=1, memory_mib=1)
+    bridged = tuple(msgspec.structs.replace(each, bridge="any") for each in wanted)
+    described = MachineDescription(name=name, hardware=hardware, image=ImagePayload(), networks=bridged)
+    made = documents.build(described, BootDisk(kind=BootKind.CLAIM, name="any"), settings).machine.spec.template.spec
+    macs = {each.name: each.macAddress for each in made.domain.devices.interfaces or ()}
+    for nic in interfaces:
+        if macs.get(nic["name"]):
+            nic["macAddress"] = macs[nic["name"]]
+    told = next((to_data(each) for each in made.volumes or () if each.cloudInitNoCloud is not None), None)
+    if told is None:
+        return
+    data = told["cloudInitNoCloud"]["networkData"]
+    if carriers and carriers[0][1] == "cloudInitNoCloud":
+        carriers[0][0]["cloudInitNoCloud"]["networkData"] = data
+    elif not carriers:
+        volumes.append({"name": _CLOUD_INIT, "cloudInitNoCloud": told["cloudInitNoCloud"]})
+        disks.append({"name": _CLOUD_INIT, "disk": {"bus": "virtio"}})
+
+
+def _tell(document: bytes, name: str, volumes: list[Data], disks: list[Data]) -> None:
+    """Put the clone's own document in place of the source's."""
+    kind = "cloudInitConfigDrive" if rebuilt.is_ignition(document) else "cloudInitNoCloud"
+    reference = {"name": f"{name}-custom-userdata"}
+    for volume in volumes:
+        for carrier in _CARRIERS:
+            if carrier in volume:
+                kept = {key: value for key, value in volume.pop(carrier).items() if key == "networkData"}
+                volume[kind] = {**kept, "secretRef": reference}
+                return
+    volumes.append({"name": _CLOUD_INIT, kind: {"secretRef": reference}})
+    disks.append({"name": _CLOUD_INIT, "disk": {"bus": "virtio"}})

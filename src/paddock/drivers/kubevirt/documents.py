@@ -1,0 +1,133 @@
+"""The objects at the target that a machine consists of. Pure."""
+
+import json
+import re
+
+import msgspec
+
+from paddock.contract.messages import ObjectIdentity
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
+from paddock.drivers.kubevirt import failures, marks
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind, asked_size
+from paddock.drivers.kubevirt.description import MachineDescription
+from paddock.drivers.kubevirt.rebuilt import rebuild
+from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.meta.rendering import Rendering
+from paddock.meta.storage import ResourceRequirements
+from paddock.meta.translated import Loss
+from paddock.schema.finding import format_path
+from paddock.translate.virtrigaud import marks as translated
+from paddock.translate.virtrigaud import to_kubevirt
+
+_GIB = 1 << 30
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
+# What the translation remembers of objects that are only there to be translated.
+_INVENTED = (translated.PROVIDER, translated.CLASS, translated.IMAGE, translated.NETWORKS, translated.SOURCE)
+# The rest of a create that was interrupted is made by the next one, as long as this is there.
+INCOMPLETE = "virtrigaud.io/incomplete"
+
+
+class MachineDocuments(msgspec.Struct, frozen=True):
+    """A machine and what goes with it, in the order in which it is made."""
+
+    machine: VirtualMachine
+    secrets: tuple[Secret, ...]
+    definitions: tuple[NetworkAttachmentDefinition, ...]
+    limitations: tuple[str, ...]
+
+
+def build(
+    given: MachineDescription, boot: BootDisk, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
+) -> MachineDocuments:
+    """Translate a description. Raises the translation's errors: what cannot be kept is refused, the rest is a limitation."""
+    rebuilt = rebuild(given, boot, settings.namespace, secrets=secrets)
+    rendering = Rendering(product=settings.product, architecture=settings.architecture)
+    result = to_kubevirt(rebuilt.machine, rebuilt.world, rendering)
+    machine = next(each for each in result.value if isinstance(each, VirtualMachine))
+    found = [each for each in result.value if isinstance(each, Secret)]
+    if rebuilt.user_data is not None:
+        found.append(rebuilt.user_data)
+    definitions = tuple(each for each in result.value if isinstance(each, NetworkAttachmentDefinition))
+    sizes, templates = _templates(machine, boot, given)
+    limitations = (*(_sentence(loss) for loss in result.losses if not _is_invented(loss, boot)), *sizes, *_networks_left(given))
+    annotations = {key: value for key, value in (machine.metadata.annotations or {}).items() if key not in _INVENTED}
+    annotations[marks.DISKS] = json.dumps(_disk_sizes(templates, machine), sort_keys=True)
+    annotations[marks.LIMITATIONS] = json.dumps(limitations)
+    annotations[marks.BOOT_VOLUME] = boot_volume(machine)
+    metadata = msgspec.structs.replace(machine.metadata, annotations=annotations, ownerReferences=None)
+    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None)
+    return MachineDocuments(msgspec.structs.replace(machine, metadata=metadata, spec=spec), tuple(found), definitions, limitations)
+
+
+def claimed(machine: VirtualMachine, owner: ObjectIdentity | None, digest: str) -> VirtualMachine:
+    """Return a new machine with the marks of its owner and of a create that has not ended."""
+    labels, annotations = dict(machine.metadata.labels or {}), {**(machine.metadata.annotations or {}), INCOMPLETE: "true"}
+    if owner is not None and owner.uid:
+        if _LABEL_VALUE.match(owner.uid) is None:
+            raise failures.invalid("the owner has no proper uid", fix="send the uid of the VirtualMachine")
+        labels[marks.OWNER_UID] = owner.uid
+        annotations[marks.OWNER] = f"{owner.namespace}/{owner.name}"
+    else:
+        annotations[marks.REQUEST] = digest
+    return msgspec.structs.replace(machine, metadata=msgspec.structs.replace(machine.metadata, labels=labels, annotations=annotations))
+
+
+def boot_volume(machine: VirtualMachine) -> str:
+    """The name of the volume that a machine boots from: the disk with the lowest order, else the first."""
+    disks = machine.spec.template.spec.domain.devices.disks or []
+    if not disks:
+        return ""
+    return min(enumerate(disks), key=lambda pair: (pair[1].bootOrder or 1 << 16, pair[0]))[1].name
+
+
+def template_name(template: DataVolumeTemplate) -> str:
+    """The name of the DataVolume that a template makes."""
+    return (template.metadata.name if template.metadata is not None else None) or ""
+
+
+def _templates(machine: VirtualMachine, boot: BootDisk, given: MachineDescription) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
+    """The DataVolumes with their StorageClass and with room for what is copied."""
+    limitations: list[str] = []
+    templates = []
+    for index, template in enumerate(machine.spec.dataVolumeTemplates or ()):
+        storage = template.spec.storage
+        if storage is not None and given.placement.datastore and storage.storageClassName is None:
+            storage = msgspec.structs.replace(storage, storageClassName=given.placement.datastore)
+        asked = asked_size(template.spec)
+        copies = index == 0 and boot.kind in (BootKind.COPY_CLAIM, BootKind.COPY_SOURCE)
+        if storage is not None and copies and 0 < asked < boot.size:
+            storage = msgspec.structs.replace(storage, resources=ResourceRequirements(requests={"storage": str(boot.size)}))
+            limitations.append(f"DiskDefaults.SizeGiB: the image has {boot.size} bytes; the root disk is as large")
+        templates.append(msgspec.structs.replace(template, spec=msgspec.structs.replace(template.spec, storage=storage)))
+    return tuple(limitations), templates
+
+
+def _disk_sizes(templates: list[DataVolumeTemplate], machine: VirtualMachine) -> dict[str, int]:
+    """Return the size of each disk in GiB, by the name of its volume."""
+    sizes = {template_name(each): asked_size(each.spec) for each in templates}
+    volumes = machine.spec.template.spec.volumes or ()
+    named = {each.name: sizes.get(each.dataVolume.name, 0) for each in volumes if each.dataVolume is not None}
+    return {name: -(-size // _GIB) for name, size in named.items()}
+
+
+def _is_invented(loss: Loss, boot: BootDisk) -> bool:
+    """Return whether a loss is about an object that only stands for what the target has."""
+    if boot.kept and "diskDefaults" in loss.path:
+        return True
+    return loss.of.startswith("VMImage/") and boot.kind is BootKind.COPY_SOURCE
+
+
+def _sentence(loss: Loss) -> str:
+    return f"{format_path(loss.path)}: {loss.why}; {loss.instead}"
+
+
+def _networks_left(given: MachineDescription) -> tuple[str, ...]:
+    found = []
+    for each in given.networks:
+        if each.vlan and not each.bridge:
+            found.append(f"networks[{each.name}].VLAN: it needs a Bridge; the network's own definition counts")
+        if each.pci_slot_number is not None:
+            found.append(f"networks[{each.name}].PCISlotNumber: KubeVirt chooses slots; name interfaces by their MAC address")
+    return tuple(found)

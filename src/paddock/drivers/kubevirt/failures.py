@@ -1,0 +1,85 @@
+"""The errors of the driver: each one of the client's, of the translation or of the driver's own becomes a `ProviderError` of its kind."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paddock.base.errors import PaddockError
+from paddock.client import errors as client
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.payloads import InvalidPayload
+from paddock.translate.virtrigaud import EncryptionRequired, MissingReference, MissingReferences, UntranslatableVirtualMachine
+
+_QUOTA = "exceeded quota"
+# The first type that fits counts.
+_KINDS: tuple[tuple[type[PaddockError], ErrorKind], ...] = (
+    (InvalidPayload, ErrorKind.INVALID_SPEC),
+    (EncryptionRequired, ErrorKind.NOT_SUPPORTED),
+    (MissingReference, ErrorKind.NOT_FOUND),
+    (MissingReferences, ErrorKind.NOT_FOUND),
+    (UntranslatableVirtualMachine, ErrorKind.INVALID_SPEC),
+    (client.TimedOut, ErrorKind.TIMEOUT),
+    (client.Unreachable, ErrorKind.UNAVAILABLE),
+    (client.BadAccess, ErrorKind.UNAUTHORIZED),
+    (client.Unauthorized, ErrorKind.UNAUTHORIZED),
+    (client.Forbidden, ErrorKind.UNAUTHORIZED),
+    (client.NotFound, ErrorKind.NOT_FOUND),
+    (client.MethodNotAllowed, ErrorKind.NOT_SUPPORTED),
+    (client.Conflict, ErrorKind.CONFLICT),
+    (client.AlreadyExists, ErrorKind.CONFLICT),
+    (client.BadRequest, ErrorKind.INVALID_SPEC),
+    (client.Invalid, ErrorKind.INVALID_SPEC),
+    (client.TooLarge, ErrorKind.INVALID_SPEC),
+    (client.TooManyRequests, ErrorKind.RATE_LIMIT),
+    (client.Expired, ErrorKind.UNAVAILABLE),
+    (client.Unavailable, ErrorKind.UNAVAILABLE),
+)
+
+
+def of(error: PaddockError) -> ProviderError:
+    """Return the provider's error for any other one."""
+    if isinstance(error, ProviderError):
+        return error
+    kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), ErrorKind.INTERNAL)
+    if isinstance(error, client.Forbidden) and _QUOTA in str(error):
+        kind = ErrorKind.QUOTA_EXCEEDED
+    if isinstance(error, client.NotFound) and not error.details.get("name"):
+        # The path itself is not served: KubeVirt or CDI lacks the kind.
+        kind = ErrorKind.NOT_SUPPORTED
+    wait = error.retry_after if isinstance(error, client.ApiError) else None
+    return ProviderError(kind, error.what, why=error.why, fix=error.fix, retry_after=wait)
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Raise what is raised inside as a `ProviderError`."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except PaddockError as error:
+        raise of(error) from error
+
+
+def not_found(what: str, fix: str = "") -> ProviderError:
+    """Return the error of an object that is not there."""
+    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix)
+
+
+def invalid(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+    """Return the error of a request that makes no sense."""
+    return ProviderError(ErrorKind.INVALID_SPEC, what, why=why, fix=fix)
+
+
+def conflict(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+    """Return the error of a request that what is there stands against."""
+    return ProviderError(ErrorKind.CONFLICT, what, why=why, fix=fix)
+
+
+def not_supported(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+    """Return the error of what KubeVirt or this target cannot do."""
+    return ProviderError(ErrorKind.NOT_SUPPORTED, what, why=why, fix=fix)
+
+
+def retry_later(what: str, seconds: float = 5.0) -> ProviderError:
+    """Return the error of a call that succeeds a little later."""
+    return ProviderError(ErrorKind.UNAVAILABLE, what, fix="call again", retry_after=seconds)

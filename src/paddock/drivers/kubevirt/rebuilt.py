@@ -1,0 +1,238 @@
+"""VirtRigaud's objects made again from a machine's description, so that there is one mapping to KubeVirt: `translate.virtrigaud`."""
+
+import base64
+
+import msgspec
+
+from paddock.contract.payloads import ClassPayload, NetworkPayload, PlacementPayload
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.virtrigaud import machine as spec
+from paddock.dialects.virtrigaud import vmclass
+from paddock.dialects.virtrigaud import vmnetworkattachment as net
+from paddock.dialects.virtrigaud.provider import Provider, ProviderSpec
+from paddock.dialects.virtrigaud.shared import GROUP, ObjectRef
+from paddock.dialects.virtrigaud.shared import LocalObjectReference as SecretReference
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmimage import ImageMetadata, ImagePrepare, VMImage, VMImageSpec
+from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.drivers.kubevirt.description import MachineDescription
+from paddock.meta.objects import ObjectMeta, Resource
+from paddock.meta.world import ObjectSet
+
+API_VERSION = f"{GROUP}/v1beta1"
+USER_DATA = "userdata"
+_IGNITION = b'"ignition"'
+# Names of what is only here to be looked up.
+_PROVIDER, _CLASS = "provider", "class"
+_MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci")
+# The network that KubeVirt gives a machine which names none.
+POD_NETWORK = "pod"
+
+
+class RebuiltMachine(msgspec.Struct, frozen=True):
+    """A machine with everything that it refers to, and the Secret that is to be made with it."""
+
+    machine: VirtrigaudVirtualMachine
+    world: ObjectSet
+    user_data: Secret | None
+
+
+def rebuild(
+    given: MachineDescription,
+    boot: BootDisk,
+    namespace: str,
+    *,
+    secrets: tuple[Secret, ...] = (),
+    image: VMImageSpec | None = None,
+) -> RebuiltMachine:
+    """Return the objects that describe a machine in VirtRigaud's words; `image` is the whole spec of its image, if it is known."""
+    networks = [_network(namespace, given.name, index, each) for index, each in enumerate(given.networks)]
+    user_data = _user_data_secret(given, namespace)
+    boots_image = boot.kind is not BootKind.CLAIM
+    image_namespace = boot.namespace if boot.kind is BootKind.COPY_SOURCE and boot.namespace else namespace
+    image_ref = ObjectRef(name=boot.name or given.name, namespace=image_namespace)
+    machine = VirtrigaudVirtualMachine(
+        apiVersion=API_VERSION,
+        kind="VirtualMachine",
+        metadata=ObjectMeta(name=given.name, namespace=namespace),
+        spec=spec.VirtrigaudMachineSpec(
+            providerRef=ObjectRef(name=_PROVIDER),
+            classRef=ObjectRef(name=_CLASS),
+            imageRef=image_ref if boots_image else None,
+            importedDisk=None if boots_image else spec.ImportedDiskRef(diskID=boot.name),
+            networks=[ref for ref, _ in networks] or None,
+            disks=[spec.DiskSpec(name=each.name, sizeGiB=each.size_gib, type=each.type or "thin") for each in given.disks] or None,
+            userData=_user_data(given, user_data),
+            metaData=_meta_data(given.meta_data),
+            placement=_placement(given.placement),
+            # The manager starts it when it wants it to run.
+            powerState="Off",
+            tags=list(given.tags) or None,
+        ),
+    )
+    provider = Provider(metadata=ObjectMeta(name=_PROVIDER, namespace=namespace), spec=ProviderSpec(type="qemu"))
+    hardware = vmclass.VMClass(metadata=ObjectMeta(name=_CLASS, namespace=namespace), spec=class_spec(given.hardware))
+    objects: list[Resource] = [provider, hardware, *(each for _, each in networks if each is not None), *secrets]
+    if boots_image:
+        objects.append(_image(image_ref, image or VMImageSpec(source=boot.image)))
+    if user_data is not None:
+        objects.append(user_data)
+    # What describes an object is not looked at; its kind is, where a loss names it.
+    world = ObjectSet((_named(each) for each in objects), complete=True)
+    return RebuiltMachine(machine, world, user_data)
+
+
+def _named(found: Resource) -> Resource:
+    if found.kind:
+        return found
+    return msgspec.structs.replace(found, apiVersion=API_VERSION, kind=type(found).__name__)
+
+
+def _placement(given: PlacementPayload) -> spec.ProviderPlacement:
+    """The datastore is a StorageClass, and is dealt with apart."""
+    return spec.ProviderPlacement(
+        cluster=given.cluster or None, host=given.host or None, storagePod=given.storage_pod or None, folder=given.folder or None
+    )
+
+
+def class_spec(given: ClassPayload) -> vmclass.VMClassSpec:
+    """Return the class that a payload was made from."""
+    performance, limits, defaults = given.performance_profile, given.resource_limits, given.disk_defaults
+    return vmclass.VMClassSpec(
+        cpu=given.cpu,
+        memory=f"{given.memory_mib}Mi",
+        firmware=given.firmware or "BIOS",
+        guestToolsPolicy=given.guest_tools_policy or "install",
+        extraConfig=given.extra_config or None,
+        diskDefaults=None
+        if defaults is None or not defaults.size_gib
+        else vmclass.DiskDefaults(type=defaults.type or "thin", size=f"{defaults.size_gib}Gi"),
+        performanceProfile=None
+        if performance is None
+        else vmclass.PerformanceProfile(
+            latencySensitivity=performance.latency_sensitivity or "normal",
+            cpuHotAddEnabled=performance.cpu_hot_add_enabled,
+            memoryHotAddEnabled=performance.memory_hot_add_enabled,
+            virtualizationBasedSecurity=performance.virtualization_based_security,
+            nestedVirtualization=performance.nested_virtualization,
+            hyperThreadingPolicy=performance.hyper_threading_policy or "auto",
+        ),
+        securityProfile=_security(given),
+        resourceLimits=None
+        if limits is None
+        else vmclass.VMResourceLimits(
+            cpuLimit=limits.cpu_limit,
+            cpuReservation=limits.cpu_reservation,
+            cpuShares=limits.cpu_shares,
+            memoryLimit=_mebibytes(limits.memory_limit_mib),
+            memoryReservation=_mebibytes(limits.memory_reservation_mib),
+        ),
+    )
+
+
+def _security(given: ClassPayload) -> vmclass.SecurityProfile | None:
+    profile = given.security_profile
+    if profile is None:
+        return None
+    encrypted = profile.encryption_enabled or profile.require_encryption or bool(profile.key_provider)
+    policy = vmclass.EncryptionPolicy(
+        enabled=profile.encryption_enabled, keyProvider=profile.key_provider or None, requireEncryption=profile.require_encryption
+    )
+    return vmclass.SecurityProfile(
+        secureBoot=profile.secure_boot,
+        tpmEnabled=profile.tpm_enabled,
+        tpmVersion=profile.tpm_version or None,
+        vtdEnabled=profile.vtd_enabled,
+        encryptionPolicy=policy if encrypted else None,
+    )
+
+
+def _mebibytes(count: int | None) -> str | None:
+    return None if not count else f"{count}Mi"
+
+
+def _image(ref: ObjectRef, given: VMImageSpec) -> VMImage:
+    """The image without what only describes it, and how it is prepared."""
+    architecture = given.metadata.architecture if given.metadata is not None else None
+    metadata = ImageMetadata(architecture=architecture) if architecture is not None else None
+    checks = given.prepare.validateChecksum if given.prepare is not None else True
+    prepare = None if checks else ImagePrepare(validateChecksum=False)
+    return VMImage(
+        metadata=ObjectMeta(name=ref.name, namespace=ref.namespace),
+        spec=VMImageSpec(source=given.source, prepare=prepare, metadata=metadata),
+    )
+
+
+def _network(namespace: str, machine: str, index: int, given: NetworkPayload) -> tuple[spec.VMNetworkRef, net.VMNetworkAttachment | None]:
+    """Return an interface of the machine, and the network that it is on; None stands for the pod network."""
+    name = given.name or f"nic{index}"
+    config = _network_config(given)
+    ref = spec.VMNetworkRef(
+        name=name,
+        networkRef=None if config is None else ObjectRef(name=f"{machine}-{name}"),
+        ipAddress=given.static_ip or None,
+        macAddress=given.mac_address or None,
+        prefix=given.prefix or None,
+        gateway=given.gateway or None,
+        dns=given.dns or None,
+    )
+    if config is None:
+        return ref, None
+    attachment = net.VMNetworkAttachment(
+        apiVersion=API_VERSION,
+        kind="VMNetworkAttachment",
+        metadata=ObjectMeta(name=f"{machine}-{name}", namespace=namespace),
+        spec=net.VMNetworkAttachmentSpec(network=config),
+    )
+    return ref, attachment
+
+
+def _network_config(given: NetworkPayload) -> net.NetworkConfig | None:
+    model = given.model if given.model in _MODELS else "virtio"
+    named = given.network_name or given.portgroup
+    if given.bridge and given.vlan:
+        # The only block with a bridge and a VLAN.
+        return net.NetworkConfig(proxmox=net.ProxmoxNetwork(bridge=given.bridge, vlanTag=given.vlan, model=model))
+    if given.bridge:
+        return net.NetworkConfig(libvirt=net.LibvirtNetwork(bridge=net.BridgeConfig(name=given.bridge), model=model))
+    if named and named != POD_NETWORK:
+        return net.NetworkConfig(libvirt=net.LibvirtNetwork(networkName=named, model=model))
+    return None
+
+
+def _user_data_secret(given: MachineDescription, namespace: str) -> Secret | None:
+    """Return the Secret with the guest's document. It never stands in the machine itself, where more people can read it."""
+    if not given.user_data:
+        return None
+    return Secret(
+        apiVersion="v1",
+        kind="Secret",
+        metadata=ObjectMeta(name=f"{given.name}-userdata", namespace=namespace),
+        type="Opaque",
+        data={USER_DATA: base64.b64encode(given.user_data).decode()},
+    )
+
+
+def _user_data(given: MachineDescription, secret: Secret | None) -> spec.UserData | None:
+    if secret is None:
+        return None
+    reference = SecretReference(name=secret.metadata.name)
+    if is_ignition(given.user_data):
+        return spec.UserData(ignition=spec.Ignition(secretRef=reference))
+    return spec.UserData(cloudInit=spec.CloudInitUserData(secretRef=reference))
+
+
+def is_ignition(document: bytes) -> bool:
+    """Return whether a document is for Ignition: a JSON object with its member."""
+    if not document.lstrip().startswith(b"{") or _IGNITION not in document:
+        return False
+    try:
+        return "ignition" in msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError:
+        return False
+
+
+def _meta_data(document: bytes) -> spec.MetaData | None:
+    if not document:
+        return None
+    return spec.MetaData(cloudInit=spec.CloudInitMetaData(inline=document.decode(errors="replace")))

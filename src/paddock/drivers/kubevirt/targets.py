@@ -1,0 +1,33 @@
+"""The kinds of objects that the driver reads and writes."""
+
+from paddock.client.target import Data, Target, declared, plain
+from paddock.dialects.core import networkattachment, persistentvolumeclaim, secret, storageclass
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.core.storageclass import StorageClass
+from paddock.dialects.kubevirt import clone, datasource, datavolume_kind, instance, kubevirt_cr, restore, snapshot, virtualmachine
+from paddock.dialects.kubevirt.clone import VirtualMachineClone
+from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
+from paddock.dialects.kubevirt.restore import VirtualMachineRestore
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
+DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
+DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
+CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
+DEFINITIONS: Target[NetworkAttachmentDefinition] = declared(networkattachment.KINDS[0], NetworkAttachmentDefinition)
+SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
+RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
+CLONES: Target[VirtualMachineClone] = declared(clone.KINDS[0], VirtualMachineClone)
+INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
+STORAGE_CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
+SNAPSHOT_CLASSES: Target[Data] = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
+# The path of actions on machines and on what runs.
+ACTIONS = "/apis/subresources.kubevirt.io/v1"

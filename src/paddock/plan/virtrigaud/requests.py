@@ -1,0 +1,137 @@
+"""The requests to a provider for a machine: create, reconfigure, and the names and owner that stand in all of them."""
+
+import math
+
+from paddock.base import duration
+from paddock.contract import messages as m
+from paddock.contract import payloads
+from paddock.contract.payloads import (
+    DesiredPayload,
+    DiskPayload,
+    ImagePayload,
+    MetaDataPayload,
+    PlacementPayload,
+    UserDataPayload,
+)
+from paddock.dialects.virtrigaud.machine import DiskSpec, ProviderPlacement, VirtualMachineLifecycle
+from paddock.dialects.virtrigaud.provider import Provider, ProviderDefaults
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmimage import ProviderImage
+from paddock.meta.world import namespace_of
+from paddock.plan.virtrigaud import guest, hardware, reasons, resizing, rootdisk, wiring
+from paddock.plan.virtrigaud.references import MachineDependencies
+from paddock.plan.virtrigaud.refusals import Refusal
+from paddock.plan.virtrigaud.resizing import MachineSizes
+
+
+def owner(vm: VirtrigaudVirtualMachine) -> m.ObjectIdentity:
+    """The identity by which a provider knows whose machine it is."""
+    return m.ObjectIdentity(uid=vm.metadata.uid or "", namespace=namespace_of(vm), name=vm.metadata.name)
+
+
+def shutdown_seconds(vm: VirtrigaudVirtualMachine) -> float:
+    """The time that a guest has to shut down."""
+    lifecycle = vm.spec.lifecycle or VirtualMachineLifecycle()
+    return duration.parse(lifecycle.gracefulShutdownTimeout) / duration.SECOND
+
+
+def power(vm: VirtrigaudVirtualMachine, machine_id: str, operation: str) -> m.PowerRequest:
+    """The request for a change of power: on, off or shutdown."""
+    operations = {"on": m.PowerOp.ON, "off": m.PowerOp.OFF, "shutdown": m.PowerOp.SHUTDOWN_GRACEFUL}
+    seconds = max(1, math.ceil(shutdown_seconds(vm))) if operation == "shutdown" else 0
+    return m.PowerRequest(id=machine_id, op=operations[operation], graceful_timeout_seconds=seconds, owner=owner(vm))
+
+
+def create(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
+    """The request for a new machine; raises `Refusal` for what cannot be requested."""
+    provider, vmclass = found.provider, found.vmclass
+    assert provider is not None and vmclass is not None
+    _refuse_unsupported(vm)
+    sizes = resizing.wanted(vm, vmclass)
+    return m.CreateRequest(
+        name=vm.metadata.name,
+        user_data=guest.user_data(vm, found.secrets),
+        class_json=payloads.encode(hardware.class_payload(vmclass.spec, sizes)),
+        image_json=payloads.encode(_root_disk(vm, found, prepared)),
+        networks_json=wiring.encoded(wiring.cards(vm, provider, found), provider.spec.type),
+        disks_json=payloads.encode_list(_disks(vm, sizes)),
+        placement_json=payloads.encode(placement(vm, provider)),
+        tags=tuple(vm.spec.tags or ()),
+        meta_data=guest.meta_data(vm, found.secrets),
+        owner=owner(vm),
+    )
+
+
+def reconfigure(
+    vm: VirtrigaudVirtualMachine, found: MachineDependencies, sizes: MachineSizes, prepared: ProviderImage | None
+) -> m.ReconfigureRequest:
+    """The request for a machine with these sizes, and all else as its spec says."""
+    provider, vmclass = found.provider, found.vmclass
+    assert provider is not None and vmclass is not None
+    user, meta = guest.user_data(vm, found.secrets), guest.meta_data(vm, found.secrets)
+    desired = DesiredPayload(
+        name=vm.metadata.name,
+        machine_class=hardware.class_payload(vmclass.spec, sizes),
+        image=_root_disk(vm, found, prepared) or ImagePayload(),
+        networks=wiring.cards(vm, provider, found) or None,
+        disks=_disks(vm, sizes) or None,
+        user_data=UserDataPayload(cloud_init_data=user.decode(errors="replace"), type=guest.user_data_type(vm)) if user else None,
+        meta_data=MetaDataPayload(meta_data_yaml=meta.decode(errors="replace")) if meta else None,
+        placement=placement(vm, provider),
+        tags=tuple(vm.spec.tags) if vm.spec.tags else None,
+    )
+    machine_id = (vm.status.id if vm.status is not None else None) or ""
+    return m.ReconfigureRequest(id=machine_id, desired_json=payloads.encode(desired), owner=owner(vm))
+
+
+def placement(vm: VirtrigaudVirtualMachine, provider: Provider) -> PlacementPayload | None:
+    """The place of a machine: its own fields over the Provider's defaults; datastore and storagePod count as one field."""
+    own, defaults = vm.spec.placement or ProviderPlacement(), provider.spec.defaults or ProviderDefaults()
+    storage = own if own.datastore or own.storagePod else defaults
+    made = PlacementPayload(
+        datastore=storage.datastore or "",
+        storage_pod=storage.storagePod or "",
+        cluster=own.cluster or defaults.cluster or "",
+        folder=own.folder or defaults.folder or "",
+        host=own.host or "",
+    )
+    return made if made != PlacementPayload() else None
+
+
+def _refuse_unsupported(vm: VirtrigaudVirtualMachine) -> None:
+    spec = vm.spec
+    if spec.imageRef is not None and spec.importedDisk is not None:
+        raise Refusal("the machine has imageRef and importedDisk", fix="remove one of them")
+    if spec.imageRef is None and spec.importedDisk is None:
+        raise Refusal("the machine has neither imageRef nor importedDisk", fix="set one of them")
+    if spec.resources is not None and spec.resources.gpu is not None:
+        what = "spec.resources.gpu cannot be requested: the provider contract has no field for it"
+        raise Refusal(what, fix="remove it", reason=reasons.UNSUPPORTED)
+
+
+def unsent(vm: VirtrigaudVirtualMachine, provider: Provider) -> tuple[str, ...]:
+    """What the machine asks for and the provider contract has no field for: the machine is made without it."""
+    own, defaults = vm.spec.placement, provider.spec.defaults
+    pool = (own.resourcePool if own is not None else None) or (defaults.resourcePool if defaults is not None else None)
+    found = [f"resourcePool {pool}"] if pool else []
+    for disk in vm.spec.disks or ():
+        found += [f"{name} of disk {disk.name}" for name in ("storageClass", "scsi") if getattr(disk, name) is not None]
+    return tuple(found)
+
+
+def _root_disk(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> ImagePayload | None:
+    if vm.spec.importedDisk is not None:
+        return rootdisk.imported(vm.spec.importedDisk)
+    if found.image is None or found.provider is None:
+        return None
+    return rootdisk.from_image(found.image, found.provider.spec.type, prepared)
+
+
+def _disks(vm: VirtrigaudVirtualMachine, sizes: MachineSizes) -> tuple[DiskPayload, ...]:
+    """The data disks with these sizes, those of the spec in its order; one that is only to be detached later keeps its size."""
+    specs: dict[str, DiskSpec] = {each.name: each for each in vm.spec.disks or ()}
+    names = [name for name in specs if name in (sizes.disks or {})]
+    names += [name for name in sizes.disks or {} if name not in specs]
+    return tuple(
+        DiskPayload(size_gib=(sizes.disks or {})[name], type=specs[name].type if name in specs else "", name=name) for name in names
+    )

@@ -1,0 +1,118 @@
+"""A machine's status: what was observed, its phase and message, and when it is observed again (docs/spec/virtrigaud.md 1.1, 2.1.1)."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from paddock.contract.messages import DescribeResponse
+from paddock.dialects.virtrigaud.machine import VirtualMachineResources
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
+from paddock.plan.virtrigaud import marks, power, resizing
+from paddock.plan.virtrigaud.conditions import DELETING, READY, AspectValue, find, holds, settled
+from paddock.plan.virtrigaud.resizing import MachineSizes
+
+PENDING, PROVISIONING, RUNNING, STOPPED = "Pending", "Provisioning", "Running", "Stopped"
+RECONFIGURING, PHASE_DELETING, FAILED = "Reconfiguring", "Deleting", "Failed"
+_LONGEST = 1024
+
+
+class MachinePolls(msgspec.Struct, frozen=True):
+    """Seconds between two observations of a machine, by how it is."""
+
+    task: float = 5.0
+    # something is under way, or an address is waited for
+    transition: float = 10.0
+    running: float = 120.0
+    off: float = 300.0
+    suspended: float = 120.0
+
+
+def of(vm: VirtrigaudVirtualMachine) -> VirtrigaudMachineStatus:
+    """The status of a machine; an empty one if it has none."""
+    return vm.status or VirtrigaudMachineStatus()
+
+
+def observed(status: VirtrigaudMachineStatus, answer: DescribeResponse) -> VirtrigaudMachineStatus:
+    """The status with what a provider has described."""
+    state = power.known(answer.power_state)
+    own = {name: value for name, value in (status.provider or {}).items() if name.startswith(marks.OWN_PREFIX)}
+    return msgspec.structs.replace(
+        status,
+        # The field knows no other words; the message says what else there is.
+        powerState=state if state in (power.ON, power.OFF) else None,
+        ips=list(answer.ips) or None,
+        consoleURL=answer.console_url or None,
+        provider={**_details(answer.provider_raw_json), **own} or None,
+    )
+
+
+def _details(text: str) -> dict[str, str]:
+    """A provider's own words; what is no object of texts is left out."""
+    try:
+        found = msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
+    return {name: value[:_LONGEST] for name, value in found.items() if not name.startswith(marks.OWN_PREFIX)}
+
+
+def with_sizes(status: VirtrigaudMachineStatus, sizes: MachineSizes) -> VirtrigaudMachineStatus:
+    """The status with sizes that the provider has confirmed."""
+    provider = dict(status.provider or {})
+    if sizes.disks is not None:
+        provider[marks.DISKS] = resizing.disks_text(sizes.disks)
+    resources = VirtualMachineResources(cpu=sizes.cpu, memoryMiB=sizes.memory_mib) if sizes.cpu else status.currentResources
+    return msgspec.structs.replace(status, currentResources=resources, provider=provider or None)
+
+
+def forgotten(status: VirtrigaudMachineStatus) -> VirtrigaudMachineStatus:
+    """The status of a machine that its provider does not have any more."""
+    return msgspec.structs.replace(
+        status,
+        id=None,
+        powerState=None,
+        ips=None,
+        consoleURL=None,
+        lastTaskRef=None,
+        reconfigureTaskRef=None,
+        currentResources=None,
+        provider=None,
+        snapshots=None,
+    )
+
+
+def settle(
+    vm: VirtrigaudVirtualMachine, status: VirtrigaudMachineStatus, values: Iterable[AspectValue], now: str, *, failed: bool = False
+) -> VirtrigaudMachineStatus:
+    """The status with these conditions, and the phase and message that follow from them."""
+    conditions = settled(status.conditions, values, now, vm.metadata.generation)
+    made = msgspec.structs.replace(status, conditions=conditions, observedGeneration=vm.metadata.generation)
+    told = find(conditions, DELETING if vm.metadata.deletionTimestamp is not None else READY)
+    return msgspec.structs.replace(made, phase=phase(vm, made, failed=failed), message=(told.message if told is not None else "") or None)
+
+
+def phase(vm: VirtrigaudVirtualMachine, status: VirtrigaudMachineStatus, *, failed: bool = False) -> str:
+    """The phase of a machine."""
+    if vm.metadata.deletionTimestamp is not None:
+        return PHASE_DELETING
+    if failed:
+        return FAILED
+    provisioning = holds(status.conditions, "Provisioning")
+    if not status.id or provisioning:
+        return PROVISIONING if provisioning else PENDING
+    if status.reconfigureTaskRef:
+        return RECONFIGURING
+    if status.powerState == power.ON:
+        return RUNNING
+    if status.powerState == power.OFF:
+        return STOPPED
+    return status.phase if status.phase in (RUNNING, STOPPED) else PENDING
+
+
+def pause(answer: DescribeResponse, polls: MachinePolls, *, settled: bool) -> float:
+    """Seconds until a machine is observed again."""
+    state = power.known(answer.power_state)
+    if not settled or state == power.UNKNOWN:
+        return polls.transition
+    if state == power.ON:
+        return polls.running if answer.ips else polls.transition
+    return polls.off if state == power.OFF else polls.suspended

@@ -1,0 +1,139 @@
+"""The network cards of a machine as the provider contract has them: each from the block of the Provider's type (ruling 0.19)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.contract import payloads
+from paddock.contract.payloads import NetworkPayload
+from paddock.dialects.virtrigaud import sources
+from paddock.dialects.virtrigaud.machine import VMNetworkRef
+from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmnetworkattachment import (
+    IPAllocation,
+    LibvirtNetwork,
+    ProxmoxNetwork,
+    VMNetworkAttachment,
+    VSphereNetwork,
+)
+from paddock.plan.virtrigaud.references import MachineDependencies
+from paddock.plan.virtrigaud.refusals import Refusal
+
+_DEFAULT_PREFIX = 24
+_WITH_BLOCKS = ("vsphere", "libvirt", "proxmox")
+# Types of network that the network of a Provider without blocks can stand for.
+_OWN_NETWORK = ("nat", "bridged", "external")
+
+
+def cards(vm: VirtrigaudVirtualMachine, provider: Provider, found: MachineDependencies) -> tuple[NetworkPayload, ...]:
+    """The cards in the order of the machine; raises `Refusal` for what the contract or the Provider's type cannot have."""
+    made = []
+    for ref in vm.spec.networks or ():
+        network = found.network(vm, ref.networkRef) if ref.networkRef is not None else None
+        made.append(_card(ref, network, provider))
+    return tuple(made)
+
+
+def encoded(made: Sequence[NetworkPayload], provider_type: str) -> str:
+    """`networks_json`. A provider for Proxmox reads further keys in lower case; others would fold these into those of the contract."""
+    if provider_type != "proxmox" or not made:
+        return payloads.encode_list(tuple(made))
+    return msgspec.json.encode([_with_proxmox_keys(each) for each in made]).decode()
+
+
+def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Provider) -> NetworkPayload:
+    payload = NetworkPayload(name=ref.name)
+    if network is not None:
+        payload = _from_block(payload, network, provider)
+    address, prefix, gateway = _address(ref, network)
+    allocation = network.spec.ipAllocation if network is not None else None
+    return msgspec.structs.replace(
+        payload,
+        mac_address=ref.macAddress or "",
+        ip_policy=_policy(address, allocation, network),
+        static_ip=address,
+        prefix=prefix,
+        gateway=gateway,
+        dns=ref.dns or _servers(allocation),
+    )
+
+
+def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider: Provider) -> NetworkPayload:
+    config = network.spec.network
+    name = sources.network_block(config, provider.spec.type)
+    default = (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
+    if name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK:
+        # Its own network: nothing says more about it.
+        return msgspec.structs.replace(payload, network_name=default)
+    if name is None:
+        if default:
+            return msgspec.structs.replace(payload, network_name=default, portgroup=default if provider.spec.type == "vsphere" else "")
+        place = f"{network.metadata.namespace}/{network.metadata.name}"
+        why = f"VMNetworkAttachment {place} has no block for a Provider of type {provider.spec.type}"
+        raise Refusal(why, fix=f"add spec.network.{provider.spec.type}, or set spec.defaults.network of the Provider")
+    block = getattr(config, name)
+    if isinstance(block, VSphereNetwork):
+        return _vsphere(payload, block, default)
+    if isinstance(block, LibvirtNetwork):
+        bridge = block.bridge.name if block.bridge is not None else ""
+        given = block.networkName or ("" if bridge else default)
+        return msgspec.structs.replace(payload, network_name=given, bridge=bridge, model=block.model)
+    assert isinstance(block, ProxmoxNetwork)
+    return msgspec.structs.replace(payload, bridge=block.bridge or default, model=block.model, vlan=block.vlanTag or 0)
+
+
+def _vsphere(payload: NetworkPayload, block: VSphereNetwork, default: str) -> NetworkPayload:
+    portgroup = block.portgroup or default
+    vlan = block.vlan.vlanID if block.vlan is not None and block.vlan.type == "vlan" else None
+    return msgspec.structs.replace(
+        payload,
+        portgroup=portgroup,
+        network_name=portgroup,
+        vlan=vlan or 0,
+        model=block.adapterType,
+        pci_slot_number=block.pciSlotNumber,
+    )
+
+
+def _address(ref: VMNetworkRef, network: VMNetworkAttachment | None) -> tuple[str, int, str]:
+    """The static address with prefix and gateway: the machine's own, or that of the network."""
+    if ref.ipAddress:
+        return ref.ipAddress, ref.prefix or _DEFAULT_PREFIX, ref.gateway or ""
+    allocation = network.spec.ipAllocation if network is not None else None
+    if allocation is None or allocation.type != "Static" or allocation.staticConfig is None:
+        return "", 0, ""
+    address, _, prefix = allocation.staticConfig.address.partition("/")
+    return address, int(prefix or _DEFAULT_PREFIX), allocation.staticConfig.gateway or ""
+
+
+def _policy(address: str, allocation: IPAllocation | None, network: VMNetworkAttachment | None) -> str:
+    if address:
+        return "static"
+    if allocation is None or allocation.type == "DHCP":
+        return "dhcp" if network is not None else ""
+    if allocation.type == "None":
+        return "none"
+    assert network is not None
+    place = f"{network.metadata.namespace}/{network.metadata.name}"
+    why = f"VMNetworkAttachment {place} gives no address: ipAllocation.type is {allocation.type}"
+    raise Refusal(why, fix="set ipAddress of the machine's network, or another type")
+
+
+def _servers(allocation: IPAllocation | None) -> str:
+    dns = allocation.dnsConfig if allocation is not None else None
+    return ",".join(dns.servers or ()) if dns is not None else ""
+
+
+def _with_proxmox_keys(payload: NetworkPayload) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(payload)
+    data["name"] = payload.bridge or payload.network_name or payload.name
+    if payload.vlan:
+        data["vlan"] = payload.vlan
+    if payload.static_ip:
+        servers = [each.strip() for each in payload.dns.split(",") if each.strip()]
+        data["static_ip"] = {"address": f"{payload.static_ip}/{payload.prefix}", "gateway": payload.gateway, "dns": servers}
+    if payload.mac_address:
+        data["mac"] = payload.mac_address
+    return data

@@ -1,0 +1,105 @@
+"""Clones: machines of their own, off, once, and as they are asked for."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from paddock.contract import messages as m
+from paddock.contract import payloads as p
+from paddock.contract.errors import ErrorKind, ProviderError
+from tests.fakehost import machine
+from tests.unit.drivers.kubevirt.conftest import EVERYTHING, Play, Target
+
+DOCUMENT = b"#cloud-config\npassword: secret\n"
+
+
+async def cloned(target: Target, vm_id: str, **more: Any) -> str:
+    request = m.CloneRequest(source_vm_id=vm_id, target_name="twin", **more)
+    answer = await target.driver.clone(request)
+    assert await target.ends(answer.task) == ""
+    target.again()
+    # Asked again it is the same clone.
+    assert (await target.driver.clone(request)).target_vm_id == answer.target_vm_id
+    return answer.target_vm_id
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["off", "on"])
+def test_a_clone_is_off_and_outlives_its_source(play: Play, runs: bool) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await (target.running if runs else target.made)(user_data=DOCUMENT)
+        twin = await cloned(target, vm_id)
+        await asyncio.sleep(60)
+        seen = await target.seen(twin)
+        assert (seen.exists, seen.power_state) == (True, "Off")
+        vm = await target.host.vm("twin")
+        assert "virtrigaud.io/owner-uid" not in vm["metadata"]["labels"] and "virtrigaud.io/owner" not in vm["metadata"]["annotations"]
+        await target.ends((await target.driver.delete(m.DeleteRequest(id=vm_id))).task)
+        await asyncio.sleep(30)
+        # Its disk and its document are its own.
+        assert (await target.names(EVERYTHING[4])) == {"secrets": ["twin-userdata"]}
+        assert await target.power(twin, m.PowerOp.ON) == ""
+        await target.ends((await target.driver.delete(m.DeleteRequest(id=twin))).task)
+        await asyncio.sleep(30)
+        assert not any((await target.names(*EVERYTHING)).values())
+
+    play(script)
+
+
+def test_a_clone_is_customized(play: Play) -> None:
+    async def script(target: Target) -> None:
+        nic = p.NetworkPayload(name="lan", bridge="br0", static_ip="10.0.0.5")
+        vm_id = await target.made(user_data=DOCUMENT, networks=(nic,))
+        customize = {
+            "hostname": "other",
+            "networks": [
+                {"name": "lan", "ipAddress": "10.0.0.9", "subnetMask": "255.255.255.0", "gateway": "10.0.0.1", "dns": ["1.1.1.1"]}
+            ],
+            "userData": {"cloudInit": {"inline": "#cloud-config\nhostname: other\n"}},
+            "timeZone": "UTC",
+        }
+        twin = await cloned(target, vm_id, class_json=json.dumps({"cpu": 4, "memory": "2Gi"}), customize_json=json.dumps(customize))
+        vm = await target.host.vm("twin")
+        spec = vm["spec"]["template"]["spec"]
+        assert spec["hostname"] == "other" and spec["domain"]["memory"]["guest"] == "2048Mi"
+        told = await target.details(twin)
+        assert (told["cpus"], told["memoryMiB"]) == ("4", "2048") and "timeZone" in told["limitations"]
+        volume = next(each["cloudInitNoCloud"] for each in spec["volumes"] if "cloudInitNoCloud" in each)
+        assert volume["secretRef"] == {"name": "twin-custom-userdata"}
+        assert "10.0.0.9/24" in volume["networkData"] and "10.0.0.5" not in volume["networkData"]
+        mac = spec["domain"]["devices"]["interfaces"][0]["macAddress"]
+        assert mac in volume["networkData"]
+        source = (await target.host.vm())["spec"]["template"]["spec"]["domain"]["devices"]["interfaces"][0]["macAddress"]
+        assert mac != source
+        assert await target.power(twin, m.PowerOp.ON) == ""
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"linked": True}, ErrorKind.NOT_SUPPORTED),
+        ({"customize_json": '{"sysprep": {"enabled": true}}'}, ErrorKind.NOT_SUPPORTED),
+        ({"customize_json": '{"guestCommands": [{"command": "ls"}]}'}, ErrorKind.NOT_SUPPORTED),
+        ({"customize_json": '{"userData": {"cloudInit": {"secretRef": {"name": "a"}}}}'}, ErrorKind.NOT_SUPPORTED),
+        ({"customize_json": '{"hostname": "No Name"}'}, ErrorKind.INVALID_SPEC),
+        ({"customize_json": '{"networks": [{"name": "a", "subnetMask": "255.0.255.0"}]}'}, ErrorKind.INVALID_SPEC),
+        ({"customize_json": "[]"}, ErrorKind.INVALID_SPEC),
+        ({"class_json": '{"CPU": 1}'}, ErrorKind.INVALID_SPEC),
+        ({"target_name": "No_Name"}, ErrorKind.INVALID_SPEC),
+        ({"target_name": "alien"}, ErrorKind.CONFLICT),
+        ({"source_vm_id": "web/gone"}, ErrorKind.NOT_FOUND),
+    ],
+)
+def test_refusals(play: Play, more: dict[str, object], kind: ErrorKind) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.made()
+        await target.host.make(machine("alien", "Halted"))
+        with pytest.raises(ProviderError) as error:
+            await target.driver.clone(m.CloneRequest(**{"source_vm_id": vm_id, "target_name": "twin", **more}))  # type: ignore[arg-type]
+        assert error.value.kind is kind
+        assert (await target.names(EVERYTHING[0])) == {"virtualmachines": ["alien", "web"]}
+
+    play(script)

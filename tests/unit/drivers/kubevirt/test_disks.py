@@ -1,0 +1,132 @@
+"""Disks: what they are, and importing them."""
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from paddock.contract import messages as m
+from paddock.contract import payloads as p
+from paddock.contract.errors import ErrorKind, ProviderError
+from tests.fakehost import GIB
+from tests.unit.drivers.kubevirt.conftest import EVERYTHING, IMAGE, OWNER, Play, Target, creation
+
+VOLUMES = EVERYTHING[2]
+KEYS = {"accessKeyID": "me", "secretAccessKey": "k3y"}
+OTHER = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="team", name="other")
+
+
+def importing(**change: Any) -> m.ImportDiskRequest:
+    return m.ImportDiskRequest(**{"source_url": IMAGE.url, "format": "qcow2", "target_name": "web-migrated", **change})
+
+
+def test_disks_are_described(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.running(disks=(p.DiskPayload(name="data", size_gib=1, type="thin"),))
+        await target.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=vm_id, name_hint="one"))
+        root = await target.driver.get_disk_info(m.GetDiskInfoRequest(vm_id=vm_id))
+        assert (root.disk_id, root.path, root.format, root.is_bootable) == ("rootdisk", "web-rootdisk", "raw", True)
+        assert (root.virtual_size_bytes, len(root.snapshots)) == (2 * GIB, 1) and root.metadata["storageClass"] == "paddock"
+        for name in ("data", "web-data"):
+            data = await target.driver.get_disk_info(m.GetDiskInfoRequest(vm_id=vm_id, disk_id=name))
+            assert (data.disk_id, data.virtual_size_bytes, data.is_bootable) == ("data", GIB, False)
+        for request in (m.GetDiskInfoRequest(vm_id=vm_id, disk_id="x"), m.GetDiskInfoRequest(vm_id=vm_id, snapshot_id="x/1")):
+            with pytest.raises(ProviderError) as error:
+                await target.driver.get_disk_info(request)
+            assert error.value.kind is ErrorKind.NOT_FOUND
+
+    play(script)
+
+
+def test_an_imported_disk_is_one_and_goes_with_its_machine(play: Play) -> None:
+    async def script(target: Target) -> None:
+        request = importing(verify_checksum=True, expected_checksum="C" * 64)
+        answers = await asyncio.gather(*(target.driver.import_disk(request) for _ in range(3)))
+        answer = answers[0]
+        assert len(set(map(str, answers))) == 1 and (answer.disk_id, answer.checksum) == ("web-migrated", "c" * 64)
+        assert await target.ends(answer.task) == ""
+        source = (await target.host.api.get(f"{VOLUMES}/web-migrated")).data["spec"]["source"]
+        assert source == {"http": {"url": IMAGE.url, "checksum": f"sha256:{'c' * 64}"}}
+        image = p.ImagePayload(path=answer.path, format="qcow2", checksum_type="sha256")
+        vm_id = await target.made(image=image)
+        assert await target.power(vm_id, m.PowerOp.ON) == ""
+        with pytest.raises(ProviderError, match="the disk web-migrated belongs to machine web") as error:
+            await target.driver.create(creation("other", owner=OTHER, image=image))
+        assert error.value.kind is ErrorKind.CONFLICT
+        for each in (vm_id, (await target.driver.list_vms(m.ListVMsRequest())).vms[0].id):
+            await target.ends((await target.driver.delete(m.DeleteRequest(id=each))).task)
+        await asyncio.sleep(30)
+        assert not any((await target.names(*EVERYTHING)).values())
+
+    play(script)
+
+
+def test_another_content_is_not_the_same_disk(play: Play) -> None:
+    async def script(target: Target) -> None:
+        await target.driver.import_disk(importing())
+        with pytest.raises(ProviderError, match="a disk web-migrated exists and has another content") as error:
+            await target.driver.import_disk(importing(source_url="https://images.example/other"))
+        assert error.value.kind is ErrorKind.CONFLICT
+
+    play(script)
+
+
+def test_credentials_for_s3_are_in_a_secret_of_the_disk_only(play: Play) -> None:
+    async def script(target: Target) -> None:
+        options = json.dumps({"endpoint": "minio.example:9000", "bucket": "b"})
+        request = importing(source_url="s3://bucket/a/export.qcow2", credentials=KEYS, backend_type="s3", storage_options_json=options)
+        assert "k3y" not in repr(request)
+        await target.driver.import_disk(request)
+        volume = (await target.host.api.get(f"{VOLUMES}/web-migrated")).data
+        assert volume["spec"]["source"]["s3"] == {
+            "url": "https://minio.example:9000/bucket/a/export.qcow2",
+            "secretRef": "web-migrated-import",
+        }
+        secret = (await target.host.api.get(f"{EVERYTHING[4]}/web-migrated-import")).data
+        assert base64.b64decode(secret["data"]["secretKey"]) == b"k3y"
+        assert [each["uid"] for each in secret["metadata"]["ownerReferences"]] == [volume["metadata"]["uid"]]
+        assert "k3y" not in json.dumps(volume)
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"source_url": "pvc://claim/export.qcow2", "backend_type": "pvc"}, ErrorKind.NOT_SUPPORTED),
+        ({"source_url": "nfs://server/export"}, ErrorKind.NOT_SUPPORTED),
+        ({"source_url": ""}, ErrorKind.NOT_SUPPORTED),
+        ({"transfer_mode": "direct"}, ErrorKind.NOT_SUPPORTED),
+        ({"format": "ova"}, ErrorKind.NOT_SUPPORTED),
+        ({"source_url": "s3://b/k"}, ErrorKind.INVALID_SPEC),
+        ({"source_url": "s3://b/k", "credentials": {**KEYS, "sessionToken": "t"}}, ErrorKind.NOT_SUPPORTED),
+        ({"source_url": "s3://b/k", "credentials": KEYS, "verify_checksum": True, "expected_checksum": "a" * 64}, ErrorKind.NOT_SUPPORTED),
+        ({"verify_checksum": True, "expected_checksum": "short"}, ErrorKind.INVALID_SPEC),
+        ({"target_name": "---"}, ErrorKind.INVALID_SPEC),
+    ],
+)
+def test_refusals(play: Play, change: dict[str, Any], kind: ErrorKind) -> None:
+    async def script(target: Target) -> None:
+        with pytest.raises(ProviderError) as error:
+            await target.driver.import_disk(importing(**change))
+        assert error.value.kind is kind and "k3y" not in str(error.value)
+        assert (await target.names(VOLUMES)) == {"datavolumes": []}
+
+    play(script)
+
+
+def test_what_the_driver_does_not_do_is_refused(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.made(owner=OWNER)
+        for call in (
+            target.driver.hardware_upgrade(m.HardwareUpgradeRequest(id=vm_id, target_version=19)),
+            target.driver.export_disk(m.ExportDiskRequest(vm_id=vm_id, destination_url="s3://b/k", backend_type="s3", credentials=KEYS)),
+            target.driver.list_hosts(m.ListHostsRequest()),
+        ):
+            with pytest.raises(ProviderError) as error:
+                await call
+            assert error.value.kind is ErrorKind.NOT_SUPPORTED and "k3y" not in str(error.value)
+
+    play(script)

@@ -1,0 +1,83 @@
+"""The catalog of drivers: every type of a Provider has a driver or a reason."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paddock.base.clock import SystemClock
+from paddock.client.errors import BadAccess
+from paddock.contract import messages as m
+from paddock.contract.errors import ProviderError
+from paddock.contract.factory import DriverContext
+from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES
+from paddock.drivers import catalog
+from paddock.drivers.catalog import DriverUnavailable
+from paddock.drivers.kubevirt.driver import KubeVirtDriver
+from tests.scripted import scripted
+
+
+@scripted
+async def test_the_fake_driver_is_made() -> None:
+    async with catalog.find("fake")(DriverContext(clock=SystemClock(), seed=3)) as driver:
+        assert (await driver.validate(m.ValidateRequest())).ok
+
+
+@pytest.mark.parametrize("name", ["kubevirt", "qemu"])
+def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "one",
+        "clusters": [{"name": "one", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "one", "user": {"token": "none"}}],
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one", "namespace": "machines"}}],
+    }
+    path = tmp_path / "config"
+    path.write_text(json.dumps(config), encoding="utf-8")
+
+    @scripted
+    async def make() -> None:
+        async with catalog.find(name)(DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(path)})) as driver:
+            assert isinstance(driver, KubeVirtDriver)
+            with pytest.raises(ProviderError, match=r"cannot connect to 127\.0\.0\.1:1"):
+                await driver.validate(m.ValidateRequest())
+
+    make()
+
+
+def test_a_kubevirt_driver_without_an_api_is_refused(tmp_path: Path) -> None:
+    @scripted
+    async def make() -> None:
+        environment = {"KUBECONFIG": str(tmp_path / "none")}
+        with pytest.raises(BadAccess):
+            async with catalog.find("qemu")(DriverContext(clock=SystemClock(), environment=environment)):
+                pass
+
+    make()
+
+
+@pytest.mark.parametrize("name", ["libvirt", "vsphere", "proxmox", "firecracker"])
+def test_a_type_without_a_driver_has_a_reason(name: str) -> None:
+    with pytest.raises(DriverUnavailable, match=f"cannot serve a provider of type {name}: .*there is no|Paddock has no"):
+        catalog.find(name)
+
+
+def test_a_wrong_type_has_a_hint() -> None:
+    with pytest.raises(DriverUnavailable, match='did you mean "libvirt"'):
+        catalog.find("libvrit")
+
+
+@pytest.mark.parametrize("name", ["nowhere:make", "json:make", ":make", "json:"])
+def test_a_module_that_cannot_be_loaded_is_named(name: str) -> None:
+    with pytest.raises(DriverUnavailable, match="cannot load the driver"):
+        catalog.find(name)
+
+
+def test_a_driver_of_somebody_else_is_found() -> None:
+    assert catalog.find("paddock.drivers.fake.factory:make") is catalog.find("fake")
+
+
+def test_the_types_of_providers_are_known() -> None:
+    assert set(PROVIDER_TYPES) <= set(catalog.TYPES)
+    assert catalog.available() == ("fake", "kubevirt", "qemu")
