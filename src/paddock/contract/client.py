@@ -107,7 +107,8 @@ class ProviderClient:
     async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
         """Return a task's state."""
         found = await self._call(methods.TASK_STATUS, request)
-        return msgspec.structs.replace(found, error=errortext.cleaned(found.error) or found.error[:1])
+        # An error that holds nothing to show is an error all the same.
+        return msgspec.structs.replace(found, error=errortext.cleaned(found.error) or ("unknown error" if found.error else ""))
 
     async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
         """Take a snapshot."""

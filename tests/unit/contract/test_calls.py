@@ -4,7 +4,7 @@ import asyncio
 import enum
 import logging
 from collections.abc import Awaitable, Callable
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -87,7 +87,13 @@ def test_a_missing_machine_is_no_error_and_trouble_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [m.TaskStatusResponse(error="no room\x07"), m.TaskStatusResponse(done=True, error="x"), m.TaskStatusResponse(done=True)]
+    "status",
+    [
+        m.TaskStatusResponse(error="no room\x07"),
+        m.TaskStatusResponse(error="\x07"),
+        m.TaskStatusResponse(done=True, error="x"),
+        m.TaskStatusResponse(done=True),
+    ],
 )
 def test_task_status(status: m.TaskStatusResponse) -> None:
     async def answer(_request: m.WireMessage) -> m.WireMessage:
@@ -134,6 +140,18 @@ def test_an_error_does_not_repeat_secrets_of_its_request() -> None:
     async def script(client: ProviderClient) -> None:
         request = m.ExportDiskRequest(credentials={"secretAccessKey": "hunter2"})
         assert str(await failure(client.export_disk(request))).endswith("cannot sign in at https://<hidden>@host with <hidden>")
+
+    run(driver, script)
+
+
+@pytest.mark.parametrize("other", ["server", "client"])
+def test_each_side_cleans_by_itself(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"paddock.contract.{other}.errortext", SimpleNamespace(cleaned=lambda text, _secrets=(): text))
+    driver = ScriptedDriver(export_disk=raising(ProviderError(ErrorKind.UNAVAILABLE, "no\nsign-in with hunter2")))
+
+    async def script(client: ProviderClient) -> None:
+        request = m.ExportDiskRequest(credentials={"secretAccessKey": "hunter2"})
+        assert (await failure(client.export_disk(request))).why == "no sign-in with <hidden>"
 
     run(driver, script)
 

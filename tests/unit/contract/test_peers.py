@@ -7,6 +7,7 @@ from pathlib import Path
 
 import h2.config
 import h2.connection
+import h2.errors
 import h2.events
 import msgspec
 import pytest
@@ -201,5 +202,53 @@ def test_failed_handshakes_take_no_place(tmp_path: Path) -> None:
                 await page(server.port, b"no handshake")
             async with calling(server.port, material) as client:
                 await client.validate(VALIDATE)
+
+    run(script)
+
+
+class RawServer:
+    """Refuses the calls of its first connection in one way, and answers those of later ones."""
+
+    def __init__(self, refusal: str) -> None:
+        self.refusal = refusal
+        self.calls: list[int] = []
+        self._connections = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        number = self._connections
+        peer = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        peer.initiate_connection()
+        writer.write(peer.data_to_send())
+        while data := await reader.read(65536):
+            for event in peer.receive_data(data):
+                if isinstance(event, h2.events.StreamEnded):
+                    self.calls.append(number)
+                    self._answer(peer, number, event.stream_id)
+            writer.write(peer.data_to_send())
+
+    def _answer(self, peer: h2.connection.H2Connection, number: int, stream: int) -> None:
+        if number > 1:
+            peer.send_headers(stream, grpc.response_headers())
+            peer.send_data(stream, grpc.framed(b""))
+            peer.send_headers(stream, grpc.status_trailers(None), end_stream=True)
+        elif self.refusal == "goodbye":
+            peer.close_connection(last_stream_id=0)
+        else:
+            peer.reset_stream(stream, h2.errors.ErrorCodes[self.refusal])
+
+
+@pytest.mark.parametrize(
+    ("refusal", "calls"), [("goodbye", [1, 2]), ("REFUSED_STREAM", [1, 1, 1]), ("INTERNAL_ERROR", [1]), ("CANCEL", [1])]
+)
+def test_what_the_provider_did_not_see_is_sent_again(refusal: str, calls: list[int]) -> None:
+    async def script() -> None:
+        server = RawServer(refusal)
+        async with listening(server.serve) as port, calling(port) as client:
+            if calls == [1, 2]:
+                await client.create(m.CreateRequest())
+            else:
+                assert (await refused(client.create(m.CreateRequest()))).kind is ErrorKind.UNAVAILABLE
+        assert server.calls == calls
 
     run(script)

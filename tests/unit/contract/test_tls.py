@@ -79,7 +79,7 @@ def test_a_renewed_certificate_counts_for_the_next_connection(authority: provide
 def test_a_broken_renewal_changes_nothing(authority: providertls.Authority, tmp_path: Path) -> None:
     first = authority.issue("provider.example")
     server = tls.ServerTls(providertls.write(tmp_path, first))
-    (tmp_path / "tls.key").write_bytes(authority.issue("x").key)
+    (tmp_path / "tls.crt").write_bytes(authority.issue("x").certificate)
     with pytest.raises(tls.UnusableTls, match=r"tls\.crt and tls\.key"):
         server.refresh()
     (tmp_path / "tls.key").unlink()
