@@ -9,7 +9,7 @@ from paddock.app.provider import server
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.contract import tls
-from paddock.contract.server import ServerSettings
+from paddock.contract.server import ProviderServerSettings
 
 TEXT = """Serve a driver as a provider: gRPC with mutual TLS, and health pages over HTTP. An environment variable named in
 brackets applies when its option is absent."""
@@ -65,7 +65,7 @@ def _settings(options: arguments.Parser, parsed: argparse.Namespace, environment
         options.error("--script and --seed are for --type fake")
     if parsed.insecure and parsed.tls_dir is not None:
         options.error("--insecure and --tls-dir exclude each other")
-    listening = ServerSettings(
+    listening = ProviderServerSettings(
         host=parsed.address or (_LOCAL if parsed.insecure else _ANYWHERE),
         port=parsed.port,
         health_port=parsed.health_port or None,

@@ -24,7 +24,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What `paddock provider serve` runs."""
 
     type: str
-    server: server.ServerSettings
+    server: server.ProviderServerSettings
     tls_directory: Path = tls.FOLDER
     # plain text, without looking for TLS files
     insecure: bool = False
