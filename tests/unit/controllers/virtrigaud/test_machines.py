@@ -136,6 +136,8 @@ async def test_a_killed_manager_creates_no_second_machine() -> None:
         await life.ready()
         assert life.driver.count("Create") == 2
         assert [each.name for each in await life.machines()] == ["web"]
+        uid = (await life.get())["metadata"]["uid"]
+        assert [each.owner.uid for each in life.driver.of("Create")] == [uid, uid]
 
 
 @pytest.mark.spec("virtrigaud", 27, 98)
