@@ -80,7 +80,7 @@ async def check(killed: KilledPaddock, talk: Talk, **machines: int) -> None:
         assert await owners(talk, f"{owner}/{claim}") == [name]
 
 
-@pytest.mark.spec("kubevirt", 129, 79, 71)
+@pytest.mark.spec("kubevirt", 71, 129)
 def test_clones_and_restores_to_new_machines(killed: KilledPaddock) -> None:
     async def script() -> None:
         await begin(killed)
@@ -129,7 +129,7 @@ def test_clones_and_restores_to_new_machines(killed: KilledPaddock) -> None:
     play(killed, script)
 
 
-@pytest.mark.spec("kubevirt", 129, 79)
+@pytest.mark.spec("kubevirt", 129)
 def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> None:
     async def script() -> None:
         await begin(killed)
