@@ -140,6 +140,14 @@ class VirtualMachineResources(Object):
     gpu: Annotated[GPUConfig | None, Field("Graphics processors.")] = None
 
 
+class CurrentResources(Object):
+    """Processors and memory that the provider has confirmed. A class may ask for less than `spec.resources` can."""
+
+    cpu: Annotated[int | None, Field("Number of virtual CPUs.", ge=0)] = None
+    memoryMiB: Annotated[int | None, Field("Memory in MiB.", ge=0)] = None
+    gpu: Annotated[GPUConfig | None, Field("Graphics processors.")] = None
+
+
 class VMSnapshotOperation(Object):
     """An operation on snapshots of the machine."""
 

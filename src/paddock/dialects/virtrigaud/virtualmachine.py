@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from paddock.dialects.virtrigaud.machine import POWER_STATES, VirtrigaudMachineSpec, VirtualMachineResources
+from paddock.dialects.virtrigaud.machine import POWER_STATES, CurrentResources, VirtrigaudMachineSpec
 from paddock.dialects.virtrigaud.rules import virtualmachine as rules
 from paddock.dialects.virtrigaud.shared import GROUP, VERSIONS, Conditions, ObservedGeneration
 from paddock.meta.objects import Resource
@@ -37,7 +37,7 @@ class VirtrigaudMachineStatus(Object):
     lastTaskRef: Annotated[str | None, Field("The provider's task that is under way.")] = None
     reconfigureTaskRef: Annotated[str | None, Field("The provider's reconfiguration that is under way.")] = None
     lastReconfigureTime: Annotated[Time | None, Field("When the machine was last reconfigured.")] = None
-    currentResources: Annotated[VirtualMachineResources | None, Field("Sizes that the provider has confirmed.")] = None
+    currentResources: Annotated[CurrentResources | None, Field("Sizes that the provider has confirmed.")] = None
     snapshots: Annotated[list[VMSnapshotInfo] | None, Field("Snapshots that can be gone back to.")] = None
     provider: Annotated[dict[str, str] | None, Field("Details of the provider's own.")] = None
 

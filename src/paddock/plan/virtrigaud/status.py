@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from paddock.contract.messages import DescribeResponse
-from paddock.dialects.virtrigaud.machine import VirtualMachineResources
+from paddock.dialects.virtrigaud.machine import CurrentResources
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.plan.virtrigaud import marks, power, resizing
 from paddock.plan.virtrigaud.conditions import DELETING, READY, AspectValue, find, holds, settled
@@ -60,7 +60,7 @@ def with_sizes(status: VirtrigaudMachineStatus, sizes: MachineSizes) -> Virtriga
     provider = dict(status.provider or {})
     if sizes.disks is not None:
         provider[marks.DISKS] = resizing.disks_text(sizes.disks)
-    resources = VirtualMachineResources(cpu=sizes.cpu, memoryMiB=sizes.memory_mib) if sizes.cpu else status.currentResources
+    resources = CurrentResources(cpu=sizes.cpu, memoryMiB=sizes.memory_mib) if sizes.cpu else status.currentResources
     return msgspec.structs.replace(status, currentResources=resources, provider=provider or None)
 
 

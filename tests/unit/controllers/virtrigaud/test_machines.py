@@ -53,6 +53,14 @@ async def test_a_machine_comes_up() -> None:
         assert await life.events() == ["Created", "PoweringOn"]
 
 
+@timeless
+async def test_a_class_may_be_smaller_than_a_machines_own_resources_can_be() -> None:
+    async with rigaud() as life:
+        await life.make(vmclass("tiny", memory="64Mi"))
+        await life.make(machine(classRef={"name": "tiny"}))
+        assert (await life.ready())["currentResources"] == {"cpu": 2, "memoryMiB": 64}
+
+
 @pytest.mark.spec("virtrigaud", 29)
 @timeless
 async def test_a_machine_that_is_off_is_never_started() -> None:
