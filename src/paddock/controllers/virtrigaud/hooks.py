@@ -1,6 +1,7 @@
 """Runs the hooks of machines: a GET to the guest, or a snapshot. Commands in the guest have no RPC, so they are refused."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 
@@ -27,17 +28,31 @@ class HookError(Exception):
 
 
 async def exchange(host: str, port: int, request: bytes, encrypted: bool) -> bytes:
-    """Send a request and return the first line of its answer. A guest's certificate is its own affair."""
+    """Send a request and return the first line of its answer. A guest's certificate is its own affair.
+
+    A name is judged by the address that it resolves to, and that address is the one that gets the request.
+    """
+    address = await _resolved(host, port)
     context = ssl.create_default_context() if encrypted else None
     if context is not None:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection(host, port, ssl=context)
+    reader, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=host if context is not None else None)
     try:
         writer.write(request)
         await writer.drain()
         return await reader.readline()
+    except ValueError as error:
+        raise HookError("the first line of the answer has no end") from error
     finally:
         writer.close()
+
+
+async def _resolved(host: str, port: int) -> str:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    address = str(found[0][4][0])
+    if refusal := hosts.refusal(address):
+        raise HookError(f"the request is refused: {refusal}")
+    return address
 
 
 class HookRunner:
