@@ -79,6 +79,8 @@ version=$("$python" -c 'import platform; print(platform.python_version())')
 # What `make demo` needs, and what a host needs besides to run every kind of machine, and the tests to look at them.
 demo_packages=(qemu-system-x86 qemu-utils nftables iproute2 e2fsprogs dosfstools mtools lz4)
 host_packages=("${demo_packages[@]}" ovmf swtpm gdisk xfsprogs passt openssh-client xorriso xz-utils zstd mmdebstrap)
+# The clients of the network tests. Debian's two packages of it exclude each other, so the one that is there stays.
+command -v busybox >/dev/null || host_packages+=(busybox-static)
 # The small guest is made of Debian's packages everywhere.
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || demo_packages+=(debian-archive-keyring)
 
