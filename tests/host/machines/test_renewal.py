@@ -157,11 +157,12 @@ _DEVICES = "ls /sys/bus/pci/devices; ls /sys/block; cat /sys/class/net/*/address
 
 
 async def _devices(machine: QemuMachine) -> str:
-    """Return the guest's devices; a busy one takes its time to find plugged ones."""
-    found, before = await _says(machine, _DEVICES), ""
-    while found != before:
+    """Return the guest's devices; a busy one takes its time to find plugged ones, and its shell may trip over one that goes."""
+    found, before = "", None
+    while not found or found != before:
         await asyncio.sleep(5)
-        found, before = await _says(machine, _DEVICES), found
+        done = await machine.agent.execute(["/bin/sh", "-c", _DEVICES], 60)
+        found, before = done.out.decode() if done.code == 0 else "", found
     return found
 
 

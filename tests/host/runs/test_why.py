@@ -67,7 +67,8 @@ def test_what_runs_and_is_not_well_is_no_all_clear(play: Play) -> None:
         await talk.running("web")
         said = why(talk.host, "web", 4)
         assert "Not checked: whether the guest boots" in said
-        assert why(talk.host, "db").startswith("VirtRigaud VirtualMachine db is not carried out.\n  cause:    Paddock stores VirtRigaud ")
+        said = why(talk.host, "db")
+        assert "VirtRigaud VirtualMachine db is not ready.\n" in said and "there is no Provider default/local" in said, said
         await talk.client.request("DELETE", f"{CLAIMS}/data")
         said = why(talk.host, "web")
         assert "  but:      PersistentVolumeClaim data was deleted while web runs" in said, said

@@ -17,7 +17,7 @@ from paddock.engine.machine.hotplug import Hotplug
 from paddock.engine.machine.liveness import Liveness
 from paddock.engine.machine.observation import Observation, RenewalResult, Statistics
 from paddock.engine.machine.owner import MachineOwner
-from paddock.engine.machine.pipes import Pipe, SessionSlot, last_screen
+from paddock.engine.machine.pipes import Pipe, SessionSlot
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.reboots import Reboots
 from paddock.engine.machine.renewal import MOVED, Renewals
@@ -226,7 +226,7 @@ class QemuMachine:
         self._admit(Verb.LOOK, "open the console of")
         if not self._owner.started.devices.serial:
             raise self._lacks("open the console of", "NoConsole", "it has no serial console")
-        return self._session(self._console, names.SERIAL, last_screen(self._owner.directory.serial_tail(_SCREEN_BYTES)))
+        return self._session(self._console, names.SERIAL, lambda: self._owner.directory.serial_tail(_SCREEN_BYTES))
 
     async def vnc(self) -> Pipe:
         """The display, as RFB. A new session ends the old."""
@@ -263,9 +263,9 @@ class QemuMachine:
         self._admit(Verb.CHANGE, action)
         await self._owner.inbox.offer(admitted)
 
-    def _session(self, place: SessionSlot, name: str, first: bytes = b"") -> Pipe:
+    def _session(self, place: SessionSlot, name: str, log: Callable[[], bytes] | None = None) -> Pipe:
         try:
-            return place.give(lambda: open_socket(self._owner.directory.run, name), first)
+            return place.give(lambda: open_socket(self._owner.directory.run, name), log)
         except OSError as error:
             why = error.strerror or str(error)
             raise RequestRefused(f"cannot reach machine {self.id}", reason="NoSocket", why=f"{name}: {why}", fix="try again") from error

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 _CHUNK = 1 << 16
+# QEMU has accepted a connection by then, or sent something over it.
+_ACCEPT_SECONDS = 0.3
 
 
 class Pipe(Protocol):
@@ -23,13 +25,21 @@ class Pipe(Protocol):
 
 
 class SocketPipe:
-    """A session over a socket of QEMU. What is not read waits in QEMU: nothing is buffered here."""
+    """A session over a socket of QEMU. What is not read waits in QEMU: nothing is buffered here.
 
-    def __init__(self, connection: socket.socket, first: bytes = b"", ended: Callable[["SocketPipe"], None] = lambda pipe: None) -> None:
-        """`first` is read before anything else; `ended` is called once."""
+    With a log, which has the end of all that the guest wrote, the session begins with the last screen. QEMU sends nothing that the guest
+    writes before it has accepted the connection, but logs it: that comes from the log, too.
+    """
+
+    def __init__(
+        self, connection: socket.socket, log: Callable[[], bytes] | None = None, ended: Callable[["SocketPipe"], None] = lambda pipe: None
+    ) -> None:
+        """`ended` is called once."""
         connection.setblocking(False)
         self._socket = connection
-        self._first = first
+        self._log = log
+        self._logged = log() if log is not None else b""
+        self._first = last_screen(self._logged)
         self._ended = ended
         self._open = True
         self._users = 0
@@ -42,10 +52,25 @@ class SocketPipe:
         data = b""
         if self._open:
             with self._use(), contextlib.suppress(OSError):
-                data = await asyncio.get_running_loop().sock_recv(self._socket, _CHUNK)
+                data = await self._caught_up() or await self._received()
         if not data:
             self.close()
         return data
+
+    async def _received(self) -> bytes:
+        return await asyncio.get_running_loop().sock_recv(self._socket, _CHUNK)
+
+    async def _caught_up(self) -> bytes:
+        """The first bytes of a session with a log, with those before them that QEMU did not send; nothing if there are none."""
+        if self._log is None:
+            return b""
+        log, data = self._log, b""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ACCEPT_SECONDS):
+                data = await self._received()
+        self._log, now = None, log()
+        new = now[_overlap(self._logged, now) :]
+        return new[: len(new) - _overlap(new, data)] + data
 
     async def write(self, data: bytes) -> None:
         """Returns when QEMU took it."""
@@ -91,10 +116,10 @@ class SessionSlot:
         """There is a session."""
         return self._pipe is not None
 
-    def give(self, connect: Callable[[], socket.socket], first: bytes = b"") -> SocketPipe:
+    def give(self, connect: Callable[[], socket.socket], log: Callable[[], bytes] | None = None) -> SocketPipe:
         """A session over a new connection, which is made when the old one is closed. Raises what `connect` raises."""
         self.clear()
-        self._pipe = SocketPipe(connect(), first, self._over)
+        self._pipe = SocketPipe(connect(), log, self._over)
         return self._pipe
 
     def clear(self) -> None:
@@ -105,6 +130,11 @@ class SessionSlot:
     def _over(self, pipe: SocketPipe) -> None:
         if self._pipe is pipe:
             self._pipe = None
+
+
+def _overlap(one: bytes, other: bytes) -> int:
+    """The size of the longest end of one text that the other begins with."""
+    return next(size for size in range(min(len(one), len(other)), -1, -1) if other.startswith(one[len(one) - size :]))
 
 
 def last_screen(log: bytes, lines: int = 24, size: int = 4096) -> bytes:

@@ -135,7 +135,7 @@ def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
             return ours
 
         place = SessionSlot()
-        first = place.give(connect, b"before")
+        first = place.give(connect, lambda: b"before")
         assert (await first.read(), place.taken) == (b"before", True)
         reading = asyncio.create_task(first.read())
         await asyncio.sleep(0)
@@ -147,6 +147,37 @@ def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
         ends[1].close()
         assert (await second.read(), place.taken) == (b"", False)
         ends[0].close()
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize(
+    ("logged", "sent", "heard"),
+    [
+        # QEMU accepts late, and sends nothing of what is in the log by then.
+        (b"boot\nR", b"", b"boot\nR"),
+        # It accepted in between.
+        (b"boot\nR", b"R", b"boot\nR"),
+        # It sends first and logs then.
+        (b"boot\nR", b"Rmore", b"boot\nRmore"),
+        (b"boot\n", b"t\nRmore", b"boot\nRmore"),
+        (b"boot\n", b"R", b"boot\nR"),
+    ],
+)
+def test_a_session_misses_nothing_of_a_guest_that_boots(logged: bytes, sent: bytes, heard: bytes) -> None:
+    async def script() -> None:
+        ours, theirs = socket.socketpair()
+        log = b"boo"
+        session = SessionSlot().give(lambda: ours, lambda: log)
+        assert await session.read() == b"boo"
+        log = logged
+        theirs.send(sent)
+        found = b"boo" + await session.read()
+        assert found == heard
+        theirs.send(b"later")
+        assert await session.read() == b"later"
+        theirs.close()
+        assert await session.read() == b""
 
     asyncio.run(script())
 
