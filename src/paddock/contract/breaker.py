@@ -29,7 +29,7 @@ class BreakerSettings(msgspec.Struct, frozen=True):
 
 
 class CallOutcome(enum.Enum):
-    """What a call says about the provider."""
+    """The evidence of a call about the health of the provider."""
 
     HEALTHY = 0
     FAILED = 1

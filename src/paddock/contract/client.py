@@ -30,7 +30,7 @@ _ATTEMPTS = 3
 
 
 class RemoteSettings(msgspec.Struct, frozen=True):
-    """How a provider is called."""
+    """Settings of the calls to a provider."""
 
     # how errors call the provider
     name: str

@@ -36,7 +36,7 @@ class StatusCode(enum.IntEnum):
 
 
 class ErrorKind(enum.StrEnum):
-    """What went wrong, as far as a caller has to tell it apart."""
+    """The causes of errors that a caller distinguishes."""
 
     NOT_FOUND = "NotFound"
     INVALID_SPEC = "InvalidSpec"
@@ -51,7 +51,7 @@ class ErrorKind(enum.StrEnum):
 
 
 class KindRule(msgspec.Struct, frozen=True):
-    """What a kind means on the wire and for the caller."""
+    """The meaning of a kind on the wire and for the caller."""
 
     code: StatusCode
     # the same call may succeed later

@@ -204,7 +204,7 @@ async def write(talk: Talk, name: str, times: int = 1) -> None:
     await talk.running(name, 30)
     async with talk.console(name) as console:
         await console.until(b"R")
-        # A console begins with what was said before it; what comes after a number that nobody typed yet is new.
+        # A console begins with earlier output; only text after a number that nobody has typed yet is new.
         number = b"%d" % next(_numbers)
         await console.write(number)
         await console.until(number)

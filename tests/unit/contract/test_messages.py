@@ -26,7 +26,7 @@ def rows() -> Iterator[tuple[str, str]]:
 
 
 def typed(text: str) -> str:
-    """The type of a field in the table, without what is said about it."""
+    """The type of a field in the table, without the remarks about it."""
     words = text.split()
     if words[:1] == ["repeated"]:
         return f"repeated {words[1]}" if len(words) > 1 else "repeated string"

@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What `paddock provider serve` runs."""
+    """Settings of `paddock provider serve`."""
 
     type: str
     server: server.ProviderServerSettings

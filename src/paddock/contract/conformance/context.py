@@ -1,4 +1,4 @@
-"""What the cases work with: machines that are deleted again, tasks that are awaited, effects that are looked for."""
+"""The tools of the cases: machines that are deleted again, tasks that are awaited, effects that are looked for."""
 
 import asyncio
 import random

@@ -8,7 +8,7 @@ from paddock.contract import payloads
 
 
 class ConformanceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider needs to be judged, and how patient the suite is. Times are in seconds."""
+    """The needs of a provider that is judged, and the patience of the suite. Times are in seconds."""
 
     # where machines come from, and the hardware of the smallest
     image: payloads.ImagePayload = payloads.ImagePayload(template_name="conformance")

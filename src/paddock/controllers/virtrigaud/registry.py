@@ -1,6 +1,6 @@
 """The drivers of Providers. Who gives them to the controllers decides whether they are in this process, in another, or at an address."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -25,22 +25,6 @@ class Providers(Protocol):
 
     def listen(self, handler: Callable[[Key], None]) -> None:
         """Call this when the connection to a Provider has become another one."""
-
-
-class FixedProviders:
-    """Drivers that are known by the type of their Provider, or by its key, and stay."""
-
-    def __init__(self, by_type: Mapping[str, Driver] | None = None, by_key: Mapping[Key, Driver] | None = None) -> None:
-        self._by_type = dict(by_type or {})
-        self._by_key = dict(by_key or {})
-
-    def find(self, key: Key, type: str) -> ProviderConnection:
-        """The connection to a Provider of a type."""
-        driver = self._by_key.get(key) or self._by_type.get(type)
-        return ProviderConnection(driver) if driver is not None else ProviderConnection(None, absent(type))
-
-    def listen(self, handler: Callable[[Key], None]) -> None:
-        """Nothing ever changes here."""
 
 
 def absent(type: str) -> ProviderRuntimeFacts:

@@ -38,19 +38,6 @@ class NewDisk(msgspec.Struct, frozen=True):
     disk: Data
 
 
-class MachineChanges(msgspec.Struct, frozen=True):
-    """Everything that is to be changed."""
-
-    # the machine's spec, as a merge patch
-    spec: Data
-    # annotations
-    notes: Data
-    added: tuple[NewDisk, ...] = ()
-    # names of volumes
-    removed: tuple[str, ...] = ()
-    grown: tuple[ClaimGrowth, ...] = ()
-
-
 def spec_changes(found: Data, wanted: VirtualMachine) -> Data:
     """Return the merge patch that brings size, place, grace and interfaces of a machine to what is wanted."""
     template, aim = found["spec"]["template"]["spec"], to_data(wanted.spec.template.spec)

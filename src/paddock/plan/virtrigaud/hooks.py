@@ -53,8 +53,3 @@ def result(hook: str, problem: str) -> AspectValue:
     if problem:
         return AspectValue(hook, "False", reasons.HOOK_FAILED, f"the {hook} hook failed: {problem}")
     return AspectValue(hook, "True", reasons.HOOK_SUCCEEDED, f"the {hook} hook succeeded")
-
-
-def outdated(running: bool) -> str:
-    """The hook whose record ends when the machine is seen on or off: the next transition runs it anew."""
-    return PRE_STOP if running else POST_START
