@@ -13,6 +13,7 @@ LIMIT ?=
 RECORD ?=
 WHICH ?=
 SEEDS ?= 1000
+DEB_PYTHON ?= 3.11
 # A long suite's record of what passed (docs/dev/gate.md): LIMIT is judged by it, RECORD=1 writes it, WHICH=missing or covered runs a part.
 recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--record=$(1)) $(if $(RECORD),--record-write) $(if $(WHICH),--record-part=$(WHICH))
 # Elsewhere a test that takes twenty minutes hangs.
@@ -22,7 +23,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs recordings bench soak test-reference test-host deb release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,12 @@ conformance: test ## run the tests and write docs/reference/conformance.md
 conformance-check: setup ## fail when the page is not what the last `make test` gave
 	$(PY) -m tools.conformance --results $(RESULTS) --check
 
+docs: setup ## build the documents as a website into build/site; broken links fail
+	@$(PY) -m tools.site
+
+recordings: setup ## play the scenes of tools/recordings on this host and write docs/recordings/*.svg; NAME=scene plays one
+	$(PY) -m tools.recordings $(NAME)
+
 bench: setup ## print the measured figures beside their targets (BENCH=--quick: in minutes)
 	$(PY) -m tools.bench $(BENCH)
 
@@ -92,9 +99,17 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
 	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
 
+deb: setup ## build a Debian package into dist/ (DEB_PYTHON=3.13: for Debian 13)
+	$(PY) -m tools.packages.deb --python $(DEB_PYTHON)
+
+release: setup ## build wheel, sdist, deb, SHA256SUMS and SBOM of a version into dist/; RELEASE=1 tags it, too
+	$(PY) -m tools.packages.release $(if $(RELEASE),--tag)
+
 lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group dev -o requirements-dev.lock
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group libvirt -o requirements-libvirt.lock
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group docs -o requirements-docs.lock
 
 clean: ## remove what the other targets made, except generated files that are committed
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.clock import Clock, SystemClock
-from paddock.engine.machine import guest
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic
-from paddock.engine.machine.errors import AgentError, RequestRefused
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.observation import (
     DiskState,
     EndReason,
@@ -34,9 +33,8 @@ from paddock.engine.machine.observation import (
     Statistics,
 )
 from paddock.engine.machine.requests import Verb, admit
+from tests.agentfakes import FakeAgent
 
-# What a guest's agent still does while the guest's file systems are frozen.
-_WHILE_FROZEN = ("ping", "info", "frozen", "thaw")
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
 
@@ -62,119 +60,6 @@ class FakePipe:
         if not self.closed:
             self.closed = True
             self._said.put_nowait(b"")
-
-
-class FakeAgent:
-    """An agent whose answers are attributes. `refuse["freeze"] = "text"` makes one fail; `calls` is what was asked of it."""
-
-    def __init__(self, machine: "FakeMachine") -> None:
-        self._machine = machine
-        self.refuse: dict[str, str] = {}
-        self.calls: list[tuple[Any, ...]] = []
-        self.told_info = guest.AgentInfo("7.2.0", (("guest-ping", True), ("guest-exec", True), ("guest-fsfreeze-freeze", True)))
-        self.told_os = guest.GuestOs(name="Paddock Test Linux", id="test", version_id="1")
-        self.told_hostname = "guest"
-        self.told_timezone = guest.Timezone("UTC", 0)
-        self.told_users: tuple[guest.GuestUser, ...] = ()
-        self.told_filesystems: tuple[guest.GuestFilesystem, ...] = ()
-        self.told_load: tuple[float, ...] = ()
-        self.told_interfaces: tuple[guest.GuestInterface, ...] = ()
-        self.passwords: dict[str, str] = {}
-        self.authorized: dict[str, tuple[str, ...]] = {}
-        self.is_frozen = False
-        # its channel is open, and nothing comes
-        self.hangs = False
-        self.run: Callable[[tuple[str, ...]], guest.GuestExecResult] = lambda argv: guest.GuestExecResult(0, b"", b"")
-
-    def connect(self) -> None:
-        self._machine.observe(agent=True, milestone="agent")
-
-    def disconnect(self) -> None:
-        self._machine.observe(agent=False)
-
-    def _called(self, name: str, *values: Any) -> None:
-        self.calls.append((name, *values))
-        if not self._machine.observed.agent:
-            raise AgentError(f"cannot ask the agent of {self._machine.id}", reason="NotConnected", why="its channel is closed")
-        if self.hangs:
-            raise AgentError(f"the agent of {self._machine.id} did not answer {name}", reason="Unanswered", why="nothing came within 5 s")
-        if self.is_frozen and name not in _WHILE_FROZEN:
-            raise AgentError(f"the agent of {self._machine.id} refused {name}", reason="Refused", why="file systems are frozen")
-        if name in self.refuse:
-            raise AgentError(f"the agent of {self._machine.id} refused {name}", reason="Refused", why=self.refuse[name])
-
-    async def ping(self) -> None:
-        self._called("ping")
-
-    async def info(self) -> guest.AgentInfo:
-        self._called("info")
-        return self.told_info
-
-    async def os(self) -> guest.GuestOs:
-        self._called("os")
-        return self.told_os
-
-    async def hostname(self) -> str:
-        self._called("hostname")
-        return self.told_hostname
-
-    async def timezone(self) -> guest.Timezone:
-        self._called("timezone")
-        return self.told_timezone
-
-    async def users(self) -> tuple[guest.GuestUser, ...]:
-        self._called("users")
-        return self.told_users
-
-    async def filesystems(self) -> tuple[guest.GuestFilesystem, ...]:
-        self._called("filesystems")
-        return self.told_filesystems
-
-    async def load(self) -> tuple[float, ...]:
-        self._called("load")
-        return self.told_load
-
-    async def interfaces(self) -> tuple[guest.GuestInterface, ...]:
-        self._called("interfaces")
-        return self.told_interfaces
-
-    async def freeze(self) -> int:
-        self._called("freeze")
-        self.is_frozen = True
-        return 1
-
-    async def thaw(self) -> int:
-        self._called("thaw")
-        self.is_frozen = False
-        return 1
-
-    async def frozen(self) -> bool:
-        self._called("frozen")
-        return self.is_frozen
-
-    async def set_password(self, user: str, password: str, *, crypted: bool = False) -> None:
-        self._called("set_password", user)
-        self.passwords[user] = password
-
-    async def add_keys(self, user: str, keys: tuple[str, ...], *, reset: bool = False) -> None:
-        self._called("add_keys", user)
-        before = () if reset else self.authorized.get(user, ())
-        self.authorized[user] = (*before, *(key for key in keys if key not in before))
-
-    async def keys(self, user: str) -> tuple[str, ...]:
-        self._called("keys", user)
-        return self.authorized.get(user, ())
-
-    async def execute(self, argv: tuple[str, ...], timeout: float, stdin: bytes = b"") -> guest.GuestExecResult:
-        self._called("execute", argv)
-        return self.run(argv)
-
-    async def shutdown(self, mode: str = "powerdown") -> None:
-        self._called("shutdown", mode)
-        if mode == "reboot":
-            self._machine.reboot()
-        else:
-            self._machine.power_off()
 
 
 class FakeDirectory:
@@ -356,6 +241,9 @@ class FakeMachine:
     async def commit_disk(self, name: str, base: Path) -> None:
         self._admit(Verb.CHANGE)
         self.commits.append((name, base))
+
+    async def console_log(self) -> bytes:
+        return self.directory.serial
 
     async def screenshot(self) -> bytes:
         self._admit(Verb.LOOK)

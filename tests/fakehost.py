@@ -24,6 +24,7 @@ from paddock.app.subresources.environment import DatagramFlow, SubresourceEnviro
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.client.client import Client
 from paddock.controllers.installation import controller as installation
+from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import HostFacts
@@ -31,6 +32,7 @@ from paddock.engine.host.kvm import Kvm
 from paddock.engine.host.qemu import Qemu
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machines import Machines as EngineMachines
+from paddock.engine.machine.users import UserRange
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
@@ -169,6 +171,8 @@ class FakeEngine:
         self.volumes = Volumes(root / "scratch")
         self.images = FakeImages()
         self.states = States(root / "states")
+        self.consoles = ConsoleLogs(root / "consoles")
+        self.users = UserRange()
         self.volumes.users = self._is_used
         self.snapshots = Snapshots(cast(EngineMachines, self.machines), cast(EngineVolumes, self.volumes))
         (root / "scratch").mkdir(exist_ok=True)
@@ -213,7 +217,9 @@ class FakeHost:
         self.house = BackgroundControllers(self.api.parts, "authority")
         self.house.collector.start()
         self.house.claims.start()
-        self.subresources = SubresourceApi(SubresourceEnvironment(self.api.parts, self.engine.machines, self.engine.networks))
+        self.subresources = SubresourceApi(
+            SubresourceEnvironment(self.api.parts, self.engine.machines, self.engine.networks, self.engine.consoles)
+        )
         self.subresources.serve(self.api.api)
         await self.begin()
         return self
@@ -226,7 +232,8 @@ class FakeHost:
 
     async def _mark_common_as_made(self) -> None:
         """Make the KubeVirt object as it is after the controller has made what is common, so that it makes nothing."""
-        metadata = {"name": installation.KEY.name, "annotations": {installation.EDITION: commoninstancetypes.VERSION}}
+        marks = {installation.EDITION: commoninstancetypes.VERSION}
+        metadata = {"name": installation.KEY.name, "annotations": marks}
         await self.api.post(
             "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": installation.KEY.namespace}}
         )

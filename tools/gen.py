@@ -16,6 +16,7 @@ from paddock.cli.diagnosis import page as why
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
 from tools import pictures, upstream
+from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,21 +53,30 @@ def reference_pages() -> Mapping[str, str]:
     texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in dialects}
     pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
     tests = upstream.page(upstream.read(ROOT / "tests" / "upstream"))
-    return {**pages, "kubevirt-fields.md": table.page(reference.HEADER), "why.md": why.page(reference.HEADER), "upstream-tests.md": tests}
+    return {
+        **pages,
+        "kubevirt-fields.md": table.page(reference.HEADER),
+        "why.md": why.page(reference.HEADER),
+        "upstream-tests.md": tests,
+        "commands.md": markdown.page(),
+    }
 
 
 def chart_definitions() -> Mapping[str, str]:
     """The definitions that the operator's chart brings: of the front doors whose objects a cluster can keep."""
-    return {name: text for name, text in files.crds(catalog.every()).items() if name.split("/")[0] in ("stakater", "vitistack")}
+    return {
+        name: text for name, text in files.crds(catalog.every()).items() if name.split("/")[0] in ("stakater", "virtrigaud", "vitistack")
+    }
 
 
 # Pages of docs/reference that long runs write.
-_FOREIGN_PAGES = frozenset({"conformance.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md"})
+_FOREIGN_PAGES = frozenset({"conformance.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md", "providers.md"})
 TARGETS: Sequence[Target] = (
     Target("api/crds", lambda: files.crds(catalog.every())),
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
     Target("api/jsonschema", lambda: files.json_schemas(catalog.every())),
     Target("deploy/helm/kubevirt-operator/definitions", chart_definitions),
+    Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
     Target("docs/reference", reference_pages, foreign=_FOREIGN_PAGES),
 )

@@ -20,6 +20,7 @@ ROLES: Mapping[str, str] = {
     "apiserver": "HTTP, admission, watch, RBAC",
     "controllers": "reconcile one kind each",
     "drivers": "other hypervisors",
+    "driverkit": "what drivers share",
     "contract": "what a driver promises",
     "translate": "dialect to KubeVirt and back",
     "plan": "decisions: observed to actions",

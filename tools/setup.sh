@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 
 venv=.venv
 lock=requirements-dev.lock
+# Built on this machine, where libvirt's headers are.
+libvirt_lock=requirements-libvirt.lock
 stamp=$venv/.paddock-setup
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -79,6 +81,8 @@ version=$("$python" -c 'import platform; print(platform.python_version())')
 # What `make demo` needs, and what a host needs besides to run every kind of machine, and the tests to look at them.
 demo_packages=(qemu-system-x86 qemu-utils nftables iproute2 e2fsprogs dosfstools mtools lz4)
 host_packages=("${demo_packages[@]}" ovmf swtpm gdisk xfsprogs passt openssh-client xorriso xz-utils zstd mmdebstrap)
+# Providers of type libvirt: the library's headers, and a daemon for the tests.
+host_packages+=(libvirt-dev pkg-config gcc libc6-dev libvirt-daemon libvirt-daemon-driver-qemu dnsmasq-base)
 # The clients of the network tests. Debian's two packages of it exclude each other, so the one that is there stays.
 command -v busybox >/dev/null || host_packages+=(busybox-static)
 # The small guest is made of Debian's packages everywhere.
@@ -108,7 +112,7 @@ install_host_packages() {
 # needed_packages: what nothing goes without, the demonstration's with it if that is what this is for: one list, asked for once.
 needed_packages() {
     local minor
-    if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ] && ! can_make_venv "$python"; then
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$want-$(libvirt_headers)" ] && ! can_make_venv "$python"; then
         # The versioned package serves a python3.N that is not the system's default one.
         minor=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
         case $(readlink -f /usr/bin/python3 2>/dev/null) in
@@ -122,6 +126,9 @@ needed_packages() {
     missing "${demo_packages[@]}"
 }
 
+# libvirt_headers: the version of libvirt whose headers are here; nothing if there are none.
+libvirt_headers() { pkg-config --modversion libvirt 2>/dev/null || true; }
+
 # What the environment is made of: the interpreter, the place, the lock, and the package's own metadata.
 want=$(
     {
@@ -132,7 +139,7 @@ with open("pyproject.toml", "rb") as file:
 print(os.path.realpath(sys.executable), sys.version, json.dumps([metadata["build-system"], metadata["project"]]))
 END
         pwd
-        cat "$lock" tools/setup.sh
+        cat "$lock" "$libvirt_lock" tools/setup.sh
     } | sha256sum | cut -d' ' -f1
 )
 needed=$(needed_packages)
@@ -141,6 +148,8 @@ if [ -n "$needed" ]; then
     apt_install $needed
 fi
 install_host_packages
+# Whoever installs the headers later gets the library with the next run.
+want=$want-$(libvirt_headers)
 if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
     exit 0
 fi
@@ -156,6 +165,12 @@ fi
 "$python" -m venv "$venv"
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
 "${pip[@]}" install --require-hashes -r "$lock"
+# No wheels of it exist: it is built against the headers, and left out where there are none.
+if [ -z "$(libvirt_headers)" ]; then
+    say "libvirt-python left out: it needs libvirt-dev, pkg-config and gcc; tests of the libvirt driver skip"
+elif ! "${pip[@]}" install --no-deps --no-build-isolation --require-hashes -r "$libvirt_lock"; then
+    say "libvirt-python could not be built; tests of the libvirt driver skip"
+fi
 # The build backend is already in place from the lock, so nothing unpinned is fetched to build the package.
 "${pip[@]}" install --no-deps --no-build-isolation --editable .
 printf '%s\n' "$want" >"$stamp"

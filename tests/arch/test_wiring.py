@@ -57,16 +57,21 @@ def _modules() -> Modules:
 
 def _assignments(modules: Modules) -> Iterator[str]:
     """Assignments to attributes of an object that is neither `self` nor a record of the same controller, by file and line."""
-    fields = {path.parent: set[str]() for path, _ in modules}
+    fields = {_controller(path): set[str]() for path, _ in modules}
     for path, tree in modules:
-        fields[path.parent] |= _record_fields(tree)
+        fields[_controller(path)] |= _record_fields(tree)
     for path, tree in modules:
         for node in ast.walk(tree):
             if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
                 continue
             is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            if not is_own and node.attr not in fields[path.parent]:
+            if not is_own and node.attr not in fields[_controller(path)]:
                 yield f"{path.relative_to(CONTROLLERS)}:{node.lineno} {ast.unparse(node)}"
+
+
+def _controller(path: Path) -> str:
+    """The controller that a module belongs to: the folder below `controllers`, with all its rooms."""
+    return path.relative_to(CONTROLLERS).parts[0]
 
 
 def _placeholders(modules: Modules) -> Iterator[str]:

@@ -78,7 +78,7 @@ def test_a_log_that_is_cut_off_is_not_taken_for_the_whole(path: Path, kept: int)
     left = killed(path)
     log = left.with_name("store.db-wal")
     log.write_bytes(log.read_bytes()[:kept])
-    with pytest.raises(Damaged, match=r"has lost its newest writes: it ends at revision \d+, but 60 was written.*paddock restore"):
+    with pytest.raises(Damaged, match=r"has lost its newest writes: it ends at revision \d+, but 60 was written.*paddock backup restore"):
         open_store(left)
 
 
@@ -106,7 +106,7 @@ def test_a_log_with_a_flipped_bit_is_not_taken_for_the_whole(path: Path) -> None
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 4
     log.write_bytes(content)
-    with pytest.raises(Damaged, match="paddock restore"):
+    with pytest.raises(Damaged, match="paddock backup restore"):
         open_store(left)
 
 
@@ -117,7 +117,7 @@ def test_a_database_that_is_gone_is_missed(path: Path, there: bool) -> None:
     if there:
         path.touch()
     for _ in range(2):
-        with pytest.raises(Damaged, match=r"there was a store here.*paddock restore"):
+        with pytest.raises(Damaged, match=r"there was a store here.*paddock backup restore"):
             open_store(path)
     assert path.exists() == there
 

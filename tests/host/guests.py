@@ -225,14 +225,21 @@ class _RegistryHandler(_Quiet, BaseHTTPRequestHandler):
 _NOT_FOUND = b'{"errors": [{"code": "NOT_FOUND", "message": "not found"}]}'
 
 
+@contextmanager
+def registry_in(folder: Path) -> Iterator[Registry]:
+    """An image registry on loopback, with its blobs in a directory, for the length of a `with` block."""
+    one = Registry(folder)
+    with serving(type("Handler", (_RegistryHandler,), {"registry": one})) as address:
+        one.address = address
+        yield one
+
+
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
     """An image registry on loopback; `registry.push("disks/tiny:1", {"disk/tiny.qcow2": path})`."""
     folder = tmp_path / "registry"
     folder.mkdir()
-    one = Registry(folder)
-    with serving(type("Handler", (_RegistryHandler,), {"registry": one})) as address:
-        one.address = address
+    with registry_in(folder) as one:
         yield one
 
 

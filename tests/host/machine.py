@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 _QEMU = "qemu-system-x86_64"
@@ -62,6 +63,12 @@ def _ovmf() -> str:
     return "" if (_OVMF / "OVMF_CODE_4M.fd").exists() and (_OVMF / "OVMF_CODE_4M.ms.fd").exists() else "there is no OVMF on this machine"
 
 
+def _libvirtd() -> str:
+    if missing := _programs("libvirtd", "dnsmasq", "ip", "unshare", _QEMU)() or _root():
+        return missing
+    return "" if find_spec("libvirt") is not None else "libvirt-python is not installed; it is built where libvirt-dev and pkg-config are"
+
+
 def _apt() -> str:
     if missing := _programs("apt-get", "dpkg-deb")():
         return missing
@@ -77,11 +84,15 @@ NEEDS: dict[str, Callable[[], str]] = {
     "netns": lambda: _programs("ip")() or _root(),
     "nft": _programs("nft"),
     "busybox": _programs("busybox"),
+    "libvirtd": _libvirtd,
     "ovmf": _ovmf,
     "swtpm": _programs("swtpm"),
     "passt": _programs("passt"),
     "cc": _programs("cc"),
     "ssh": _programs("ssh", "ssh-keygen"),
+    "kubectl": _programs("kubectl"),
+    "prometheus": _programs("prometheus", "promtool"),
+    "gpg": _programs("gpg", "gpgconf"),
     "xorriso": _programs("xorriso", "osirrox"),
     "mtools": _programs("mcopy", "mmd", "mkfs.vfat"),
     "mmdebstrap": _programs("mmdebstrap"),

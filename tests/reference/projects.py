@@ -48,6 +48,8 @@ PROJECTS = (
     Project("sigs.k8s.io/gateway-api", "v1.4.0", ("config/crd/experimental/gateway*.yaml",)),
     Project("github.com/prometheus-operator/prometheus-operator", "v0.85.0", ("example/prometheus-operator-crd/*.yaml",)),
 )
+# Judged by its documents: its names are our own.
+VIRTRIGAUD = Project("github.com/projectbeskar/virtrigaud", "v0.3.11", ("config/crd/bases/*.yaml",))
 KUBEVIRT = Project("kubevirt.io/kubevirt", "v1.6.0", ("pkg/virt-operator/resource/generate/components/validations_generated.go",))
 
 
@@ -69,14 +71,19 @@ def fetched(project: Project) -> Path:
 def definitions() -> Iterator[tuple[str, Json]]:
     """Every definition with where it comes from."""
     for project in PROJECTS:
-        found = [file for pattern in project.files for file in sorted(fetched(project).glob(pattern))]
-        if not found:
-            raise NotFetched(f"{project.module} {project.version} has no files like {' '.join(project.files)}")
-        for file in found:
-            for document in yaml.load_all(file.read_bytes(), Loader=_Loader):
-                if document and document.get("kind") == "CustomResourceDefinition":
-                    yield f"{project.module} {file.name}", document
+        yield from of(project)
     yield from kubevirt()
+
+
+def of(project: Project) -> Iterator[tuple[str, Json]]:
+    """The definitions in a project's files."""
+    found = [file for pattern in project.files for file in sorted(fetched(project).glob(pattern))]
+    if not found:
+        raise NotFetched(f"{project.module} {project.version} has no files like {' '.join(project.files)}")
+    for file in found:
+        for document in yaml.load_all(file.read_bytes(), Loader=_Loader):
+            if document and document.get("kind") == "CustomResourceDefinition":
+                yield f"{project.module} {file.name}", document
 
 
 # Singular name -> kind, plural, group, scope, versions (the last one is stored), subresources.

@@ -76,6 +76,24 @@ PROVIDER = Recipe(
     variables=(),
 )
 
+# VMware's simulator of vCenter, with commands for the faults that the vSphere driver is tried with.
+VCSIM = Recipe(
+    name="vcsim",
+    module=HERE / "vsphere",
+    programs=(Program("vcsim", "."),),
+    release="github.com/vmware/govmomi",
+    variables=(),
+)
+
+# An S3 server over a directory, for the transfers of migrations.
+S3_GATEWAY = Recipe(
+    name="versitygw",
+    module=HERE / "s3",
+    programs=(Program("versitygw", "github.com/versity/versitygw/cmd/versitygw"),),
+    release="github.com/versity/versitygw",
+    variables=(),
+)
+
 # Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.
 OPERATORS = Recipe(
     name="operators",

@@ -117,7 +117,7 @@ def test_an_informer_whose_version_is_forgotten_lists_anew(server: Embedded, api
         api.close()
         # What a restored store is asked for from before is not known any more, and its versions go on above all it ever gave.
         (server.root / "store.db").rename(tmp_path / "moved.db")
-        paddock("restore", "--dir", server.root, backup)
+        paddock("backup", "restore", "--dir", server.root, backup)
         server.start()
         assert informer.wait_for("deleted")["name"] == "gone"
         assert int(write(api, "later", "1")) > int(forgotten)

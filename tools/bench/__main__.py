@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, flood, fronts, guests, hosting, imports, offline, userland
+from tools.bench import comparison, flood, fronts, guests, hosting, imports, offline, rigaud, userland
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "flood", "guests", "host", "userland", "fronts", "imports")
+PARTS = ("commands", "server", "flood", "guests", "host", "userland", "fronts", "virtrigaud", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _userland(options, Path(folder))
             if options.only in (None, "fronts"):
                 print(offline.table(fronts.measure(Path(folder), quick=options.quick)))
+            if options.only in (None, "virtrigaud"):
+                print(offline.table(rigaud.measure(quick=options.quick)))
             if options.only in (None, "imports"):
                 print(offline.table(imports.measure(Path(folder))))
         except (offline.BenchError, LoadFailed) as error:
@@ -52,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         choices=PARTS,
         help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, from the "
-        "manifest to the guest, the front doors, or imports",
+        "manifest to the guest, the front doors, VirtRigaud's machines, or imports",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")

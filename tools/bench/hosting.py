@@ -40,6 +40,8 @@ MANY, APART_SECONDS = 100, 0.1
 ADOPTED = 50
 # from one start to the next: what is written after a machine runs must not delay the next
 _CALM_SECONDS = 0.5
+# long enough for a few heartbeats of everything
+_QUIET_SECONDS = 45.0
 
 
 @dataclass
@@ -253,6 +255,17 @@ async def _load(client: Client, host: Host, many: int) -> list[Figure]:
     ]
 
 
+async def _idle(host: Host, seconds: float) -> list[Figure]:
+    """What Paddock takes while machines run and nobody asks for anything."""
+    count, before, began = len(host.qemus()), host.cpu(), time.monotonic()
+    await asyncio.sleep(seconds)
+    share = (host.cpu() - before) / (time.monotonic() - began)
+    return [
+        Figure(f"idle beside {count} machines, share of a core", share * 100, "%", 1, f"over {seconds:.0f} s"),
+        Figure(f"idle beside {count} machines, memory", host.memory() / (1 << 20), "MiB", 100, ""),
+    ]
+
+
 async def _leave(client: Client, host: Host, count: int) -> None:
     """Delete machines until so many run."""
     for path in (VMS, VMIS):
@@ -286,7 +299,8 @@ async def measure(folder: Path, *, quick: bool) -> list[Figure]:
     try:
         async with host.client() as client:
             await asyncio.sleep(3)
-            figures = [*await _starts(client, host, folder, rounds), *await _load(client, host, many)]
+            figures = await _starts(client, host, folder, rounds)
+            figures += [*await _idle(host, _QUIET_SECONDS), *await _load(client, host, many)]
             await _leave(client, host, min(many, ADOPTED))
         return [*figures, await _return(host, root)]
     finally:

@@ -1,10 +1,10 @@
-"""``python -m tools.conformance --results FILE [--check]``: writes the conformance page, or says that it is stale."""
+"""``python -m tools.conformance --results FILE [--check]``: writes the pages of conformance and providers, or says which is stale."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from tools.conformance import checklist, engine, page, reasons, results, verdict
+from tools.conformance import checklist, engine, page, providers, reasons, results, verdict
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -28,14 +28,15 @@ def main(arguments: list[str] | None = None) -> int:
     outdated = reasons.outdated(why, verdict.met(verdicts))
     for spec, key in outdated:
         print(f'conformance: all of {spec} "{key}" is met; take the line out of unmet.toml', file=sys.stderr)
-    text = page.render(verdicts)
-    current = options.page.exists() and options.page.read_text(encoding="utf-8") == text
-    if options.check and not current:
-        print(f"conformance: {options.page} is not what this run gives; `make conformance` writes it", file=sys.stderr)
+    pages = {options.page: page.render(verdicts), options.providers: providers.render(tested)}
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if options.check and stale:
+        names = ", ".join(map(str, stale))
+        print(f"conformance: {names} is not what this run gives; `make conformance` writes it", file=sys.stderr)
         return 1
-    if not current:
-        options.page.parent.mkdir(parents=True, exist_ok=True)
-        options.page.write_text(text, encoding="utf-8")
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages[path], encoding="utf-8")
     for spec, found in verdicts.items():
         print(f"{spec:12} {sum(one.met for one in found):4} of {len(found)}")
     return 1 if outdated else 0
@@ -49,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
     parser.add_argument("--specs", type=Path, default=ROOT / "docs" / "spec")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "reference" / "conformance.md")
+    parser.add_argument("--providers", type=Path, default=ROOT / "docs" / "reference" / "providers.md")
     return parser
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from tools.conformance import checklist
-from tools.conformance.results import ItemId, Outcome, TestResult, parse_item, read, write
+from tools.conformance.results import ItemId, Outcome, ProviderRun, TestResult, parse_item, parse_run, read, write
 
 _PROPERTY = "spec-item"
+# A run of the providers' conformance suite.
+RUN_PROPERTY = "provider-run"
 
 
 class WrongMark(Exception):
@@ -30,6 +32,7 @@ class ConformanceRecorder:
         self._spec_folder = spec_folder
         self._results = results
         self._items: dict[str, tuple[ItemId, ...]] = {}
+        self._runs: dict[str, tuple[ProviderRun, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
         # the tests of every collected file, chosen or not; the process that controls workers collects none
         self._seen: set[str] = set()
@@ -49,18 +52,18 @@ class ConformanceRecorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         items = tuple(parse_item(str(value)) for name, value in report.user_properties if name == _PROPERTY)
-        if not items:
-            return
-        if report.when == "teardown":
+        runs = tuple(parse_run(str(value)) for name, value in report.user_properties if name == RUN_PROPERTY)
+        if report.when == "teardown" and (items or runs):
             # One that was interrupted has not ended, and says nothing.
             self._items[report.nodeid] = items
+            self._runs[report.nodeid] = runs
         self._outcomes[report.nodeid] = _worse(self._outcomes.get(report.nodeid, "passed"), _outcome(report))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         is_worker = hasattr(session.config, "workerinput")
         if self._results is None or is_worker:
             return
-        ran = [TestResult(node, items, self._outcomes[node]) for node, items in self._items.items()]
+        ran = [TestResult(node, items, self._outcomes[node], self._runs[node]) for node, items in self._items.items()]
         write(self._results, [*ran, *self._left_out(session)])
 
     def _left_out(self, session: pytest.Session) -> Iterable[TestResult]:

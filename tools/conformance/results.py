@@ -5,12 +5,25 @@ The file is JSON, sorted, without times, so that two equal runs write equal file
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Outcome = Literal["passed", "failed", "skipped"]
 ItemId = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRun:
+    """A run of the providers' conformance suite, or of a part of it: which driver, against what, and how each case ended.
+
+    `capabilities` are the names of what the provider says that it can do.
+    """
+
+    driver: str
+    against: str
+    capabilities: tuple[str, ...]
+    cases: tuple[tuple[str, Outcome], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +35,11 @@ class TestResult:
     node: str
     items: tuple[ItemId, ...]
     outcome: Outcome
+    runs: tuple[ProviderRun, ...] = ()
 
 
 def write(path: Path, results: Iterable[TestResult]) -> None:
-    rows = [
-        {"node": result.node, "outcome": result.outcome, "items": [f"{spec}:{number}" for spec, number in result.items]}
-        for result in sorted(results, key=lambda result: result.node)
-    ]
+    rows = [_row(result) for result in sorted(results, key=lambda result: result.node)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"tests": rows}, indent=1) + "\n", encoding="utf-8")
 
@@ -42,8 +53,31 @@ def parse_item(text: str) -> ItemId:
     return spec, int(number)
 
 
-def _result(row: Mapping[str, object]) -> TestResult:
+def as_text(run: ProviderRun) -> str:
+    """Return a run as the property of a test."""
+    return json.dumps({**asdict(run), "cases": dict(run.cases)}, sort_keys=True)
+
+
+def parse_run(text: str) -> ProviderRun:
+    """Return the run that a property of a test holds."""
+    return _run(json.loads(text))
+
+
+def _row(result: TestResult) -> dict[str, object]:
+    row: dict[str, object] = {
+        "node": result.node,
+        "outcome": result.outcome,
+        "items": [f"{spec}:{number}" for spec, number in result.items],
+    }
+    return {**row, "runs": [json.loads(as_text(run)) for run in result.runs]} if result.runs else row
+
+
+def _run(data: Mapping[str, Any]) -> ProviderRun:
+    return ProviderRun(data["driver"], data["against"], tuple(data["capabilities"]), tuple(sorted(data["cases"].items())))
+
+
+def _result(row: Mapping[str, Any]) -> TestResult:
     node, outcome, items = row["node"], row["outcome"], row["items"]
     assert isinstance(node, str) and isinstance(items, list)
     assert outcome in ("passed", "failed", "skipped")
-    return TestResult(node, tuple(parse_item(item) for item in items), outcome)
+    return TestResult(node, tuple(parse_item(item) for item in items), outcome, tuple(_run(run) for run in row.get("runs", ())))

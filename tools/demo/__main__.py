@@ -1,4 +1,4 @@
-"""The demonstration: `python -m tools.demo up` starts a control plane with a machine of each live dialect and shows them come up;
+"""The demonstration: `python -m tools.demo up` starts a control plane with a machine of each dialect and shows them come up;
 `down` takes all of it away. On a terminal everything stays until `down`; elsewhere `up` shows it, and takes it away itself.
 """
 

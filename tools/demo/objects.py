@@ -74,7 +74,8 @@ async def delete(client: Client, made: Sequence[Data]) -> None:
         with contextlib.suppress(NotFound):
             await client.delete(target, _key(document, target))
     while any([(await client.list(each, _HERE)).items for each in (MACHINES, INSTANCES, VOLUMES, CLAIMS)]):
-        # A machine that somebody made to try it is a part of the demonstration, too.
-        with contextlib.suppress(PaddockError):
-            await client.delete_collection(MACHINES, _HERE)
+        # A machine that somebody made to try it is a part of the demonstration, too, and so is the image that VirtRigaud's Provider keeps.
+        for each in (MACHINES, VOLUMES):
+            with contextlib.suppress(PaddockError):
+                await client.delete_collection(each, _HERE)
         await asyncio.sleep(_ASK_SECONDS)

@@ -4,15 +4,13 @@ import asyncio
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 
-from paddock.app.controllers.fronts import WIRES
 from paddock.base.errors import PaddockError
 from tools.demo import ending, objects, sight, stage
-from tools.demo.place import REPOSITORY, Place
+from tools.demo.place import Place
 from tools.demo.screen import Screen
 from tools.demo.sight import Guest, Line
 
@@ -21,8 +19,6 @@ _LOOK_SECONDS = 0.25
 _WEB_SECONDS = 2.0
 # In user mode a low port of a guest is that much higher, at its own address of loopback.
 _LOW_PORTS = 64512
-# What the engine's controllers look after without further ones.
-_OWN = ("kubevirt", "kubermatic")
 _PADDOCK = ".venv/bin/paddock"
 
 
@@ -63,13 +59,8 @@ def _stop(number: int, frame: object) -> None:
 
 def _up(place: Place, screen: Screen, *, stays: bool) -> int:
     began = time.monotonic()
-    live = tuple(each for each in ("kubevirt", "kubermatic", "stakater", "vitistack") if each in _OWN or each in WIRES)
-    stage.prepare(place, live, screen.say)
-    for dialect in ("stakater", "vitistack", "virtrigaud"):
-        if dialect not in live:
-            _render(dialect)
-    guests = [each for each in sight.GUESTS if each.dialect in live]
-    lines = asyncio.run(_watch(place, guests, screen))
+    stage.prepare(place, sight.DIALECTS, screen.say)
+    lines = asyncio.run(_watch(place, sight.GUESTS, screen))
     good = all(line.answers for line in lines)
     rows = [("DIALECT", "OBJECT", "MACHINE", "STATE", "ADDRESS", "GUEST")]
     rows += [(each.guest.dialect, each.guest.front, each.guest.name, each.state, each.address, each.system) for each in lines]
@@ -88,11 +79,13 @@ async def _watch(place: Place, guests: Sequence[Guest], screen: Screen) -> list[
     """Apply everything, and show what becomes of it until all guests answer."""
     async with objects.connected(place.host.kubeconfig) as client:
         await objects.apply(client, objects.documents(place.examples))
-        width = max(len(each.name) for each in guests)
+        names = {each: f"{each.dialect:<10}  {each.name}" for each in guests}
+        width = max(map(len, names.values()))
+        heading = ("DIALECT     MACHINE".ljust(width), "STATE")
         end = time.monotonic() + _SECONDS
         while True:
             lines = sight.lines(guests, await objects.look(client))
-            screen.show([(line.guest.name.ljust(width), line.text) for line in lines])
+            screen.show([(names[line.guest].ljust(width), line.text) for line in lines], heading)
             if all(line.answers for line in lines) and await _all_serve(lines):
                 screen.settle()
                 return lines
@@ -119,15 +112,6 @@ async def _serves(address: str) -> bool:
     return said.startswith(b"HTTP/")
 
 
-def _render(dialect: str) -> None:
-    """A dialect whose objects are not carried out yet: what one of them becomes on a cluster of KubeVirt."""
-    example = "local" if dialect == "virtrigaud" else "minimal" if dialect == "stakater" else "basic"
-    file = REPOSITORY / "src" / "paddock" / "dialects" / dialect / "examples" / f"{example}.yaml"
-    print(f"\n{dialect} is checked and translated, and not carried out yet. {file.relative_to(REPOSITORY)}:\n\n{file.read_text()}")
-    print("becomes, by `paddock render`:\n", flush=True)
-    subprocess.run([sys.executable, "-m", "paddock.app", "render", "-f", file], check=False)
-
-
 def _next(place: Place, lines: Sequence[Line]) -> str:
     """Return the next commands to try, with the programs that are here."""
     answering = [line for line in lines if line.answers]
@@ -135,7 +119,7 @@ def _next(place: Place, lines: Sequence[Line]) -> str:
     if shutil.which("kubectl"):
         said += [
             "  kubectl get vm,vmi,dv",
-            "  kubectl get vmpool,machines,virtualmachines.infrastructure.stakater.com",
+            "  kubectl get vmpool,machines,virtualmachines.infrastructure.stakater.com,virtualmachines.infra.virtrigaud.io",
             "  kubectl scale vmpool kubermatic-pool --replicas 3",
         ]
     else:

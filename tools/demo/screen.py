@@ -21,10 +21,10 @@ class Screen:
         self._out.write(f"{self._seconds()}  {text}\n")
         self._out.flush()
 
-    def show(self, lines: Sequence[tuple[str, str]]) -> None:
-        """Each line has a name and a text."""
+    def show(self, lines: Sequence[tuple[str, str]], heading: tuple[str, str] = ("", "")) -> None:
+        """Each line has a name and a text. A terminal has the heading above them."""
         if self._live:
-            self._redraw(lines)
+            self._redraw([heading, *lines] if any(heading) else lines)
         else:
             for name, text in lines:
                 if self._told.get(name) != text:

@@ -26,7 +26,9 @@ GUESTS = (
     Guest("kubermatic", "vmpool/kubermatic-pool", "kubermatic-pool-1"),
     Guest("stakater", "virtualmachine/stakater-vm", "stakater-vm"),
     Guest("vitistack", "machine/vitistack-machine", "vitistack-machine"),
+    Guest("virtrigaud", "virtualmachine/virtrigaud-vm", "virtrigaud-vm"),
 )
+DIALECTS = tuple(dict.fromkeys(guest.dialect for guest in GUESTS))
 
 
 @dataclass(frozen=True)

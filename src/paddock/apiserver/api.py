@@ -13,6 +13,7 @@ from paddock.apiserver.discovery.groups import Discovery
 from paddock.apiserver.discovery.openapi import OpenApi
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
 from paddock.apiserver.health import ServerHealth
+from paddock.apiserver.requestmetrics import RequestMetrics
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.routing import RequestRoute, route
 from paddock.apiserver.security.audit.log import DECISION
@@ -91,6 +92,7 @@ class Api:
         self._discovery = Discovery(parts.registry)
         self._openapi = OpenApi(parts.registry)
         self.health = ServerHealth()
+        self.metrics = RequestMetrics(parts.registry)
         self.flows, self._deadlines = limits or (FlowControl(parts.store), Deadlines())
         # (group, plural, subresource, verb) and path prefixes that others serve; `name/*` serves all below a subresource, too
         self.subresources: dict[tuple[str, str, str, str], Subhandler] = {}
@@ -101,6 +103,15 @@ class Api:
     async def __call__(self, request: HttpRequest) -> Answer:
         """The answer to a request; never raises, except when it is cancelled."""
         place = route(request)
+        begun = self.metrics.begin(place)
+        try:
+            answer = await self._answered(request, place)
+        finally:
+            self.metrics.left(place)
+        self.metrics.end(request, place, answer, begun)
+        return answer
+
+    async def _answered(self, request: HttpRequest, place: RequestRoute) -> Answer:
         entry = self._journal.begin(request, place)
         task = cast(asyncio.Task[Any], asyncio.current_task())
         timer: asyncio.TimerHandle | None = None

@@ -1,11 +1,12 @@
-"""Cron schedules and their next due times. Pure, and in UTC.
+"""Cron schedules and their next due times. Pure; in UTC, or in a time zone that the caller gives.
 
 minute hour day-of-month month day-of-week [year]; values, ranges, steps, lists, names of months and days, and words such as @daily.
-A day fits when both fields for days do, or either where both say something, as cron has it.
+A day fits when both fields for days do, or either where both say something, as cron has it. Where clocks go forward, the hour that is
+left out has no due times; where they go back, the hour that comes twice has them twice.
 """
 
 import calendar
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 
@@ -30,7 +31,7 @@ class BadSchedule(ValueError):
 
 
 class CronSchedule(msgspec.Struct, frozen=True):
-    """The minutes that fit."""
+    """The moments that fit."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -40,6 +41,7 @@ class CronSchedule(msgspec.Struct, frozen=True):
     years: frozenset[int]
     # either kind of day will do
     either: bool
+    seconds: frozenset[int] = frozenset((0,))
 
     def fits_day(self, moment: datetime) -> bool:
         """Return whether the day of a moment is one of the schedule."""
@@ -58,6 +60,14 @@ def parse(text: str) -> CronSchedule:
     years = _values(fields[5], 1970, _LAST_YEAR) if len(fields) == 6 else frozenset(range(1970, _LAST_YEAR + 1))
     either = not fields[2].startswith(("*", "?")) and not fields[4].startswith(("*", "?"))
     return CronSchedule(minutes, hours, days, months, weekdays, years, either)
+
+
+def parse_with_seconds(text: str) -> CronSchedule:
+    """Parse a schedule whose first of six or seven fields is the second; one of five fields has none. Raises `BadSchedule`."""
+    fields = text.split()
+    if len(fields) not in (6, 7):
+        return parse(text)
+    return msgspec.structs.replace(parse(" ".join(fields[1:])), seconds=_values(fields[0], 0, 59))
 
 
 def _values(field: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
@@ -87,24 +97,37 @@ def _number(text: str, names: dict[str, int] | None) -> int:
     return int(text)
 
 
-def next_after(schedule: CronSchedule, seconds: float) -> float | None:
+def next_after(schedule: CronSchedule, seconds: float, zone: tzinfo = UTC) -> float | None:
     """The first time after this one that fits; None: there is none any more."""
-    moment = datetime.fromtimestamp(seconds, UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    moment = _later(datetime.fromtimestamp(seconds, zone).replace(microsecond=0), 1)
     end = moment.year + _YEARS
     while moment.year <= end:
         if moment.year not in schedule.years or moment.month not in schedule.months:
             moment = _next_month(moment)
         elif not schedule.fits_day(moment):
-            moment = moment.replace(hour=0, minute=0) + timedelta(days=1)
+            moment = _midnight(moment, timedelta(days=1))
         elif moment.hour not in schedule.hours:
-            moment = moment.replace(minute=0) + timedelta(hours=1)
+            moment = _later(moment, 3600 - 60 * moment.minute - moment.second)
         elif moment.minute not in schedule.minutes:
-            moment += timedelta(minutes=1)
+            moment = _later(moment, 60 - moment.second)
         else:
-            return moment.timestamp()
+            second = min((each for each in schedule.seconds if each >= moment.second), default=60)
+            if second == moment.second:
+                return moment.timestamp()
+            moment = _later(moment, second - moment.second)
     return None
 
 
+def _later(moment: datetime, seconds: float) -> datetime:
+    """So much later, whatever the clocks of its zone do meanwhile."""
+    return (moment.astimezone(UTC) + timedelta(seconds=seconds)).astimezone(moment.tzinfo)
+
+
+def _midnight(moment: datetime, days: timedelta = timedelta()) -> datetime:
+    """The beginning of a day; the first moment after it if clocks leave it out."""
+    return _later(moment.replace(hour=0, minute=0, second=0, fold=0) + days, 0)
+
+
 def _next_month(moment: datetime) -> datetime:
-    first = moment.replace(day=1, hour=0, minute=0)
-    return first.replace(year=first.year + 1, month=1) if first.month == 12 else first.replace(month=first.month + 1)
+    first = moment.replace(day=1)
+    return _midnight(first.replace(year=first.year + 1, month=1) if first.month == 12 else first.replace(month=first.month + 1))

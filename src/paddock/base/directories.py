@@ -1,11 +1,14 @@
 """The directory of a server that names none, and the files in it by which other programs find a running server."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 KUBECONFIG, SERVER = "kubeconfig", "server.json"
 _OF_ROOT = Path("/var/lib/paddock")
+_PRODUCT = "paddock"
+_NO_NAME = re.compile(r"[^a-z0-9.]+")
 
 
 def default_root(environ: Mapping[str, str] = os.environ) -> Path:
@@ -21,6 +24,15 @@ def running_kubeconfigs(environ: Mapping[str, str]) -> Iterator[Path]:
     for root in (Path(given),) if given else (_OF_ROOT, _of_user(environ)):
         if (root / SERVER).exists() and os.access(root / KUBECONFIG, os.R_OK):
             yield root / KUBECONFIG
+
+
+def context_name(root: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the name of the context in a server's kubeconfig: `paddock` for a default directory, otherwise with the directory's name."""
+    if root in (_OF_ROOT, _of_user(environ)):
+        return _PRODUCT
+    named = root.parent if root.name == _PRODUCT else root
+    word = _NO_NAME.sub("-", named.name.lower()).strip("-.")
+    return f"{_PRODUCT}-{word}" if word and word != _PRODUCT else _PRODUCT
 
 
 def _of_user(environ: Mapping[str, str]) -> Path:

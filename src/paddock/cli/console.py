@@ -29,6 +29,22 @@ class Console:
         self._err.write(line.encode("utf-8", "backslashreplace") + b"\n")
         self._err.flush()
 
+    def ask(self, question: str) -> None:
+        """Write a question to standard error; the answer follows it on its line."""
+        self._out.flush()
+        self._err.write(question.encode("utf-8", "backslashreplace"))
+        self._err.flush()
+
+    def note(self, text: str) -> None:
+        """Write to standard error as it is; what moves the cursor belongs here."""
+        self._err.write(text.encode("utf-8", "backslashreplace"))
+        self._err.flush()
+
+    @property
+    def error_is_terminal(self) -> bool:
+        """True if standard error is a terminal."""
+        return self._err.isatty()
+
     def flush(self) -> None:
         """Write out what is buffered."""
         self._out.flush()

@@ -51,7 +51,9 @@ def _named(word: str) -> list[Kind]:
 
 def _only(word: str, rest: str, found: list[Kind], dialect: str | None) -> Kind:
     if not found:
-        known = sorted({name for _, name in catalog.known()})
+        known = sorted(
+            {name for _, name in catalog.known()} if dialect is None else {kind.kind for kind in catalog.every() if kind.dialect == dialect}
+        )
         meant = nearest(word, known)
         where = f" of {dialect}" if dialect else ""
         fix = f'did you mean "{meant}"?' if meant else f"known kinds: {', '.join(known)}"

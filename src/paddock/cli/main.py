@@ -13,20 +13,58 @@ from paddock.base.errors import PaddockError
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
-# command -> summary; the module of the same name in `commands` has `run(arguments, console)`
+# command -> summary; the module of the same name in `commands` has `parser()` and `run(arguments, console)` (see `commandtree`)
 COMMANDS = {
+    "ls": "List machines of every dialect",
+    "info": "Show a machine at a glance",
+    "tree": "Show a machine with its disks, networks and services",
+    "start": "Start machines, and wait until they run",
+    "stop": "Shut machines down",
+    "restart": "Shut machines down and start them again",
+    "pause": "Stop the processors of machines",
+    "unpause": "Let paused machines go on",
+    "reset": "Reset machines, without a shutdown",
+    "rm": "Delete machines; keep their disks",
+    "protect": "Protect machines from deletion",
+    "unprotect": "Take the protection from deletion off",
+    "events": "Show what happened to a machine",
+    "top": "Show what running machines use",
+    "get": "Show objects of any kind of the server",
+    "apply": "Make or change objects by server-side apply",
+    "delete": "Delete objects of any kind",
+    "edit": "Edit an object, and see first what the change does",
     "validate": "Check manifests and report every finding with its position",
     "explain": "Describe a kind or a field",
     "examples": "Print example manifests",
-    "render": "Print the KubeVirt, CDI and core objects that manifests become",
-    "convert": "Translate manifests to another dialect and report what is lost",
+    "render": "Print manifests as KubeVirt, CDI and core objects",
+    "convert": "Translate manifests to another dialect and report losses",
     "diff": "Compare manifests by meaning, across dialects",
     "plan": "Predict what each change does to a machine",
     "crds": "Print the CustomResourceDefinitions",
+    "set": "Change processors, memory and other sizes of a machine",
+    "disk": "List, add, grow and remove disks of a machine",
+    "nic": "List, add and remove network interfaces of a machine",
+    "snap": "Take, list and delete snapshots of a machine",
+    "restore": "Bring the disks of a machine back to a snapshot",
+    "clone": "Make a machine with copies of another machine's disks",
+    "suspend": "Not possible yet: says what to use instead",
+    "schema": "Print the JSON Schemas of the kinds, for editors",
+    "dashboards": "Print dashboards for Grafana, and alert rules",
     "why": "Explain why an object is not ready",
+    "exec": "Run a command in a guest by its agent",
+    "ssh": "Log in to a guest with ssh, without a route to it",
+    "cp": "Copy files to and from a guest by its agent",
+    "console": "Connect to the serial console of a machine",
+    "logs": "Print what a guest wrote to its console",
+    "vnc": "Show the display of a machine in a viewer",
+    "screenshot": "Take a picture of the display of a machine",
+    "forward": "Forward ports of this host to ports of a guest",
+    "expose": "Make a Service that leads to ports of a machine",
+    "completion": "Print the completion script of a shell",
+    "version": "Print the version and the commit",
 }
 
-# command -> its module and its summary
+# command -> its module and its summary; the same as in `commandtree`, which loads the parser of arguments
 Commands = Mapping[str, tuple[str, str]]
 # heading of the help -> the commands below it
 Groups = Mapping[str, Sequence[str]]
@@ -54,7 +92,7 @@ def main(more: Commands | None = None, groups: Groups | None = None) -> int:
 
 def run(given: Sequence[str], console: Console, more: Commands | None = None, groups: Groups | None = None) -> int:
     """Run one command; an error becomes one line."""
-    known = {name: (f"paddock.cli.commands.{name}", text) for name, text in COMMANDS.items()} | dict(more or {})
+    known = every(more)
     try:
         code = _dispatch(list(given), console, known, groups or {"commands": list(known)})
     except PaddockError as error:
@@ -70,6 +108,11 @@ def run(given: Sequence[str], console: Console, more: Commands | None = None, gr
         code = UNUSABLE
     console.flush()
     return code
+
+
+def every(more: Commands | None = None) -> Commands:
+    """Return the commands of this package, and the ones that the caller adds."""
+    return {name: (f"paddock.cli.commands.{name}", text) for name, text in COMMANDS.items()} | dict(more or {})
 
 
 def _of_system(error: OSError) -> str:
@@ -97,11 +140,14 @@ def _dispatch(given: list[str], console: Console, known: Commands, groups: Group
         if rest[:1] and rest[0] in known:
             return _dispatch([rest[0], "--help"], console, known, groups)
         console.out(_usage(known, groups))
-        return GOOD if command else UNUSABLE
-    if command in ("-V", "--version", "version"):
-        console.out(f"paddock {_version()}\n")
         return GOOD
-    return _unknown(command, console, known)
+    if command == "__complete":
+        from paddock.cli.completion import answer  # noqa: PLC0415 - only shells ask
+
+        return answer.run(rest, console, known)
+    if command in ("-V", "--version"):
+        return _dispatch(["version"], console, known, groups)
+    return _unknown(command, rest, console, known)
 
 
 def _call(module: str, given: list[str], console: Console) -> int:
@@ -116,19 +162,13 @@ def _call(module: str, given: list[str], console: Console) -> int:
     return code
 
 
-def _version() -> str:
-    # Reading the metadata of the installation costs more than a whole command.
-    from importlib.metadata import version  # noqa: PLC0415
-
-    return version("paddock")
-
-
-def _unknown(command: str, console: Console, known: Commands) -> int:
-    # Only a mistyped command needs it.
+def _unknown(command: str, rest: list[str], console: Console, known: Commands) -> int:
+    # Only a mistyped command needs them.
     from paddock.base.nearest import nearest  # noqa: PLC0415
+    from paddock.cli import synonyms  # noqa: PLC0415
 
     meant = nearest(command, known)
-    hint = f'did you mean "{meant}"?' if meant else "`paddock help` lists the commands"
+    hint = synonyms.hint(command, rest, known) or (f'did you mean "{meant}"?' if meant else "`paddock help` lists the commands")
     console.say(f'paddock: unknown command "{command}"; {hint}')
     return UNUSABLE
 

@@ -2,9 +2,23 @@
 
 from paddock.base.errors import Terminal
 from paddock.base.nearest import nearest
-from paddock.cli.diagnosis.links import CLONE, EXPORT, NETWORK, NODE, POD, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK, ref_of
+from paddock.cli.diagnosis.links import (
+    CLONE,
+    EXPORT,
+    NETWORK,
+    NODE,
+    POD,
+    POOLS,
+    REPLICA_SET,
+    RESTORE,
+    RIGAUD_MACHINE,
+    RIGAUD_SET,
+    SERVICE,
+    STAKATER,
+    VITISTACK,
+    ref_of,
+)
 from paddock.cli.diagnosis.scene import ObjectPlace
-from paddock.cli.diagnosis.verdict import VIRTRIGAUD
 from paddock.dialects import catalog
 from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
 
@@ -12,12 +26,12 @@ from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INS
 LIKELY: tuple[KindId, ...] = (
     STAKATER,
     VITISTACK,
+    RIGAUD_SET,
+    RIGAUD_MACHINE,
     *POOLS,
     REPLICA_SET,
     MACHINE,
     INSTANCE,
-    (VIRTRIGAUD, "VirtualMachine"),
-    (VIRTRIGAUD, "VMSet"),
     NETWORK,
     CLONE,
     RESTORE,
@@ -57,4 +71,9 @@ def _kinds(word: str) -> list[KindId]:
         meant = nearest(wanted, sorted({kind.lower() for _, kind in catalog.known()}))
         raise NoKind(f'no kind is called "{word}"', fix=f'did you mean "{meant}"?' if meant else "`paddock explain` describes kinds")
     order = {kind: index for index, kind in enumerate(LIKELY)}
-    return sorted({(each.group, each.kind) for each in named}, key=lambda kind: (order.get(kind, len(order)), kind))
+
+    def key(kind: KindId) -> tuple[bool, int, KindId]:
+        # To kubectl, vm is KubeVirt's.
+        return wanted == "vm" and kind != MACHINE, order.get(kind, len(order)), kind
+
+    return sorted({(each.group, each.kind) for each in named}, key=key)

@@ -44,6 +44,7 @@ _PAGE = 500
 _MOST_WARNINGS = 1000
 _APPLY = "application/apply-patch+yaml"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,9 +258,13 @@ class Client:
 
     # --- everything else --------------------------------------------------------------------------------------------------
 
-    async def request(self, method: str, path: str, query: Query = (), body: bytes = b"", media: str = "application/json") -> bytes:
-        """Any path: a subresource with objects of its own, discovery, health."""
-        return (await self._send(method, path, path, query, body=body, media=media)).body
+    async def request(
+        self, method: str, path: str, query: Query = (), body: bytes = b"", media: str = "application/json", *, seconds: float | None = None
+    ) -> bytes:
+        """Any path: a subresource with objects of its own, discovery, health. `seconds` are for one that takes its time."""
+        patience = self._settings.seconds if seconds is None else seconds
+        ask = TransportRequest(method=method, target=target_of(path, query), body=body, content_type=media, seconds=patience)
+        return (await self._patiently(ask, path)).body
 
     async def metadata(self, target: Target[T], key: Key) -> Data:
         """The metadata of an object and nothing else of it, which of Secrets is all that most should see."""
@@ -267,6 +272,13 @@ class Client:
         ask = TransportRequest(method="GET", target=target_of(path), accept=_METADATA, seconds=self._settings.seconds)
         found: Data = orjson.loads((await self._patiently(ask, target.qualified)).body)
         return {"metadata": found.get("metadata") or {}}
+
+    async def table(self, target: Target[T], selection: Selection = EVERYTHING, name: str = "") -> Data:
+        """Objects as rows with the server's columns, as `kubectl get` prints them; with `name`, of one object."""
+        path = target.path(selection.namespace, name)
+        ask = TransportRequest(method="GET", target=target_of(path, selection.query()), accept=_TABLE, seconds=self._settings.seconds)
+        found: Data = orjson.loads((await self._patiently(ask, target.qualified)).body)
+        return found
 
     async def version(self) -> Data:
         """Return the server's version; it is requested once."""

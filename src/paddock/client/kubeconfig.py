@@ -9,7 +9,7 @@ import binascii
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -136,6 +136,13 @@ def read(files: Sequence[Path], *, required: bool = False) -> Kubeconfig:
     return config
 
 
+def parse(text: bytes, name: str) -> Kubeconfig:
+    """A kubeconfig that is no file; its relative paths lead nowhere."""
+    config = Kubeconfig()
+    config.add(_parse(text, Path(name)), Path(os.devnull))
+    return config
+
+
 def _parse(text: bytes, path: Path) -> _File:
     try:
         return msgspec.convert(yaml.load(text, yaml.CSafeLoader) or {}, _File)
@@ -143,9 +150,23 @@ def _parse(text: bytes, path: Path) -> _File:
         raise BadAccess(f"cannot read the kubeconfig {path}", why=str(error)) from error
 
 
+class ChosenAccess(NamedTuple):
+    """An access, and where it comes from, for people."""
+
+    access: Access
+    source: str
+
+
 def find(
     environ: Mapping[str, str], clock: Clock, *, explicit: Path | None = None, context: str = "", local: Iterable[Path] = ()
 ) -> Access:
+    """Return the access that `choose` finds."""
+    return choose(environ, clock, explicit=explicit, context=context, local=local).access
+
+
+def choose(
+    environ: Mapping[str, str], clock: Clock, *, explicit: Path | None = None, context: str = "", local: Iterable[Path] = ()
+) -> ChosenAccess:
     """Return the access that is meant: a kubeconfig where there is one, else the Pod's own.
 
     `local` are the kubeconfigs of servers of this host. The first of them comes before `~/.kube/config`, and after everything that the
@@ -155,8 +176,10 @@ def find(
     if explicit is None and not context and not environ.get("KUBECONFIG"):
         files = next(((path,) for path in local), files)
     if explicit is None and not context and not any(path.exists() for path in files) and incluster.is_inside(environ):
-        return incluster.load(environ, clock)
-    return access(read(files, required=explicit is not None), clock, context=context)
+        return ChosenAccess(incluster.load(environ, clock), "the Pod's ServiceAccount")
+    config = read(files, required=explicit is not None)
+    found = access(config, clock, context=context)
+    return ChosenAccess(found, f"the context {context or config.current} of {os.pathsep.join(map(str, files))}")
 
 
 def access(config: Kubeconfig, clock: Clock, *, context: str = "") -> Access:

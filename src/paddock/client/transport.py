@@ -25,6 +25,8 @@ class TransportResponse(msgspec.Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: bytes
+    # the words beside the status, which some servers say everything with
+    reason: str = ""
 
 
 class ResponseStream(Protocol):

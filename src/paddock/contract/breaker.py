@@ -43,6 +43,8 @@ class CircuitBreaker:
         self._settings = settings
         self._now = now
         self._failures = 0
+        # of all time, for the metrics
+        self.failures = 0
         self._until: float | None = None
         # of the present half-open time: probes under way and probes that succeeded
         self._probing = 0
@@ -82,6 +84,7 @@ class CircuitBreaker:
         match outcome:
             case CallOutcome.FAILED:
                 self._failures += 1
+                self.failures += 1
                 if probe or self._failures >= self._settings.failures:
                     self._begin(self._now() + self._settings.seconds)
             case CallOutcome.HEALTHY if probe:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from paddock.contract import errortext, grpc, methods, wire
+from paddock.contract import errortext, grpc, health, methods, wire
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.breaker import BreakerSettings, BreakerState, CallOutcome, CircuitBreaker
 from paddock.contract.errors import KINDS, RULES, ErrorKind, ProviderError, StatusCode
@@ -62,13 +63,19 @@ class ProviderClient:
         return self._breaker.state
 
     @property
+    def breaker_failures(self) -> int:
+        """The number of failures that the provider's circuit breaker has counted."""
+        return self._breaker.failures
+
+    @property
     def connections(self) -> int:
         """The number of open connections."""
         return self._pool.size
 
     def retarget(self, target: PoolTarget) -> None:
-        """Use another address or certificate for later connections."""
+        """Use another address or certificate for later connections. The circuit breaker closes: what it knows is of the former program."""
         self._target = target
+        self._breaker = CircuitBreaker(self._settings.breaker, self._loop.time)
         self._pool.retarget(target)
 
     async def close(self) -> None:
@@ -158,6 +165,40 @@ class ProviderClient:
         """Return one host of a clustered provider."""
         return await self._call(methods.GET_HOST_INFO, request)
 
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Return the features of the provider; one without the extension service has none."""
+        try:
+            return await self._call(methods.GET_FEATURES, request)
+        except ProviderError as error:
+            if error.kind is not ErrorKind.NOT_SUPPORTED:
+                raise
+            return x.GetFeaturesResponse()
+
+    async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
+        """Run a command in a guest."""
+        return await self._call(methods.EXEC, request)
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Delete a prepared image."""
+        return await self._call(methods.IMAGE_DELETE, request)
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Delete an exported disk from a staging backend."""
+        return await self._call(methods.TRANSFER_DELETE, request)
+
+    async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
+        """Return the datastores."""
+        return await self._call(methods.LIST_DATASTORES, request)
+
+    async def is_serving(self, seconds: float) -> bool:
+        """Ask the health service whether the provider takes calls. Raises `ProviderError` if it does not answer."""
+        ends = self._loop.time() + seconds
+        try:
+            answer = await self._exchanged(health.CHECK, grpc.framed(wire.encode(health.HealthCheckRequest())), ends)
+        except StatusError as error:
+            raise self._error(health.CHECK, health.HealthCheckRequest(), error) from None
+        return answer.status == health.SERVING
+
     async def _call(self, method: RpcMethod[Q, R], request: Q) -> R:
         ends = self._loop.time() + method.deadline
         try:
@@ -166,10 +207,11 @@ class ProviderClient:
                 raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the rate limit would delay it beyond its deadline")
         except (wire.MalformedMessage, StatusError) as error:
             raise self._error(method, request, error) from None
-        if (wait := self._breaker.wait()) > 0:
+        breaker = self._breaker
+        if (wait := breaker.wait()) > 0:
             failure = StatusError(StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait)
             raise self._error(method, request, failure) from None
-        period, outcome = self._breaker.enter(), CallOutcome.UNKNOWN
+        period, outcome = breaker.enter(), CallOutcome.UNKNOWN
         try:
             answer = await self._exchanged(method, body, ends)
             outcome = CallOutcome.HEALTHY
@@ -177,7 +219,7 @@ class ProviderClient:
             outcome = CallOutcome.FAILED if error.code in _COUNTED else CallOutcome.HEALTHY
             raise self._error(method, request, error) from None
         finally:
-            self._breaker.leave(period, outcome)
+            breaker.leave(period, outcome)
         return answer
 
     def _encoded(self, request: m.WireMessage) -> bytes:

@@ -5,8 +5,9 @@ makes one; an answer without a task means that all is done; a machine that posit
 false, and trouble with the hypervisor is an error; deleting what is gone succeeds; a reconfigure holds the whole desired state.
 """
 
-from typing import Protocol
+from typing import Protocol, cast
 
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 
@@ -75,7 +76,58 @@ class Driver(Protocol):
         """Return one host of a clustered provider."""
 
 
-class OptionalRpcs:
+class DriverExtensions(Protocol):
+    """The calls of the extension service. A provider that lacks one answers with `NotSupported`."""
+
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Return the features that the provider has (see `features`)."""
+
+    async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
+        """Run a command in a guest and wait for its end."""
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Delete a prepared image. Machines that were made from it stay whole."""
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Delete an exported disk from a staging backend."""
+
+    async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
+        """Return the datastores, or those of a storage pod."""
+
+
+class OptionalExtensions:
+    """The extension service of a provider without extensions."""
+
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Have none."""
+        return x.GetFeaturesResponse()
+
+    async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
+        """Refuse."""
+        raise _not_supported("Exec")
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Refuse."""
+        raise _not_supported("ImageDelete")
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Refuse."""
+        raise _not_supported("TransferDelete")
+
+    async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
+        """Refuse."""
+        raise _not_supported("ListDatastores")
+
+
+_NONE = OptionalExtensions()
+
+
+def extensions(driver: Driver) -> DriverExtensions:
+    """Return the extension service of a driver; one that has none gets one that refuses."""
+    return cast("DriverExtensions", driver) if hasattr(driver, "get_features") else _NONE
+
+
+class OptionalRpcs(OptionalExtensions):
     """The RPCs that a provider may lack: each is answered with `NotSupported` until a driver that inherits them overrides it."""
 
     async def hardware_upgrade(self, request: m.HardwareUpgradeRequest) -> m.TaskResponse:

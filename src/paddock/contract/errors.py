@@ -109,6 +109,11 @@ class ProviderError(PaddockError):
         # seconds; None when the provider gave no hint
         self.retry_after = retry_after
 
+    @property
+    def reported(self) -> str:
+        """The text for a condition: the kind before the words, so that `paddock why` knows the cause whatever a provider writes."""
+        return f"{self.kind}: {self}"
+
 
 class TransientProviderError(ProviderError, Transient):
     """The same call may succeed later."""

@@ -9,12 +9,18 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.contract.driver import Driver
 
+CREDENTIALS = Path("/etc/virtrigaud/credentials")
+STAGING = Path("/mnt/migration-storage")
+
 
 class DriverContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a driver may need from the program that serves it."""
 
     clock: Clock
     environment: Mapping[str, str] = {}
+    # the folder with a file for each credential, and the one with a subfolder for each staging claim
+    credentials: Path = CREDENTIALS
+    staging: Path = STAGING
     # the fake driver's
     script: Path | None = None
     seed: int | None = None

@@ -1,13 +1,15 @@
-"""The RPCs of `provider.v1` (docs/spec/virtrigaud.md section 3.1)."""
+"""The RPCs of `provider.v1` (docs/spec/virtrigaud.md section 3.1), and those of Paddock's extension service beside it."""
 
 import re
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 
 SERVICE = "provider.v1.Provider"
+EXTENSION_SERVICE = "paddock.provider.v1.Extensions"
 Q = TypeVar("Q", bound=m.WireMessage)
 R = TypeVar("R", bound=m.WireMessage)
 
@@ -19,11 +21,12 @@ class RpcMethod(msgspec.Struct, Generic[Q, R], frozen=True):
     request: type[Q]
     response: type[R]
     deadline: float
+    service: str = SERVICE
 
     @property
     def path(self) -> str:
         """The path of the HTTP/2 request."""
-        return f"/{SERVICE}/{self.name}"
+        return f"/{self.service}/{self.name}"
 
     @property
     def attribute(self) -> str:
@@ -75,5 +78,13 @@ METHODS: tuple[RpcMethod[Any, Any], ...] = (
     GET_HOST_INFO,
 )
 
-BY_PATH: dict[str, RpcMethod[Any, Any]] = {method.path: method for method in METHODS}
-BY_ATTRIBUTE: dict[str, RpcMethod[Any, Any]] = {method.attribute: method for method in METHODS}
+GET_FEATURES = RpcMethod("GetFeatures", x.GetFeaturesRequest, x.GetFeaturesResponse, 30, EXTENSION_SERVICE)
+EXEC = RpcMethod("Exec", x.ExecRequest, x.ExecResponse, 330, EXTENSION_SERVICE)
+IMAGE_DELETE = RpcMethod("ImageDelete", x.ImageDeleteRequest, m.TaskResponse, 120, EXTENSION_SERVICE)
+TRANSFER_DELETE = RpcMethod("TransferDelete", x.TransferDeleteRequest, m.TaskResponse, 300, EXTENSION_SERVICE)
+LIST_DATASTORES = RpcMethod("ListDatastores", x.ListDatastoresRequest, x.ListDatastoresResponse, 120, EXTENSION_SERVICE)
+
+EXTENSIONS: tuple[RpcMethod[Any, Any], ...] = (GET_FEATURES, EXEC, IMAGE_DELETE, TRANSFER_DELETE, LIST_DATASTORES)
+
+BY_PATH: dict[str, RpcMethod[Any, Any]] = {method.path: method for method in (*METHODS, *EXTENSIONS)}
+BY_ATTRIBUTE: dict[str, RpcMethod[Any, Any]] = {method.attribute: method for method in (*METHODS, *EXTENSIONS)}

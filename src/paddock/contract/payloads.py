@@ -3,11 +3,15 @@
 Go writes every field. An absent object, map or list is `null`, never `{}` or `[]`; a text or a number that was not set is its zero.
 Reading is as lenient as Go's: `null` is the zero of any field, unknown keys are skipped, and a key whose case differs counts if no
 key has the exact name.
+
+Members that only Paddock has are `UNSET`, and not written, unless they say something: so what upstream's providers get from us without them
+is byte for byte what upstream's manager sends, and with them they skip keys that they do not know.
 """
 
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from paddock.base.errors import Terminal
 
@@ -112,6 +116,14 @@ class LimitsPayload(
     cpu_shares: int | None = None
 
 
+class GpuPayload(JsonPayload, rename={"count": "Count", "type": "Type", "memory_mib": "MemoryMiB"}):
+    """Graphics processors of a machine; Paddock's own."""
+
+    count: int = 0
+    type: str = ""
+    memory_mib: int = 0
+
+
 class ClassPayload(
     JsonPayload,
     rename={
@@ -124,6 +136,7 @@ class ClassPayload(
         "performance_profile": "PerformanceProfile",
         "security_profile": "SecurityProfile",
         "resource_limits": "ResourceLimits",
+        "gpu": "GPU",
     },
 ):
     """`class_json` of a create: the hardware of a machine."""
@@ -139,6 +152,7 @@ class ClassPayload(
     performance_profile: PerformancePayload | None = None
     security_profile: SecurityPayload | None = None
     resource_limits: LimitsPayload | None = None
+    gpu: GpuPayload | UnsetType = UNSET
 
 
 class ImagePayload(
@@ -164,6 +178,39 @@ class ImagePayload(
     checksum_type: str = ""
 
 
+class QosPayload(
+    JsonPayload,
+    rename={"ingress_limit": "IngressLimit", "egress_limit": "EgressLimit", "priority": "Priority", "dscp": "DSCP"},
+):
+    """Bounds of a card's traffic, as the guest sees it, in bits a second; Paddock's own."""
+
+    ingress_limit: int | None = None
+    egress_limit: int | None = None
+    priority: int | None = None
+    dscp: int | None = None
+
+
+class NetworkSecurityPayload(
+    JsonPayload,
+    rename={
+        "firewall": "Firewall",
+        "isolation": "Isolation",
+        "encryption": "Encryption",
+        "forbid_promiscuous": "ForbidPromiscuous",
+        "forbid_mac_changes": "ForbidMACChanges",
+        "forbid_forged_transmits": "ForbidForgedTransmits",
+    },
+):
+    """The security of a card's network; Paddock's own. The first three are the members of the manifest's `security`."""
+
+    firewall: dict[str, Any] | None = None
+    isolation: dict[str, Any] | None = None
+    encryption: dict[str, Any] | None = None
+    forbid_promiscuous: bool = False
+    forbid_mac_changes: bool = False
+    forbid_forged_transmits: bool = False
+
+
 class NetworkPayload(
     JsonPayload,
     rename={
@@ -180,6 +227,8 @@ class NetworkPayload(
         "gateway": "Gateway",
         "dns": "DNS",
         "pci_slot_number": "PCISlotNumber",
+        "qos": "QoS",
+        "security": "Security",
     },
 ):
     """An entry of `networks_json`. vSphere's portgroup stands in `network_name`, a bridge in `bridge`."""
@@ -198,19 +247,43 @@ class NetworkPayload(
     # the addresses of name servers, separated by commas
     dns: str = ""
     pci_slot_number: int | None = None
+    qos: QosPayload | UnsetType = UNSET
+    security: NetworkSecurityPayload | UnsetType = UNSET
 
 
-class DiskPayload(JsonPayload, rename={"size_gib": "SizeGiB", "type": "Type", "name": "Name"}):
+class ScsiPayload(JsonPayload, rename={"controller": "Controller", "shared_bus": "SharedBus", "controller_type": "ControllerType"}):
+    """The SCSI controller of a disk; Paddock's own."""
+
+    controller: int | None = None
+    shared_bus: str = ""
+    controller_type: str = ""
+
+
+class DiskPayload(
+    JsonPayload,
+    rename={"size_gib": "SizeGiB", "type": "Type", "name": "Name", "storage_class": "StorageClass", "scsi": "SCSI", "path": "Path"},
+):
     """An entry of `disks_json`: a disk beside the image's."""
 
     size_gib: int = 0
     type: str = ""
     name: str = ""
+    storage_class: str | UnsetType = UNSET
+    scsi: ScsiPayload | UnsetType = UNSET
+    # an imported disk that becomes this one
+    path: str | UnsetType = UNSET
 
 
 class PlacementPayload(
     JsonPayload,
-    rename={"datastore": "Datastore", "storage_pod": "StoragePod", "cluster": "Cluster", "folder": "Folder", "host": "Host"},
+    rename={
+        "datastore": "Datastore",
+        "storage_pod": "StoragePod",
+        "cluster": "Cluster",
+        "folder": "Folder",
+        "host": "Host",
+        "resource_pool": "ResourcePool",
+    },
 ):
     """`placement_json`: hints. The member is the empty text when there are none."""
 
@@ -219,6 +292,7 @@ class PlacementPayload(
     cluster: str = ""
     folder: str = ""
     host: str = ""
+    resource_pool: str | UnsetType = UNSET
 
 
 class UserDataPayload(JsonPayload, rename={"cloud_init_data": "CloudInitData", "type": "Type"}):

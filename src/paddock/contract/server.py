@@ -7,28 +7,27 @@ error that repeats nothing of it, because nobody knows what its text holds.
 import asyncio
 import contextlib
 import logging
+import socket
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from paddock.contract import errortext, grpc, methods, tls, wire
+from paddock.contract import errortext, grpc, health, methods, tls, wire
 from paddock.contract.client import secrets_of
 from paddock.contract.driver import Driver
 from paddock.contract.errors import RULES, ErrorKind, ProviderError, StatusCode
 from paddock.contract.grpc import StatusError
 from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2ServerConnection, Http2Stream, StreamFailed
-from paddock.contract.messages import WireField, WireMessage
+from paddock.contract.messages import WireMessage
 from paddock.contract.methods import RpcMethod
 from paddock.contract.payloads import InvalidPayload
 from paddock.contract.probes import HealthProbes
 
 _LOG = logging.getLogger(__name__)
-_HEALTH = "/grpc.health.v1.Health/Check"
-_HEALTH_NAMES = frozenset({"", "provider", methods.SERVICE})
-_SERVING, _NOT_SERVING = 1, 2
+_HEALTH_NAMES = frozenset({"", "provider", methods.SERVICE, methods.EXTENSION_SERVICE})
 
 
 class ProviderServerSettings(msgspec.Struct, frozen=True):
@@ -36,6 +35,8 @@ class ProviderServerSettings(msgspec.Struct, frozen=True):
 
     host: str = "0.0.0.0"
     port: int = 9443
+    # an inherited socket that listens already, in place of host and port
+    descriptor: int | None = None
     # None: no health pages
     health_port: int | None = 8080
     # names of which a client's certificate must have one; none means any
@@ -52,18 +53,6 @@ class ProviderServerSettings(msgspec.Struct, frozen=True):
     call_seconds: float = 3600.0
     grace_seconds: float = 30.0
     refresh_seconds: float = 60.0
-
-
-class HealthCheckRequest(WireMessage):
-    """The request of gRPC's health service."""
-
-    service: Annotated[str, WireField(1)] = ""
-
-
-class HealthCheckResponse(WireMessage):
-    """The answer of gRPC's health service."""
-
-    status: Annotated[int, WireField(1, bits=32)] = 0
 
 
 class ProviderServer:
@@ -88,7 +77,10 @@ class ProviderServer:
         settings, security = self._settings, self._security
         loop = asyncio.get_running_loop()
         options: dict[str, Any] = {} if security is None else {"ssl": security.context, "ssl_handshake_timeout": 10.0}
-        self._server = await loop.create_server(lambda: Http2ServerConnection(self._limits, self), settings.host, settings.port, **options)
+        place: dict[str, Any] = {"host": settings.host, "port": settings.port}
+        if settings.descriptor is not None:
+            place = {"sock": socket.socket(fileno=settings.descriptor)}
+        self._server = await loop.create_server(lambda: Http2ServerConnection(self._limits, self), **place, **options)
         self.port = self._server.sockets[0].getsockname()[1]
         if settings.health_port is not None:
             self.health_port = await self._probes.listen(settings.host, settings.health_port)
@@ -169,10 +161,11 @@ class ProviderServer:
 
     async def _handled(self, stream: Http2Stream) -> bytes:
         path = stream.headers.get(":path", "")
-        if path == _HEALTH:
+        if path == health.CHECK.path:
             return self._health(await self._received(stream))
         method = methods.BY_PATH.get(path)
-        if method is None:
+        # A driver may know nothing of the extension service.
+        if method is None or not hasattr(self._driver, method.attribute):
             raise StatusError(StatusCode.UNIMPLEMENTED, "there is no such method")
         if self._calls >= self._settings.calls:
             raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the provider has too many calls", retry_after=1.0)
@@ -230,12 +223,12 @@ class ProviderServer:
 
     def _health(self, data: bytes) -> bytes:
         try:
-            request = wire.decode(data, HealthCheckRequest, wire.WireLimits(size=1024))
+            request = wire.decode(data, health.HealthCheckRequest, wire.WireLimits(size=1024))
         except wire.MalformedMessage as error:
             raise StatusError(StatusCode.INVALID_ARGUMENT, str(error)) from None
         if request.service not in _HEALTH_NAMES:
             raise StatusError(StatusCode.NOT_FOUND, "there is no such service")
-        return wire.encode(HealthCheckResponse(status=_SERVING if self._ready else _NOT_SERVING))
+        return wire.encode(health.HealthCheckResponse(status=health.SERVING if self._ready else health.NOT_SERVING))
 
 
 def _status(error: ProviderError, request: WireMessage) -> StatusError:

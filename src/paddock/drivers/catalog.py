@@ -5,6 +5,7 @@ A driver of somebody else is named by its module: `find("mydriver:make")`.
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 
 import msgspec
 
@@ -18,10 +19,25 @@ class DriverUnavailable(Terminal):
 
 
 class DriverEntry(msgspec.Struct, frozen=True):
-    """A type: the module that has its `make`, or the reason why there is none."""
+    """A type: the module that has its `make`, or the reason why there is none. `apart`: why no server runs it as its own child."""
 
     module: str = ""
     reason: str = ""
+    apart: str = ""
+    # a library that Paddock does without elsewhere, and what installs it
+    library: str = ""
+    install: str = ""
+
+    @property
+    def lack(self) -> str:
+        """The reason why the driver cannot be served here; empty if it can."""
+        if self.library and find_spec(self.library) is None:
+            return f"the Python library {self.library} is not installed; {self.install}"
+        return self.reason
+
+
+_VSPHERE = "`pip install 'paddock[vsphere]'`"
+_LIBVIRT = "install libvirt-dev, pkg-config and gcc, and then `pip install 'paddock[libvirt]'`"
 
 
 TYPES: Mapping[str, DriverEntry] = {
@@ -29,16 +45,19 @@ TYPES: Mapping[str, DriverEntry] = {
     "kubevirt": DriverEntry("paddock.drivers.kubevirt.factory"),
     # KubeVirt's objects on Paddock's own server, which runs them with QEMU
     "qemu": DriverEntry("paddock.drivers.kubevirt.factory"),
-    "libvirt": DriverEntry(reason="Paddock has no libvirt driver; serve VirtRigaud's libvirt provider and give its address"),
-    "vsphere": DriverEntry(reason="Paddock has no vSphere driver; serve VirtRigaud's vsphere provider and give its address"),
-    "proxmox": DriverEntry(reason="Paddock has no Proxmox driver; serve VirtRigaud's proxmox provider and give its address"),
-    "firecracker": DriverEntry(reason="there is no Firecracker driver, here or in VirtRigaud"),
+    "libvirt": DriverEntry("paddock.drivers.libvirt.factory", library="libvirt", install=_LIBVIRT),
+    "vsphere": DriverEntry("paddock.drivers.vsphere.factory", library="pyVmomi", install=_VSPHERE),
+    "proxmox": DriverEntry("paddock.drivers.proxmox.factory"),
+    "firecracker": DriverEntry(
+        "paddock.drivers.firecracker.factory",
+        apart="machines are processes of their host that outlive this server; run `paddock provider serve --type firecracker` there",
+    ),
 }
 
 
 def available() -> tuple[str, ...]:
-    """The types that have a driver."""
-    return tuple(name for name, entry in TYPES.items() if entry.module)
+    """The types that have a driver here."""
+    return tuple(name for name, entry in TYPES.items() if not entry.lack)
 
 
 def find(type: str) -> DriverFactory:
@@ -51,8 +70,8 @@ def find(type: str) -> DriverFactory:
         meant = nearest(type, TYPES)
         hint = f'did you mean "{meant}"?' if meant else f"the types are {', '.join(TYPES)}"
         raise DriverUnavailable(f'"{type}" is no type of provider', fix=hint)
-    if not entry.module:
-        raise DriverUnavailable(f"cannot serve a provider of type {type}", why=entry.reason)
+    if entry.lack:
+        raise DriverUnavailable(f"cannot serve a provider of type {type}", why=entry.lack)
     return _loaded(entry.module, "make")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.claims import HostReservations
+from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import HostFacts
@@ -19,7 +20,7 @@ from paddock.engine.machine.host import MachineEnvironment
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import apart
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
-from paddock.engine.machine.users import on_this_host
+from paddock.engine.machine.users import UserRange, on_this_host
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import Protocol
@@ -51,6 +52,7 @@ class Engine:
     machines: Machines
     snapshots: Snapshots
     room: Room
+    users: UserRange
 
     def __init__(self, root: Path, settings: EngineSettings = EngineSettings(), *, clock: Clock | None = None) -> None:
         self.root = root
@@ -62,6 +64,7 @@ class Engine:
         self._claims = HostReservations()
         self.networks = Networks(root / "networks", settings.networks, claims=self._claims)
         self.states = States(root / "states")
+        self.consoles = ConsoleLogs(root / "consoles")
 
     async def start(self) -> None:
         """Look at the host, then take over what runs."""
@@ -74,7 +77,7 @@ class Engine:
         self.volumes.prepare()
         self.states.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
-        users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
+        self.users = users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
         if users.first and (why := apart()[1]):
             _LOG.warning("machines share the namespaces of the host", extra={"why": why})
         self.networks.users = (users.first, users.shared)

@@ -1,11 +1,8 @@
 """User data and network data as cloud-init reads them: headers, and whether a document is what it says."""
 
-import re
 from collections.abc import Iterator
 
 import yaml
-
-from paddock.base.nearest import nearest
 
 # The first line decides how cloud-init treats a document.
 _HEADERS = (
@@ -23,27 +20,6 @@ NO_HEADER = "no header that cloud-init knows, such as #cloud-config or #!; the g
 _DEEPEST = 200
 # Every value costs time and memory before any check of the document.
 _MOST_EVENTS = 100_000
-# What the modules of cloud-init 24 read, and what it reads itself.
-_KEYS = frozenset(
-    re.findall(
-        r"\S+",
-        """
-    allow_public_ssh_keys allow_userdata ansible apk_repos apt apt_pipelining apt_preserve_sources_list
-    apt_reboot_if_required apt_update apt_upgrade authkey_hash autoinstall bootcmd byobu_by_default ca-certs ca_certs
-    chef chpasswd cloud_config_modules cloud_final_modules cloud_init_modules create_hostname_file datasource
-    datasource_list debug def_log_file device_aliases disable_ec2_metadata disable_root disable_root_opts disk_setup
-    drivers fan final_message fqdn fs_setup groups growpart grub-dpkg grub_dpkg hostname keyboard landscape
-    launch-index locale locale_configfile log_cfgs logcfg lxd manage_etc_hosts manage_resolv_conf mcollective
-    merge_how merge_type migrate mount_default_fields mounts network no_ssh_fingerprints ntp output
-    package_reboot_if_required package_update package_upgrade packages password phone_home power_state
-    prefer_fqdn_over_hostname preserve_hostname puppet random_seed reporting resize_rootfs resolv_conf rh_subscription
-    rsyslog runcmd salt_minion snap spacewalk ssh ssh_authorized_keys ssh_deletekeys ssh_fp_console_blacklist
-    ssh_genkeytypes ssh_import_id ssh_key_console_blacklist ssh_keys ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen
-    swap syslog_fix_perms system_info timezone ubuntu_advantage ubuntu_pro updates user users vendor_data version
-    wireguard write_files yum_repo_dir yum_repos zypper
-    """,
-    )
-)
 _NETWORK_VERSIONS = ("1", "2")
 
 
@@ -71,13 +47,11 @@ def user_data_problems(text: str) -> Iterator[str]:
 
 
 def slips(text: str) -> Iterator[str]:
-    """Keys at the top of a readable document that nothing in cloud-init reads and that look like ones that are read."""
-    root = _compose(text)
-    for key, _ in root.value if isinstance(root, yaml.MappingNode) else ():
-        word = key.value if isinstance(key, yaml.ScalarNode) else ""
-        meant = nearest(word, _KEYS) if word not in _KEYS else None
-        if meant:
-            yield f'line {key.start_mark.line + 1}: cloud-init knows no "{word}"; did you mean "{meant}"?'
+    """Members of a readable document that look like others that cloud-init reads, values of a wrong kind, users without a way in."""
+    # Most commands meet no user data.
+    from paddock.meta import cloudkeys  # noqa: PLC0415
+
+    yield from cloudkeys.slips(_compose(text))
 
 
 def network_problem(text: str) -> str:

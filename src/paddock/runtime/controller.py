@@ -140,14 +140,16 @@ class Controller:
         for worker in workers:
             if worker not in self._busy:
                 worker.cancel()
-        busy = [worker for worker in workers if not worker.done()]
-        if busy:
-            self._ending = True
-            _, working = await asyncio.wait(busy, timeout=self._settings.finish_seconds)
-            for worker in working:
+        try:
+            if self._busy:
+                self._ending = True
+                await asyncio.wait(workers, timeout=self._settings.finish_seconds)
+        finally:
+            # Whoever is cancelled twice waits no longer, but no worker outlives its controller.
+            for worker in workers:
                 worker.cancel()
             self._ending = False
-        await asyncio.gather(*workers, return_exceptions=True)
+            await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self) -> None:
         task = asyncio.current_task()

@@ -7,6 +7,7 @@ controllers finish -> lease released -> events sent -> watches closed
 import asyncio
 import logging
 
+from paddock.base import together
 from paddock.client.client import Client
 from paddock.runtime.controller import Controller
 from paddock.runtime.election import Election, LeaseTerms
@@ -59,15 +60,9 @@ class ControllerManager:
             each.informers.start()
             each.recorder.start()
         self._problem = ""
-        works = [asyncio.create_task(self._act()), *(asyncio.create_task(each.informers.watch()) for each in self._members)]
         try:
-            ended, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-            for work in ended:
-                work.result()
+            await together.run([self._act(), *(each.informers.watch() for each in self._members)], until=asyncio.FIRST_COMPLETED)
         finally:
-            for work in works:
-                work.cancel()
-            await asyncio.gather(*works, return_exceptions=True)
             self._problem = "the program is stopping"
             for each in self._members:
                 await each.recorder.stop()
@@ -85,7 +80,4 @@ class ControllerManager:
         if not self._controllers:
             # Its caches are read by the controllers of another program.
             await asyncio.get_running_loop().create_future()
-        async with asyncio.TaskGroup() as group:
-            for each in self._members:
-                for controller in each._controllers:
-                    group.create_task(controller.run(), name=controller.name)
+        await together.run([controller.run() for each in self._members for controller in each._controllers], until=asyncio.FIRST_COMPLETED)

@@ -29,7 +29,8 @@ class WorkQueue(Generic[K]):
         self._ready: deque[K] = deque()
         # waiting, with the time since when; a key that a worker has may be here, and then not in `_ready`
         self._waiting: dict[K, float] = {}
-        self._held: set[K] = set()
+        # with a worker, with the time since when
+        self._held: dict[K, float] = {}
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -40,6 +41,12 @@ class WorkQueue(Generic[K]):
         self._latency = metrics.histogram("paddock_workqueue_wait_seconds", "How long keys waited for a worker.", ("queue",))
         metrics.gauge("paddock_workqueue_depth", "Keys that wait for a worker.", ("queue",)).ask(lambda: len(self._ready), name)
         metrics.gauge("paddock_workqueue_delayed", "Keys that wait for a time.", ("queue",)).ask(lambda: len(self._timers), name)
+        metrics.gauge("paddock_workqueue_unfinished_seconds", "Seconds that keys are with workers, in all.", ("queue",)).ask(
+            lambda: sum(self._ages()), name
+        )
+        metrics.gauge("paddock_workqueue_longest_seconds", "Seconds of the key that is with a worker longest.", ("queue",)).ask(
+            lambda: max(self._ages(), default=0.0), name
+        )
 
     def __len__(self) -> int:
         """Return the number of keys that wait for a worker."""
@@ -109,13 +116,13 @@ class WorkQueue(Generic[K]):
                     self._getters.remove(getter)
         key = self._ready.popleft()
         since = self._waiting.pop(key)
-        self._held.add(key)
-        self._latency.observe(asyncio.get_running_loop().time() - since, self._name)
+        now = self._held[key] = asyncio.get_running_loop().time()
+        self._latency.observe(now - since, self._name)
         return key
 
     def done(self, key: K) -> None:
         """The caller has looked at the key."""
-        self._held.discard(key)
+        self._held.pop(key, None)
         if key in self._waiting:
             self._offer(key)
 
@@ -130,6 +137,10 @@ class WorkQueue(Generic[K]):
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)
+
+    def _ages(self) -> list[float]:
+        now = asyncio.get_running_loop().time() if self._held else 0.0
+        return [now - since for since in self._held.values()]
 
     def _due(self, key: K) -> None:
         self._timers.pop(key, None)

@@ -1,13 +1,13 @@
 """The one way in which a controller writes a status."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import orjson
 
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import Conflict, NotFound
 from paddock.client.options import PLAIN, WriteOptions, merge_patch
 from paddock.client.target import Data, Target
 from paddock.meta.patch import apply_merge_patch, merge_patch_between
@@ -17,6 +17,8 @@ from paddock.runtime.expectations import Expectations
 from paddock.schema.field import Object
 
 _STATUS = WriteOptions(subresource="status")
+# How often a sure write meets a conflict before it gives up.
+_ATTEMPTS = 10
 
 
 class StatusWriter:
@@ -52,6 +54,27 @@ class StatusWriter:
         if self._expectations is not None:
             self._expectations.wrote(written)
         return written
+
+    async def write_surely(
+        self, seen: CachedObject, wanted: Data | Object, *, agrees: Callable[[CachedObject], bool] = lambda _: True
+    ) -> CachedObject | None:
+        """Write a status that no other controller writes, also when the object has changed since it was seen.
+
+        What a controller has already done outside the API must not get lost because somebody else changed the object meanwhile. So a
+        conflict is tried again on the newest object. It is raised when this is another object by now, or when `agrees` rejects it.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self.write(seen, wanted)
+            except Conflict:
+                try:
+                    fresh = CachedObject.of(await self._client.get_raw(self._target, seen.key))
+                except NotFound:
+                    return None
+                if fresh.meta.uid != seen.meta.uid or not agrees(fresh):
+                    raise
+                seen = fresh
+        return await self.write(seen, wanted)
 
     async def change(self, seen: CachedObject, change: Data) -> CachedObject | None:
         """Change some members of a status; None removes one."""

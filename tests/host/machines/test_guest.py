@@ -19,6 +19,7 @@ from paddock.engine.machine.config import (
     Nic,
     UserNetwork,
 )
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines.conftest import Place, run, until, until_phase
 
@@ -113,6 +114,18 @@ def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyIma
     run(script)
 
 
+async def with_processors(machine: QemuMachine, sockets: int) -> None:
+    """Add processors. While an emulated guest still boots, its buffer for translated code may have no room for them yet."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await machine.set_sockets(sockets)
+            except RequestRefused as error:
+                if "try again later" not in str(error):
+                    raise
+                await asyncio.sleep(1)
+
+
 def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.TinyImage) -> None:
     async def script() -> None:
         machines = place.open()
@@ -121,7 +134,7 @@ def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.
         await machine.start()
         await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
         assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
-        await machine.set_sockets(4)
+        await with_processors(machine, 4)
         await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
         before = int(await says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
         await machine.set_memory(448 * MIB)

@@ -42,6 +42,7 @@ def test_a_fixed_address(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("virtrigaud", 121)
 def test_a_card_in_a_bridge_sends_in_its_own_name_alone(play: Play) -> None:
     async def script(world: World) -> None:
         one, two = await world.guest(card("one", LAN)), await world.guest(card("two", LAN))

@@ -145,6 +145,7 @@ def test_udp_and_clients_that_stay_with_a_machine(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("virtrigaud", 121)
 def test_policies_isolate_machines_in_both_directions(play: Play) -> None:
     async def script(world: World) -> None:
         web, db, api = await guests(world, "web", "db", "api")

@@ -69,7 +69,7 @@ def test_a_backup_is_put_back_while_machines_run(host: Host, work: Path, registr
     host.stop()
     for each in host.root.glob("store.db*"):
         each.unlink()
-    host.command("restore", f"--dir={host.root}", str(copy))
+    host.command("backup", "restore", f"--dir={host.root}", str(copy))
     host.start()
     asyncio.run(_after(host, runs))
     assert host.qemus() == processes, "the same guests run on"

@@ -68,7 +68,7 @@ def test_what_runs_and_is_not_well_is_no_all_clear(play: Play) -> None:
         said = why(talk.host, "web", 4)
         assert "Not checked: whether the guest boots" in said
         said = why(talk.host, "db")
-        assert "VirtRigaud VirtualMachine db is not ready.\n" in said and "there is no Provider default/local" in said, said
+        assert "VirtRigaud VirtualMachine db is not ready.\n" in said and "Provider local does not exist in namespace default" in said, said
         await talk.client.request("DELETE", f"{CLAIMS}/data")
         said = why(talk.host, "web")
         assert "  but:      PersistentVolumeClaim data was deleted while web runs" in said, said

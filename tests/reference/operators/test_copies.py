@@ -18,8 +18,8 @@ pytestmark = pytest.mark.reference
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/paddock-operator-vitistack"
 ARGUMENTS = ("--dialect", "vitistack", "--namespace", NAMESPACE, "--reconcile-interval", "1s")
 DURATION, RETRY = 15.0, 2.0
-# One that waits looks so often at the latest.
-LATEST = DURATION + RETRY * 2.2
+# One that waits looks so often at the latest: it sees the last renewal that late, and its end that late.
+LATEST = DURATION + 2 * RETRY * 2.2
 MISSING = [f"{each}.kubevirt.io/v1 is not served: install KubeVirt" for each in ("virtualmachineinstances", "virtualmachines")]
 Record = Callable[[str, object], None]
 

@@ -7,11 +7,12 @@ turns good, everything settles, and both servers have to hold the same.
 """
 
 import asyncio
+import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import orjson
@@ -19,6 +20,7 @@ import orjson
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.app.localtransport import door
+from paddock.base import together
 from paddock.client.client import Client
 from paddock.client.localtransport import LocalTransport
 from paddock.client.target import Data
@@ -29,8 +31,7 @@ from tests.apiharness import Harness
 from tests.scenario.fronts.player import Player
 from tests.scenario.fronts.storm import Storm
 
-# How long everything takes at most to settle: the longest pause after failures, and a sweep. In good weather it is quick.
-_SETTLED_SECONDS = 700.0
+# In good weather it settles quickly.
 _CALM_SECONDS = 20.0
 # How long something may take to go while it storms: every attempt may fail, and the pauses between them grow.
 _GOING_SECONDS = 7000
@@ -54,8 +55,30 @@ _TIMES = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime", "lastUpdat
 _GENERATED_MAC = re.compile(r"02:12(:[0-9a-f]{2}){4}")
 
 
+class Outside(Protocol):
+    """Something outside the cluster that a dialect's controllers work on, and that outlives them."""
+
+    def wire(self, program: ControllerManager) -> Any:
+        """Add the dialect's controllers to a program."""
+
+    def happen(self, event: str) -> None:
+        """Change something behind the controllers' backs."""
+
+    def clear_up(self) -> None:
+        """From now on, everything works as it should."""
+
+    def close(self) -> None:
+        """Remove what the trial has left."""
+
+    async def objects(self, server: Harness) -> Mapping[str, Any]:
+        """Return what is there; raise `AssertionError` for what must never be."""
+
+
 class Move(msgspec.Struct, frozen=True):
-    """One thing that a user does: a method, a place and a document. What is answered does not matter."""
+    """One thing that a user does: a method, a place and a document. What is answered does not matter.
+
+    The method OUTSIDE lets something happen outside the cluster; the place names it.
+    """
 
     method: str
     path: str
@@ -68,7 +91,7 @@ class Dialect(msgspec.Struct, frozen=True):
     """The parts of a dialect that a trial needs."""
 
     # the program of the front, and that of the cluster: the same one, unless they are `apart`
-    wire: Callable[[ControllerManager, ControllerManager], Any]
+    wire: Callable[[ControllerManager, ControllerManager, Any], Any]
     # what is there at the beginning
     setting: tuple[Move, ...]
     # what users may do
@@ -79,6 +102,14 @@ class Dialect(msgspec.Struct, frozen=True):
     kinds: tuple[str, ...]
     # what users write is in a server of its own
     apart: bool = False
+    # what the controllers work on outside the cluster; without chance, everything works there
+    outside: Callable[[random.Random | None], Outside] | None = None
+    # moves in good weather, after which nothing may stay as the storm has left it
+    epilogue: tuple[Move, ...] = ()
+    # what of an object must not depend on the weather
+    lasting: Callable[[Data], Any] = lambda found: found
+    # how long everything takes at most to settle: the longest pause after failures, and a sweep
+    settled_seconds: float = 700.0
 
 
 def put(path: str, document: Data) -> Move:
@@ -107,6 +138,7 @@ class _World:
         self._chance = chance
         self._storms: list[Storm] = []
         self._task: asyncio.Task[None] | None = None
+        self._outside = dialect.outside(chance) if dialect.outside is not None else None
 
     async def __aenter__(self) -> "_World":
         self._houses = []
@@ -117,7 +149,7 @@ class _World:
             house.claims.start()
             self._houses.append(house)
         # Nobody else may say how a running machine is.
-        self._player = Player(Client(LocalTransport(door(self.back.api, CONTROLLER, CONTROLLER_GROUPS))))
+        self._player = Player(Client(LocalTransport(door(self.back.api, CONTROLLER, CONTROLLER_GROUPS)), chance=random.Random(1)))
         await self._player.start()
         await self.begin()
         return self
@@ -125,6 +157,8 @@ class _World:
     async def __aexit__(self, *_: object) -> None:
         await self.end()
         await self._player.stop()
+        if self._outside is not None:
+            self._outside.close()
         for house in self._houses:
             await house.stop()
         for server in self._servers:
@@ -135,19 +169,19 @@ class _World:
         storms = [self._carried(server) for server in self._servers]
         programs = [
             ControllerManager(
-                Client(each),
+                Client(each, chance=random.Random(1)),
                 component="fronts",
                 instance="trial",
                 machinery=Machinery(clock=virtualtime.Clock(), chance=random.Random(1)),
             )
             for each in storms
         ]
-        self._dialect.wire(programs[0], programs[-1])
+        self._dialect.wire(programs[0], programs[-1], self._outside)
         for program in programs:
             for controller in program._controllers:
                 if self._storms:
                     self._storms[-1].deafen(controller)
-        self._task = asyncio.create_task(_run_all(programs))
+        self._task = asyncio.create_task(together.run((each.run() for each in programs), until=asyncio.FIRST_COMPLETED))
 
     def _carried(self, server: Harness) -> Any:
         inside = LocalTransport(door(server.api, "controller", ("system:masters",)))
@@ -166,6 +200,8 @@ class _World:
         """Good weather from now on."""
         for storm in self._storms:
             storm.blows = False
+        if self._outside is not None:
+            self._outside.clear_up()
 
     async def play(self, move: Move) -> None:
         """Do the user's move."""
@@ -176,18 +212,28 @@ class _World:
                 await _put(server, move.path, body)
             case "MERGE":
                 await server.merge(move.path, body)
+            case "OUTSIDE" if self._outside is not None:
+                self._outside.happen(move.path)
             case _:
                 await server.delete(move.path)
 
+    async def end_story(self) -> None:
+        """Play the epilogue."""
+        for move in self._dialect.epilogue:
+            await self.play(move)
+            await asyncio.sleep(_CALM_SECONDS)
+
     async def settled(self) -> Mapping[str, Any]:
         """Everything there is, when nothing moves any more."""
-        await asyncio.sleep(_SETTLED_SECONDS)
+        await asyncio.sleep(self._dialect.settled_seconds)
         revisions = [server.store.revision for server in self._servers]
         await asyncio.sleep(SWEEP_SECONDS)
         assert [server.store.revision for server in self._servers] == revisions, "it never comes to rest"
         found = {}
         for number, server in enumerate(self._servers):
             found.update({f"{number} {where}": each for where, each in (await self._objects(server)).items()})
+        if self._outside is not None:
+            found.update(await self._outside.objects(self.api))
         return found
 
     async def _objects(self, server: Harness) -> Mapping[str, Any]:
@@ -201,7 +247,7 @@ class _World:
                 elif path == _VOLUMES:
                     # How large a disk was when it was made cannot be changed; how large it is stands in its claim.
                     each["spec"].get("storage", {}).pop("resources", None)
-                found[f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"] = _lasting(spoken)
+                found[f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"] = _lasting(self._dialect.lasting(spoken))
         return found
 
 
@@ -218,10 +264,9 @@ async def _put(server: Harness, path: str, body: Data) -> None:
     assert reply.status in (201, 409), reply.data
 
 
-async def _run_all(programs: Sequence[ControllerManager]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for each in programs:
-            group.create_task(each.run())
+def outside(event: str) -> Move:
+    """Let something happen outside the cluster."""
+    return Move("OUTSIDE", event)
 
 
 def below(move: Move) -> Move:
@@ -242,20 +287,42 @@ def _calm(dialect: Dialect, moves: tuple[Move, ...]) -> Mapping[str, Any]:
             for move in (*dialect.setting, *moves, *dialect.mending):
                 await world.play(move)
                 await asyncio.sleep(_CALM_SECONDS)
+            await world.end_story()
             return await world.settled()
 
     return _run(script)
 
 
-def stormy(dialect: Dialect, moves: Sequence[Move], seed: int) -> Mapping[str, Any]:
+class WitnessedChance(random.Random):
+    """The chance of a storm, with a digest of every decision and its time: storms of one seed have one digest."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.digest = hashlib.sha256()
+
+    def getrandbits(self, count: int, /) -> int:
+        found = super().getrandbits(count)
+        self._note(found)
+        return found
+
+    def random(self) -> float:
+        found = super().random()
+        self._note(found)
+        return found
+
+    def _note(self, found: float) -> None:
+        self.digest.update(f"{asyncio.get_running_loop().time()} {found}\n".encode())
+
+
+def stormy(dialect: Dialect, moves: Sequence[Move], seed: int, chance: random.Random | None = None) -> Mapping[str, Any]:
     """Return the result of a storm."""
-    chance = random.Random(seed)
+    chance = chance or random.Random(seed)
 
     async def script() -> Mapping[str, Any]:
         async with _World(dialect, chance) as world:
             for move in dialect.setting:
                 await world.play(move)
-            await asyncio.sleep(_SETTLED_SECONDS)
+            await asyncio.sleep(dialect.settled_seconds)
             for move in (*moves, *dialect.mending):
                 await world.play(move)
                 await asyncio.sleep(chance.choice(_PAUSES))
@@ -263,6 +330,7 @@ def stormy(dialect: Dialect, moves: Sequence[Move], seed: int) -> Mapping[str, A
                     await world.end()
                     await world.begin()
             world.clear_up()
+            await world.end_story()
             return await world.settled()
 
     return _run(script)

@@ -63,7 +63,7 @@ _POOL = {
 _URL = "https://images.example.com/linux.qcow2"
 
 KUBERMATIC = Dialect(
-    wire=lambda front, back: controller.wire(front, back, KubermaticSettings(resync_seconds=SWEEP_SECONDS)),
+    wire=lambda front, back, _: controller.wire(front, back, KubermaticSettings(resync_seconds=SWEEP_SECONDS)),
     setting=(below(put(_SECRETS, _LOGIN)), put(_SOURCES, _source(_URL)), put(_MACHINES, _machine("web")), put(_POOLS, _POOL)),
     moves=(
         put(_MACHINES, _machine("other")),

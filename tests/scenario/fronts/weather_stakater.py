@@ -47,7 +47,7 @@ def _parameters(**changes: object) -> dict[str, object]:
 
 
 STAKATER = Dialect(
-    wire=lambda front, back: controller.wire(front, StakaterSettings(resync_seconds=SWEEP_SECONDS)),
+    wire=lambda front, back, _: controller.wire(front, StakaterSettings(resync_seconds=SWEEP_SECONDS)),
     setting=(put(_SOURCES, _SOURCE), put(_SECRETS, _SECRET), put(_NETWORKS, _NETWORK), put(_FRONTS, _FRONT)),
     moves=(
         put(_FRONTS, {**_FRONT, "metadata": {"name": "other"}}),

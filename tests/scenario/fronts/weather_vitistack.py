@@ -31,7 +31,7 @@ _MACHINE = {
 }
 
 VITISTACK = Dialect(
-    wire=lambda front, back: controller.wire(front, VitistackSettings(resync_seconds=SWEEP_SECONDS)),
+    wire=lambda front, back, _: controller.wire(front, VitistackSettings(resync_seconds=SWEEP_SECONDS)),
     setting=(
         put("/apis/storage.k8s.io/v1/storageclasses", _CLASS),
         put(_NETWORKS, _NETWORK),

@@ -330,16 +330,6 @@ def test_an_unknown_template_fails(tmp_path: Path) -> None:
     assert effects(tmp_path, old, {**new, "spec": {**VITISTACK, "template": "medium"}}) == {"spec.template": "restart"}
 
 
-def test_nothing_carries_out_virtrigauds_policies(tmp_path: Path) -> None:
-    about = ("infra.virtrigaud.io/v1beta1", "VMPlacementPolicy", "apart")
-    old, new = _front(*about, {"hard": {"clusters": ["a"]}}), _front(*about, {"hard": {"clusters": ["b"]}})
-    assert set(effects(tmp_path, old, new).values()) == {"no effect"}
-    folder = ("-f", str(tmp_path / "new.json"), "--against", str(tmp_path / "old.json"))
-    assert "nothing carries it out yet" in paddock("plan", *folder).out
-    # With its own controllers, in a cluster.
-    assert "nothing carries it out yet" not in paddock("plan", *folder, "--target", "cluster").out
-
-
 def test_virtrigauds_machines_are_carried_out(tmp_path: Path) -> None:
     spec = {"providerRef": {"name": "p"}, "classRef": {"name": "small"}, "imageRef": {"name": "i"}}
     about = ("infra.virtrigaud.io/v1beta1", "VirtualMachine", "web")

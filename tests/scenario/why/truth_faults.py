@@ -27,11 +27,6 @@ async def _rigaud_set(host: FakeHost) -> None:
     await post(host, f"{_RIGAUD}/vmsets", {**about, "spec": spec})
 
 
-async def _rigaud_policy(host: FakeHost) -> None:
-    about = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMPlacementPolicy", "metadata": {"name": "apart"}}
-    await post(host, f"{_RIGAUD}/vmplacementpolicies", {**about, "spec": {"hard": {"clusters": ["a"]}}})
-
-
 async def _blank(host: FakeHost) -> None:
     await of_vitistack({})(host)
 
@@ -109,8 +104,7 @@ def of_host(reason: str, message: str) -> tuple[Any, ...]:
 
 
 TRUTH_FAULTS: tuple[Fault, ...] = (
-    Fault("VirtRigaud's set", _rigaud_set, "kind-not-carried-out", "VirtRigaud VMSet web", ask="vmset/web"),
-    Fault("VirtRigaud's policy", _rigaud_policy, "kind-not-carried-out", "VirtRigaud VMPlacementPolicy apart", ask="vmpp/apart"),
+    Fault("VirtRigaud's set", _rigaud_set, "provider-missing", "VirtRigaud Provider local", ask="vmset/web"),
     Fault("Vitistack: an empty disk", _blank, "disks-blank", _GUEST, ask="machine/web", state="notice", seconds=600),
     Fault("an empty disk", _blank_disk, "disks-blank", _GUEST, state="notice", seconds=600),
     Fault("a disk that is deleted under a machine", _disk_deleted, "claim-terminating", "PersistentVolumeClaim web-root", state="notice"),

@@ -8,6 +8,7 @@ import pytest
 from paddock.app.commands import image, provider
 from paddock.app.main import COMMANDS, GROUPS
 from paddock.cli import main
+from paddock.cli.commands import disk, nic, snap
 from paddock.cli.console import Console
 from tests.golden import Golden
 
@@ -15,6 +16,10 @@ NAMES = sorted(
     [
         *main.COMMANDS,
         *COMMANDS,
+        "backup restore",
+        *(f"disk {name}" for name in disk.COMMANDS),
+        *(f"nic {name}" for name in nic.COMMANDS),
+        *(f"snap {name}" for name in snap.COMMANDS),
         *(f"image {name}" for name in image.COMMANDS),
         *(f"provider {name}" for name in provider.COMMANDS),
     ]

@@ -71,6 +71,22 @@ class Standby:
         self._play.standing_by = 0
 
 
+def test_an_error_that_cannot_be_named_is_reported_all_the_same() -> None:
+    def reason(error: Exception) -> str:
+        raise ImportError("what names errors is missing, too")
+
+    async def inside() -> None:
+        made = Play(("make", AttributeError("module has no such attribute")))
+        made.supervisor._reason = reason
+        made.supervisor.start()
+        problem = await made.supervisor.settled()
+        assert problem is not None and problem.reason == "EngineFailed"
+        assert "module has no such attribute" in problem.message
+        await made.supervisor.stop()
+
+    virtualtime.run(inside())
+
+
 def perform(play: Callable[[], Play], script: Callable[[Play], Awaitable[None]]) -> None:
     async def inside() -> None:
         made = play()

@@ -176,14 +176,6 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert "there is no kubeconfig" in answer.err
 
 
-RIGAUD = {
-    "apiVersion": "infra.virtrigaud.io/v1beta1",
-    "kind": "VMPlacementPolicy",
-    "metadata": {"name": "apart", "namespace": "default"},
-    "spec": {"hard": {"clusters": ["a"]}},
-}
-
-
 def posted(root: Path, path: str, document: dict[str, Any]) -> None:
     """Make an object on the server of a directory."""
 
@@ -196,14 +188,8 @@ def posted(root: Path, path: str, document: dict[str, Any]) -> None:
 
 
 @pytest.mark.spec("kubevirt", 117)
-def test_the_command_says_what_nobody_carries_out_and_what_it_cannot_judge(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_command_says_what_it_cannot_judge(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Served(tmp_path) as server:
-        posted(tmp_path, "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/vmplacementpolicies", RIGAUD)
-        stored = server.why("vmpp/apart")
-        assert stored.code == 1
-        assert stored.out.startswith(
-            "VirtRigaud VMPlacementPolicy apart is not carried out.\n  cause:    Paddock stores VirtRigaud VMPlacementPolicy apart and"
-        )
         # A kind without rules, which says nothing of itself.
         posted(
             tmp_path,

@@ -15,7 +15,7 @@ from paddock.contract import methods
 from paddock.contract.breaker import BreakerState
 from paddock.contract.client import ProviderClient
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.contract.methods import METHODS
+from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.contract.payloads import InvalidPayload
 from tests.providerdrivers import SETTINGS, ScriptedDriver, connected, until
 
@@ -57,7 +57,7 @@ async def failure(call: Awaitable[Any]) -> ProviderError:
     return caught.value
 
 
-@pytest.mark.parametrize("method", METHODS, ids=[each.name for each in METHODS])
+@pytest.mark.parametrize("method", [*METHODS, *EXTENSIONS], ids=[each.name for each in (*METHODS, *EXTENSIONS)])
 def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> None:
     request, response = filled(method.request), filled(method.response)
 

@@ -15,9 +15,10 @@ from paddock.contract import messages as m
 from paddock.contract.client import RemoteSettings
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.grpc import StatusError
+from paddock.contract.health import HealthCheckRequest, HealthCheckResponse
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits
 from paddock.contract.pool import PoolSettings, PoolTarget
-from paddock.contract.server import HealthCheckRequest, HealthCheckResponse, ProviderServer, serve
+from paddock.contract.server import ProviderServer, serve
 from tests import providertls
 from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, connected, listening, page, refused, run, serving, until
 

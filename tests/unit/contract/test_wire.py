@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paddock.base import protobuf
 from paddock.contract import messages as m
 from paddock.contract import wire
-from paddock.contract.methods import METHODS
+from paddock.contract.methods import EXTENSIONS, METHODS
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
 
@@ -41,7 +41,7 @@ def messages(kind: type[m.WireMessage]) -> st.SearchStrategy[Any]:
     return st.builds(kind, **{name: values(get_args(hints[name])[0], field.bits) for name, field in kind.wire_fields().items()})
 
 
-KINDS = sorted({cls for method in METHODS for cls in (method.request, method.response)}, key=lambda cls: cls.__name__)
+KINDS = sorted({cls for method in (*METHODS, *EXTENSIONS) for cls in (method.request, method.response)}, key=lambda cls: cls.__name__)
 
 
 @given(st.sampled_from(KINDS).flatmap(messages))

@@ -2,20 +2,23 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
+from paddock.base.metrics import MetricsRegistry
 from paddock.client.client import Client
 from paddock.client.target import Data, Key
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.contract.methods import METHODS
+from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.controllers.virtrigaud import controller
-from paddock.controllers.virtrigaud.registry import ProviderConnection, absent
+from paddock.controllers.virtrigaud.migrations.reconciler import NetworkChecks
+from paddock.controllers.virtrigaud.registry import ProviderConnection, ProviderSecrets, absent
 from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
+from paddock.dialects.virtrigaud.provider import Provider
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
 from paddock.runtime.machinery import Machinery
@@ -26,7 +29,7 @@ from tests.interruption import Interruption
 
 GROUP = "/apis/infra.virtrigaud.io/v1beta1"
 API = "infra.virtrigaud.io/v1beta1"
-NAMES = {method.attribute: method.name for method in METHODS}
+NAMES = {method.attribute: method.name for method in (*METHODS, *EXTENSIONS)}
 # A call, before it reaches the driver: raise or return an answer in place of the driver's, or return None.
 Script = Callable[[str, m.WireMessage], Awaitable[m.WireMessage | None]]
 
@@ -66,19 +69,25 @@ class RecordedDriver:
 
     def names(self) -> list[str]:
         """The RPCs in their order, without those that only ask."""
-        return [name for name, _ in self.calls if name not in ("Describe", "TaskStatus", "Validate", "GetCapabilities")]
+        return [name for name, _ in self.calls if name not in ("Describe", "TaskStatus", "Validate", "GetCapabilities", "GetFeatures")]
 
 
 class OneProvider:
     """The registry of a test: every Provider of type libvirt, vsphere or proxmox has the driver."""
 
-    def __init__(self, driver: RecordedDriver) -> None:
+    def __init__(self, driver: RecordedDriver, others: Mapping[str, RecordedDriver] | None = None) -> None:
         self.driver = driver
+        # those of Providers with drivers of their own, by name
+        self.others = others if others is not None else {}
 
     def find(self, key: Key, type: str) -> ProviderConnection:
         if type in ("qemu", "firecracker"):
             return ProviderConnection(None, absent(type))
-        return ProviderConnection(self.driver)
+        return ProviderConnection(self.others.get(key.name, self.driver))
+
+    async def ensure(self, key: Key, provider: Provider, secrets: ProviderSecrets) -> None: ...
+
+    async def release(self, key: Key) -> None: ...
 
     def listen(self, handler: Callable[[Key], None]) -> None: ...
 
@@ -89,7 +98,11 @@ class Rigaud:
     def __init__(self, api: Harness, wire: Interruption, driver: RecordedDriver, settings: VirtrigaudSettings) -> None:
         self.api, self.wire, self.driver = api, wire, driver
         self.settings = settings
+        self.others: dict[str, RecordedDriver] = {}
+        self.checks = NetworkChecks()
         self.clock = virtualtime.Clock()
+        # of the present process
+        self.metrics = MetricsRegistry()
         self.http: list[tuple[str, int]] = []
         # how often the power was changed before each
         self.http_after: list[int] = []
@@ -99,9 +112,10 @@ class Rigaud:
 
     async def start(self) -> None:
         """Start the controllers, as a new process."""
-        machinery = Machinery(clock=self.clock, chance=random.Random(1))
+        self.metrics = MetricsRegistry()
+        machinery = Machinery(clock=self.clock, chance=random.Random(1), metrics=self.metrics)
         program = ControllerManager(Client(self.wire), component="paddock-virtrigaud", instance="test", machinery=machinery)
-        controller.wire(program, OneProvider(self.driver), self.settings, self._exchange)
+        controller.wire(program, OneProvider(self.driver, self.others), self.settings, self._exchange, self.checks)
         self._running = asyncio.create_task(program.run())
         await asyncio.sleep(0.1)
 
@@ -204,7 +218,7 @@ class Rigaud:
 def base(kind: str, namespace: str = "default") -> str:
     if kind == "Secret":
         return f"/api/v1/namespaces/{namespace}/secrets"
-    plural = {"VMClass": "vmclasses"}.get(kind, f"{kind.lower()}s")
+    plural = {"VMClass": "vmclasses", "VMPlacementPolicy": "vmplacementpolicies"}.get(kind, f"{kind.lower()}s")
     return f"{GROUP}/namespaces/{namespace}/{plural}"
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
-from paddock.engine.networks.nics import HostBridge, Range
+from paddock.engine.networks.nics import NO_LIMIT, HostBridge, Range, TrafficLimit
+from paddock.plan.instance.traffic import traffic_of
 from paddock.plan.network.attachments import bridge_of
 
 
@@ -37,6 +38,10 @@ LOCAL = {
         (bridge(bridge=None, type="cnv-bridge"), HostBridge("cni0")),
         (bridge(vlan=7), HostBridge("br1", vlan=7)),
         ({"cniVersion": "0.4.0", "plugins": [bridge(mtu=9000), {"type": "tuning"}]}, HostBridge("br1", mtu=9000)),
+        (
+            {"plugins": [bridge(), {"type": "bandwidth", "ingressRate": 8000, "ingressBurst": 16000, "egressRate": 4000}]},
+            HostBridge("br1", traffic=TrafficLimit(1000, 2000, 500)),
+        ),
         (bridge(isGateway=True, ipMasq=True), HostBridge("br1", is_gateway=True, masquerade=True)),
         (bridge(ipam=STATIC), HostBridge("br1", static=(("10.1.1.7/24", "10.1.1.1"),), routes=(("10.2.0.0/16", "10.1.1.9"),))),
         (bridge(ipam=LOCAL), HostBridge("br1", ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"),))),
@@ -56,6 +61,8 @@ def test_what_becomes_a_bridge(config: Any, wanted: HostBridge) -> None:
         ("{", "is not JSON"),
         ("[]", "not an object"),
         ({"plugins": []}, "list of plugins is empty"),
+        ({"plugins": [bridge(), {"type": "bandwidth", "ingressRate": 7}]}, "ingressRate is 7: give 1000 to"),
+        ({"plugins": [bridge(), {"type": "bandwidth", "egressRate": "x"}]}, "malformed"),
         ({"type": "sriov"}, "networks of type 'sriov' are not known here"),
         (bridge(vlan=4095), "4095 is no VLAN"),
         (bridge(vlan=-1), "-1 is no VLAN"),
@@ -76,3 +83,25 @@ def test_what_is_said_of_the_rest(config: Any, why: str) -> None:
 
 def test_a_definition_that_is_not_there() -> None:
     assert bridge_of("ns/lan", None) == "the NetworkAttachmentDefinition ns/lan does not exist"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "wanted"),
+    [
+        (None, NO_LIMIT),
+        ({"other": "1"}, NO_LIMIT),
+        ({"kubernetes.io/ingress-bandwidth": "8M"}, TrafficLimit(1_000_000, 1_000_000)),
+        (
+            {"kubernetes.io/egress-bandwidth": "4000000", "kubernetes.io/ingress-bandwidth": "1k"},
+            TrafficLimit(125, 125, 500_000, 500_000),
+        ),
+    ],
+)
+def test_the_limits_of_the_pod_network(annotations: dict[str, str] | None, wanted: TrafficLimit) -> None:
+    assert traffic_of(annotations) == wanted
+
+
+@pytest.mark.parametrize("text", ["999", "fast", "-1M", "2P"])
+def test_limits_that_make_no_sense(text: str) -> None:
+    with pytest.raises(ValueError, match="annotation kubernetes"):
+        traffic_of({"kubernetes.io/ingress-bandwidth": text})

@@ -210,6 +210,34 @@ def test_the_end_lets_a_reconcile_finish_and_the_next_run_goes_on(play: Play) ->
     play(script)
 
 
+def test_no_worker_outlives_a_controller_that_is_cancelled_twice(play: Play) -> None:
+    """The next program would be written over by it."""
+
+    async def script(world: World) -> None:
+        informers = Informers(world.client, world.machinery)
+        finished: list[str] = []
+
+        async def slow(key: Key) -> Outcome:
+            await asyncio.sleep(2)
+            finished.append(key.name)
+            return DONE
+
+        controller = Controller("maps", informers.of(MAPS), slow, machinery=world.machinery)
+        informers.start()
+        await world.api.post(PATH, {"metadata": {"name": "a"}})
+        task = asyncio.create_task(controller.run())
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(10)
+        assert finished == []
+        await informers.stop()
+
+    play(script)
+
+
 def test_owned_and_labelled_objects_lead_to_their_keys(play: Play) -> None:
     async def script(world: World) -> None:
         async with Running(world) as running:

@@ -86,6 +86,55 @@ def test_what_moved_meanwhile_is_looked_at_again_and_what_went_is_let_go(play: P
     play(script)
 
 
+def test_a_sure_write_outlives_changes_of_others(play: Play) -> None:
+    async def script(world: World) -> None:
+        site = Site(world)
+        await site.start()
+        old = site.seen
+        await site.client.patch(MACHINES, KEY, merge_patch({"metadata": {"labels": {"a": "b"}, "finalizers": None}}))
+        with pytest.raises(Conflict):
+            await site.statuses.write_surely(old, VirtualMachineStatus(ready=True), agrees=lambda fresh: not fresh.meta.labels)
+        written = await site.statuses.write_surely(old, VirtualMachineStatus(ready=True))
+        assert written is not None
+        assert written.meta.labels == {"a": "b"}
+        assert (await site.status())["ready"] is True
+        assert await site.statuses.write_surely(written, VirtualMachineStatus(ready=True)) is None
+        await site.client.delete(MACHINES, KEY)
+        assert await site.statuses.write_surely(old, VirtualMachineStatus(printableStatus="Running")) is None
+        await site.client.create(MACHINES, BODY)
+        with pytest.raises(Conflict):
+            await site.statuses.write_surely(old, VirtualMachineStatus(printableStatus="Running"))
+        await site.informers.stop()
+
+    play(script)
+
+
+def test_a_sure_write_gives_up_after_ten_conflicts(play: Play) -> None:
+    async def script(world: World) -> None:
+        site = Site(world)
+        await site.start()
+        tries = 0
+
+        def touched(fresh: CachedObject) -> bool:
+            nonlocal tries
+            tries += 1
+            return True
+
+        patch_raw = site.client.patch_raw
+
+        async def late(target: Target[Any], key: Key, patch: Patch, options: WriteOptions) -> bytes:
+            await patch_raw(target, key, merge_patch({"metadata": {"labels": {"try": str(tries)}}}), WriteOptions())
+            return await patch_raw(target, key, patch, options)
+
+        site.client.patch_raw = late  # type: ignore[method-assign,assignment]
+        with pytest.raises(Conflict):
+            await site.statuses.write_surely(site.seen, {"ready": True}, agrees=touched)
+        assert tries == 9
+        await site.informers.stop()
+
+    play(script)
+
+
 def test_a_declared_status_differs_by_what_its_class_knows(play: Play) -> None:
     async def script(world: World) -> None:
         site = Site(world)

@@ -11,7 +11,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "dialects" -}}
 {{- range .Values.dialects }}
-{{- if not (has . (list "vitistack" "stakater" "kubermatic")) }}{{ fail (printf "dialects: there is no front door %q; choose of vitistack, stakater, kubermatic" .) }}{{ end }}
+{{- if not (has . (list "vitistack" "stakater" "kubermatic" "virtrigaud")) }}{{ fail (printf "dialects: there is no front door %q; choose of vitistack, stakater, kubermatic, virtrigaud" .) }}{{ end }}
 {{- end }}
 {{- if and (has "kubermatic" .Values.dialects) (not .Values.front.secretName) }}{{ fail "dialects: kubermatic needs front.secretName, a Secret with the kubeconfig of the API that has its objects" }}{{ end }}
 {{- required "dialects: name at least one" (join "," .Values.dialects) }}

@@ -32,6 +32,11 @@ _MACHINES = {
 }
 
 
+# The group of metrics-server; whoever may look at machines may see their use.
+METRICS = "metrics.k8s.io"
+_METRICS_READER = "system:aggregated-metrics-reader"
+
+
 def _rule(verbs: Iterable[str], groups: Iterable[str], resources: Iterable[str]) -> Data:
     return {"apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}
 
@@ -44,6 +49,7 @@ def _machine_rules(verbs: Iterable[str]) -> list[Data]:
     return [_rule(verbs, (group,), resources) for group, resources in _MACHINES.items()]
 
 
+_METRICS_RULE = _rule(_READ, (METRICS,), ("nodes", "pods"))
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/healthz", "/livez", "/readyz", "/version", "/version/")
 _BOUNDS = ("limitranges", "resourcequotas", "resourcequotas/status")
@@ -112,11 +118,12 @@ def objects() -> Iterator[tuple[str, Data]]:
         if level != name:
             meta["labels"][f"{_RBAC}/aggregate-to-{level}"] = "true"
         yield "clusterroles", {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
-    for role in kubevirtroles.roles(_META):
+    for role in (*kubevirtroles.roles(_META), _metrics_reader()):
         yield "clusterroles", role
     for name, levels in AGGREGATED.items():
         selectors = [{"matchLabels": {f"{_RBAC}/aggregate-to-{level}": "true"}} for level in levels]
-        rules = [rule for level in reversed(levels) for rule in (*ROLES[f"system:aggregate-to-{level}"], *kubevirtroles.rules_of(level))]
+        own = (rule for level in reversed(levels) for rule in (*ROLES[f"system:aggregate-to-{level}"], *kubevirtroles.rules_of(level)))
+        rules = [*own, _METRICS_RULE]
         role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name, **_META}, "rules": rules}
         yield "clusterroles", {**role, "aggregationRule": {"clusterRoleSelectors": selectors}}
     for name, groups in BINDINGS.items():
@@ -131,6 +138,13 @@ def objects() -> Iterator[tuple[str, Data]]:
             },
         )
     yield from controllerroles.objects(_META)
+
+
+def _metrics_reader() -> Data:
+    """Return the role that metrics-server brings: a part of the roles for users."""
+    labels = {**_META["labels"], **{f"{_RBAC}/aggregate-to-{level}": "true" for level in AGGREGATED}}
+    meta = {"name": _METRICS_READER, "labels": labels, "annotations": dict(_META["annotations"])}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": [_METRICS_RULE]}
 
 
 async def ensure(parts: ServerParts) -> None:

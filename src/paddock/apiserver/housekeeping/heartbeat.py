@@ -25,12 +25,17 @@ class Heartbeat:
     """Keeps the Node of this host alive."""
 
     def __init__(
-        self, parts: ServerParts, host: presence.NodeFacts, problem: Callable[[], presence.NodeProblem | None] = lambda: None
+        self,
+        parts: ServerParts,
+        host: presence.NodeFacts,
+        problem: Callable[[], presence.NodeProblem | None] = lambda: None,
+        limits: Callable[[], tuple[presence.NodeLimit, ...]] = lambda: (),
     ) -> None:
-        """`problem` tells why the host cannot run machines now; None: it can."""
+        """`problem` tells why the host cannot run machines now (None: it can), and `limits` what it lacks for some of them."""
         self._parts = parts
         self._host = host
         self._problem = problem
+        self._limits = limits
         self._told_at = parts.clock.seconds()
 
     async def beat(self) -> None:
@@ -39,7 +44,7 @@ class Heartbeat:
         if nodes is None:
             return
         now = self._parts.clock.seconds()
-        host = msgspec.structs.replace(self._host, problem=self._problem())
+        host = msgspec.structs.replace(self._host, problem=self._problem(), limits=self._limits())
         node = self._parts.view.get(nodes.collection, "", self._host.name)
         # A clock that was set back must not silence the host until it has caught up.
         if node is None or host != self._host or abs(now - self._told_at) >= _STATUS_SECONDS:

@@ -6,7 +6,9 @@ Every start brings them up to date. Labels, taints and `unschedulable` belong to
 import ipaddress
 import os
 import platform
+import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,6 +24,8 @@ from paddock.store.contract import StoreKey
 
 _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 _SERVICE = "kubernetes"
+# As KubeVirt tells it of nodes, in hertz.
+FREQUENCY = "cpu-timer.node.kubevirt.io/tsc-frequency"
 _PODS = "110"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -29,6 +33,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 class NodeProblem(msgspec.Struct, frozen=True):
     """The reason why a host is not ready: a constant word, and a sentence for people."""
 
+    reason: str
+    message: str
+
+
+class NodeLimit(msgspec.Struct, frozen=True):
+    """A condition that is true while something limits what the host can do for machines."""
+
+    type: str
     reason: str
     message: str
 
@@ -48,8 +60,11 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     machine_id: str = ""
     boot_id: str = ""
     accelerated: bool = False
+    # of a processor; 0: not known
+    hertz: int = 0
     # why it cannot run machines now; None: it can
     problem: NodeProblem | None = None
+    limits: tuple[NodeLimit, ...] = ()
 
 
 def this_host(listening: str) -> NodeFacts:
@@ -68,6 +83,7 @@ def this_host(listening: str) -> NodeFacts:
         machine_id=_line("/etc/machine-id"),
         boot_id=_line("/proc/sys/kernel/random/boot_id"),
         accelerated=Path("/dev/kvm").exists(),
+        hertz=_hertz(),
     )
 
 
@@ -86,6 +102,19 @@ def _line(path: str) -> str:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:
         return ""
+
+
+def _hertz() -> int:
+    """The frequency that a processor has for good: the kernel's word for it, or the one in the processor's name."""
+    kilohertz = _line("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency")
+    if kilohertz.isdecimal():
+        return int(kilohertz) * 1000
+    text = _line("/proc/cpuinfo")
+    named = re.search(r"^model name\s*:.*@ (\d+(?:\.\d+)?)GHz", text, re.MULTILINE)
+    if named is not None:
+        return round(float(named[1]) * 1000) * 1_000_000
+    now = re.search(r"^cpu MHz\s*:\s*([\d.]+)", text, re.MULTILINE)
+    return round(float(now[1])) * 1_000_000 if now is not None else 0
 
 
 def _image() -> str:
@@ -124,6 +153,7 @@ def node(host: NodeFacts, now: str, before: Data | None) -> Data:
         "kubevirt.io/schedulable": "true",
         # Machines that ask for a worker run here: there is no other node.
         "node-role.kubernetes.io/worker": "",
+        **({FREQUENCY: str(host.hertz)} if host.hertz else {}),
     }
     meta = {**old_meta, "name": host.name, "labels": {**(old_meta.get("labels") or {}), **labels}}
     return {
@@ -139,11 +169,6 @@ def _status(host: NodeFacts, now: str, before: Data | None) -> Data:
     amounts = {"cpu": str(host.cpus), "memory": f"{host.memory_kib}Ki", "pods": _PODS}
     if host.accelerated:
         amounts["devices.kubevirt.io/kvm"] = "1k"
-    known = ((before or {}).get("status") or {}).get("conditions") or ()
-    problem = host.problem or _READY
-    ready = {"type": "Ready", "status": "True" if host.problem is None else "False", "lastHeartbeatTime": now}
-    ready |= {"reason": problem.reason, "message": problem.message}
-    since = next((each.get("lastTransitionTime") for each in known if each["type"] == "Ready" and each["status"] == ready["status"]), now)
     info = {
         "architecture": host.architecture,
         "operatingSystem": host.system,
@@ -160,10 +185,29 @@ def _status(host: NodeFacts, now: str, before: Data | None) -> Data:
     return {
         "capacity": amounts,
         "allocatable": dict(amounts),
-        "conditions": [{**ready, "lastTransitionTime": since}],
+        "conditions": _conditions(host, now, ((before or {}).get("status") or {}).get("conditions") or ()),
         "addresses": [*addresses, {"type": "Hostname", "address": host.name}],
         "nodeInfo": info,
     }
+
+
+def _conditions(host: NodeFacts, now: str, known: Sequence[Data]) -> list[Data]:
+    """The readiness of the host, and its limits."""
+    problem = host.problem or _READY
+    found = [("Ready", "True" if host.problem is None else "False", problem.reason, problem.message)]
+    found += [(each.type, "True", each.reason, each.message) for each in host.limits]
+    since = {(each["type"], each["status"]): each.get("lastTransitionTime") for each in known}
+    return [
+        {
+            "type": kind,
+            "status": status,
+            "lastHeartbeatTime": now,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": since.get((kind, status)) or now,
+        }
+        for kind, status, reason, message in found
+    ]
 
 
 def service(port: int, inside: str) -> Data:

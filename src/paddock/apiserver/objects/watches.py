@@ -178,8 +178,9 @@ class WatchHub:
         self._store = store
         self._clock = clock
         self._events: dict[str, list[ServedEvent]] = {}
-        self._watchers: dict[str, set[OpenWatch]] = {}
-        self._dirty: set[str] = set()
+        # Both are dictionaries because watches are served in the order they came.
+        self._watchers: dict[str, dict[OpenWatch, None]] = {}
+        self._dirty: dict[str, None] = {}
         self._pump: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[None]] = set()
         self._joined: dict[Hashable, bytes] = {}
@@ -196,18 +197,18 @@ class WatchHub:
         """Serve a watcher from its cursor on; raises `Compacted` when that is forgotten."""
         self._store.history(watcher.cursor)
         watcher.last_bookmark = self._clock()
-        self._watchers.setdefault(watcher.collection, set()).add(watcher)
+        self._watchers.setdefault(watcher.collection, {})[watcher] = None
         self._wake(watcher.collection)
 
     def remove(self, watcher: OpenWatch) -> None:
         """Serve a watcher no longer."""
-        self._watchers.get(watcher.collection, set()).discard(watcher)
+        self._watchers.get(watcher.collection, {}).pop(watcher, None)
         # Whoever is still going through the watchers must not write after the end of its stream.
         watcher.end()
 
     def end_collection(self, collection: str) -> None:
         """Close all watches of a collection: what it is has changed."""
-        for watcher in self._watchers.get(collection, set()):
+        for watcher in self._watchers.get(collection, ()):
             watcher.end()
 
     def end_all(self) -> None:
@@ -225,7 +226,7 @@ class WatchHub:
                     if not watcher.waiting:
                         self._deliver(watcher, events)
                 del events[: bisect_right(events, self._store.compacted, key=_revision)]
-            for watcher in self._watchers.get(collection, set()):
+            for watcher in self._watchers.get(collection, ()):
                 if watcher.waiting and watcher.cursor < self._store.compacted:
                     watcher.end()
 
@@ -261,7 +262,7 @@ class WatchHub:
                 self._wake(change.key.collection)
 
     def _wake(self, collection: str) -> None:
-        self._dirty.add(collection)
+        self._dirty[collection] = None
         if self._pump is None:
             self._pump = asyncio.create_task(self._serve())
 
@@ -270,7 +271,8 @@ class WatchHub:
             # The writer's own answer goes out first.
             await asyncio.sleep(0)
             while self._dirty:
-                collection = self._dirty.pop()
+                collection = next(iter(self._dirty))
+                del self._dirty[collection]
                 for count, watcher in enumerate(tuple(self._watchers.get(collection, ())), 1):
                     if not watcher.waiting:
                         self._deliver(watcher, self._events.get(collection, []))

@@ -36,6 +36,10 @@ GRANTS = (
     SubresourceGrant("edit", "get", MACHINES, ("portforward",)),
     SubresourceGrant("edit", "update", INSTANCES, _CONTROL),
     SubresourceGrant("edit", "update", MACHINES, _RUN),
+    # Whoever may open the console of a guest may read its log, run a command in it, and copy its files; Paddock's own.
+    SubresourceGrant("edit", "get", INSTANCES, ("consolelog",)),
+    SubresourceGrant("edit", "get", MACHINES, ("consolelog",)),
+    SubresourceGrant("edit", "update", INSTANCES, ("guestexec", "guestfile")),
     # A renewal follows an upgrade of the host's QEMU, as a migration would.
     SubresourceGrant("migrate", "update", MACHINES, ("migrate",)),
     SubresourceGrant("migrate", "update", INSTANCES, ("renew",)),

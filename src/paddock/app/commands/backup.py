@@ -1,4 +1,4 @@
-"""`paddock backup`: copies the store of a server, running or stopped."""
+"""`paddock backup`: copies the store of a server, running or stopped. `paddock backup restore` takes such a copy back."""
 
 import sqlite3
 from pathlib import Path
@@ -7,18 +7,32 @@ from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
+from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.store import backup
 
-TEXT = "Copy the store of a server to a file. The server may be running."
+TEXT = """Copy the store of a server to a file. The server may be running. `paddock backup restore FILE` replaces the store of a
+stopped server with such a file; to write to a file of that name, call it ./restore."""
+
+# The way back is a command below this one.
+COMMANDS = {"restore": ("paddock.app.commands.backup_restore", "Replace the store of a stopped server with a backup")}
+
+
+def parser() -> Parser:
+    """Return the parser."""
+    options = arguments.parser("backup", TEXT, "[OPTIONS] FILE | paddock backup restore [OPTIONS] FILE")
+    arguments.add_directory(options)
+    options.add_argument("target", type=Path, metavar="FILE", help="File to write")
+    return options
 
 
 def run(given: list[str], console: Console) -> int:
     """Copy the committed state; a reader does not disturb the writer."""
-    options = arguments.parser("backup", TEXT, "[OPTIONS] FILE")
-    arguments.add_directory(options)
-    options.add_argument("target", type=Path, metavar="FILE", help="File to write")
-    parsed = options.parse_args(given)
+    if given[:1] == ["restore"]:
+        from paddock.app.commands import backup_restore  # noqa: PLC0415 - the way back is a command of its own
+
+        return backup_restore.run(given[1:], console)
+    parsed = parser().parse_args(given)
     source = DataPaths(parsed.dir or default_root()).store
     if not source.exists():
         raise Terminal(f"there is no store at {source}", fix="name the server's directory: --dir")

@@ -17,8 +17,8 @@ from paddock.cli.exits import GOOD
 TEXT = "Stop the control plane. Guests keep running, and the next `paddock up` adopts them."
 
 
-def run(given: list[str], console: Console) -> int:
-    """Stop the server and wait until it has ended. Guests and their networks stay without `--purge`."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("down", TEXT)
     arguments.add_directory(options)
     options.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="Seconds to wait (default: 60)")
@@ -26,7 +26,12 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("--purge", action="store_true", help=words)
     options.add_argument("--delete-data", action="store_true", help="With --purge: also delete the directory with all objects and disks")
     options.add_argument("--yes", action="store_true", help="With --purge: do not ask for confirmation")
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Stop the server and wait until it has ended. Guests and their networks stay without `--purge`."""
+    parsed = parser().parse_args(given)
     places = DataPaths((parsed.dir or default_root()).absolute())
     if parsed.delete_data and not parsed.purge:
         raise Terminal("--delete-data goes with --purge", fix="write `paddock down --purge --delete-data`")
@@ -72,11 +77,13 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415
 
+    from paddock.app.commands import ctx  # noqa: PLC0415
     from paddock.app.directory import purge  # noqa: PLC0415
 
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():
         purge.delete(places)
+        ctx.forget(places.root, os.environ)
         console.out(f"deleted {places.root}\n")
     console.out(f"removed what {places.root} had on this host\n")
 

@@ -18,11 +18,16 @@ environment variable to set."""
 _PROGRAMS = {"kube-apiserver": "paddock.app apiserver --bare", "etcd": "paddock.app.server.etcd"}
 
 
-def run(given: list[str], console: Console) -> int:
-    """Write the programs and print how to use them."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("envtest-assets", TEXT, "[OPTIONS] DIR")
     options.add_argument("directory", type=Path, metavar="DIR", help="Directory to write to")
-    folder: Path = options.parse_args(given).directory.absolute()
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Write the programs and print how to use them."""
+    folder: Path = parser().parse_args(given).directory.absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, module in _PROGRAMS.items():

@@ -1,13 +1,11 @@
 """`paddock image build`: makes bootable images from Debian packages, for hosts that cannot download one."""
 
-import argparse
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-from paddock.cli import arguments
+from paddock.cli import arguments, progress
 from paddock.cli.console import Console
 from paddock.engine.images.build import debian, places, tiny
 
@@ -16,26 +14,12 @@ _KERNELS = ("fastest", "debian", "own")
 _MIB = 1 << 20
 
 
-def run(given: list[str], console: Console) -> int:
-    """Build the image, or find it in the cache, and print its path."""
-    parsed = _options().parse_args(given)
-    cache = parsed.cache or places.cache()
-    if parsed.image == "tiny":
-        console.say("paddock: building tiny, unless that was done before" + _warning(parsed.kernel))
-        files = _tiny_files(tiny.build(cache, parsed.kernel, parsed.jobs), parsed.output)
-    else:
-        console.say(f"paddock: building {parsed.image}, unless that was done before; it takes two minutes")
-        files = {"disk": _copied(debian.build(cache, parsed.image), parsed.output)}
-    if parsed.format == "json":
-        console.out(json.dumps({part: str(path) for part, path in files.items()}, indent=2) + "\n")
-    else:
-        console.out("".join(f"{part:<7} {path} ({path.stat().st_size / _MIB:.0f} MiB)\n" for part, path in files.items()))
-    return 0
-
-
-def _options() -> arguments.Parser:
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("image build", TEXT, "[OPTIONS] IMAGE")
-    options.add_argument("image", metavar="IMAGE", type=_one_of(("tiny", *debian.RELEASES)), help=f"tiny or {', '.join(debian.RELEASES)}")
+    known = ("tiny", *debian.RELEASES)
+    image = options.add_argument("image", metavar="IMAGE", type=arguments.one_of(known), help=f"tiny or {', '.join(debian.RELEASES)}")
+    arguments.complete_with(image, known)
     options.add_argument("-o", "--output", dest="output", type=Path, metavar="DIR", help="Copy the files to this directory, too")
     options.add_argument("--cache", type=Path, metavar="DIR", help="Directory of downloads and results (default: ~/.cache/paddock/guests)")
     arguments.add_choice(
@@ -46,21 +30,32 @@ def _options() -> arguments.Parser:
         "fastest",
     )
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="Parallel compiler jobs (default: one per CPU)")
+    arguments.add_quiet(options)
     arguments.add_choice(options, ("--format",), ("text", "json"), "Output format (default: text)", "text")
     return options
 
 
-def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
-    def check(word: str) -> str:
-        if word not in names:
-            raise argparse.ArgumentTypeError(f'"{word}" is none of {", ".join(names)}')
-        return word
-
-    return check
+def run(given: list[str], console: Console) -> int:
+    """Build the image, or find it in the cache, and print its path."""
+    parsed = parser().parse_args(given)
+    cache = parsed.cache or places.cache()
+    with progress.ProgressBar(console, quiet=parsed.quiet) as bar:
+        # A build that is in the cache already is over before the bar appears.
+        if parsed.image == "tiny":
+            bar.show("building tiny" + _warning(parsed.kernel))
+            files = _tiny_files(tiny.build(cache, parsed.kernel, parsed.jobs), parsed.output)
+        else:
+            bar.show(f"building {parsed.image}, which takes two minutes")
+            files = {"disk": _copied(debian.build(cache, parsed.image), parsed.output)}
+    if parsed.format == "json":
+        console.out(json.dumps({part: str(path) for part, path in files.items()}, indent=2) + "\n")
+    else:
+        console.out("".join(f"{part:<7} {path} ({path.stat().st_size / _MIB:.0f} MiB)\n" for part, path in files.items()))
+    return 0
 
 
 def _warning(kernel: str) -> str:
-    return "; a kernel of its own takes ten minutes, once" if kernel == "own" else ""
+    return " with a kernel of its own, which takes ten minutes, once" if kernel == "own" else ""
 
 
 def _tiny_files(image: tiny.TinyImage, output: Path | None) -> dict[str, Path]:

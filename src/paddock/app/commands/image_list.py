@@ -1,48 +1,69 @@
 """`paddock image ls`: lists the images of this host, and the names that `pull` knows."""
 
-import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 from paddock.app.directory import imagelibrary
-from paddock.cli import arguments
+from paddock.cli import arguments, report
+from paddock.cli.arguments import Parser
 from paddock.cli.console import Console, one_line
-from paddock.engine.images import catalogue
+from paddock.engine.images import catalogue, pins
 from paddock.engine.images.library import ImageRecord
+from paddock.meta import ages
 
+_FORMATS = ("text", "wide", "json", "yaml", "name")
 TEXT = "List the images of this host, or the names that `paddock image pull` knows."
 
 
-def run(given: list[str], console: Console) -> int:
-    """Print the list."""
+def parser() -> Parser:
+    """Return the parser."""
     options = arguments.parser("image ls", TEXT)
     imagelibrary.add_directory(options)
     imagelibrary.add_pools(options)
     options.add_argument("--known", action="store_true", help="List the names that `paddock image pull` knows")
-    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "Output format (default: text)", "text")
-    parsed = options.parse_args(given)
+    arguments.add_choice(options, ("-o", "--output"), _FORMATS, "Output format (default: text)", "text")
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print the list."""
+    parsed = parser().parse_args(given)
     if parsed.known:
-        width = max(map(len, catalogue.KNOWN))
-        text = "".join(f"{name:<{width}}  {place}\n" for name, place in sorted(catalogue.KNOWN.items()))
-        console.out(json.dumps(dict(catalogue.KNOWN), indent=2) + "\n" if parsed.output == "json" else text)
+        _known(parsed.output, console)
         return 0
-    records = imagelibrary.records(parsed)
+    records = sorted(imagelibrary.records(parsed), key=lambda record: record.used, reverse=True)
     used = imagelibrary.used(parsed)
-    if parsed.output == "json":
-        console.out(json.dumps([_data(record, used) for record in records], indent=2) + "\n")
+    if parsed.output in ("json", "yaml"):
+        console.out(report.structured([_data(record, used) for record in records], parsed.output))
+    elif parsed.output == "name":
+        console.out("".join(f"sha256:{record.image.digest}\n" for record in records))
     else:
-        console.out(_table(records, used))
+        console.out(table(records, used, time.time(), wide=parsed.output == "wide"))
     return 0
 
 
-def _table(records: list[ImageRecord], used: set[str]) -> str:
-    rows = [("DIGEST", "FORMAT", "SIZE", "ON DISK", "USED", "LAST ASKED FOR", "SOURCE")]
-    for record in sorted(records, key=lambda record: record.used, reverse=True):
+def _known(output: str, console: Console) -> None:
+    if output in ("json", "yaml"):
+        console.out(report.structured(dict(catalogue.KNOWN), output))
+        return
+    width = 0 if output == "name" else max(map(len, catalogue.KNOWN))
+    for name, place in sorted(catalogue.KNOWN.items()):
+        known = sorted(arch for pinned, arch in pins.pins() if pinned == name)
+        checked = f"checksum ({', '.join(known)})" if known else "TLS"
+        console.out(f"{name:<{width}}  {checked:<16}  {place}\n" if width else f"{name}\n")
+
+
+def table(records: list[ImageRecord], used: set[str], now: float, *, wide: bool = False) -> str:
+    """Return the images as a table: the sizes that the guest sees and that the host pays, their use and their age."""
+    rows = [("DIGEST", "FORMAT", "SIZE", "ON DISK", "USED", "AGE", "LAST USE", "SOURCE")]
+    for record in records:
         image = record.image
-        asked = datetime.fromtimestamp(record.used, UTC).strftime("%Y-%m-%d %H:%M")
-        cells = (image.digest[:12], image.format, imagelibrary.size(image.virtual_size), imagelibrary.size(image.stored_size))
-        first = one_line(record.sources[0]) if record.sources else "-"
-        rows.append((*cells, "yes" if image.digest in used else "no", asked, first))
+        digest = image.digest if wide else image.digest[:12]
+        cells = (digest, image.format, imagelibrary.size(image.virtual_size), imagelibrary.size(image.stored_size))
+        times = (ages.since(record.created, now), ages.since(record.used, now))
+        sources = record.sources if wide else record.sources[:1]
+        rows.append((*cells, "yes" if image.digest in used else "no", *times, ", ".join(map(one_line, sources)) or "-"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows)
 
@@ -56,6 +77,7 @@ def _data(record: ImageRecord, used: set[str]) -> dict[str, Any]:
         "storedSize": image.stored_size,
         "path": str(image.path),
         "used": image.digest in used,
+        "created": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="seconds"),
         "lastAskedFor": datetime.fromtimestamp(record.used, UTC).isoformat(timespec="seconds"),
         "sources": list(record.sources),
     }

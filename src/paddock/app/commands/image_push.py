@@ -1,23 +1,30 @@
 """`paddock image push`: uploads an image to a registry as a container disk."""
 
 from paddock.app.directory import imagelibrary
-from paddock.cli import arguments
+from paddock.cli import arguments, progress
 from paddock.cli.console import Console
 from paddock.engine.images.sources import RegistryImage
 
 TEXT = "Upload an image to a registry, as a container disk."
 
 
-def run(given: list[str], console: Console) -> int:
-    """Upload the image."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("image push", TEXT, "[OPTIONS] IMAGE REFERENCE")
     imagelibrary.add_directory(options)
     imagelibrary.add_servers(options)
-    options.add_argument("image", metavar="IMAGE", help="Image from `paddock image ls`: its digest or its source")
+    image = options.add_argument("image", metavar="IMAGE", help="Image from `paddock image ls`: its digest or its source")
+    arguments.complete_with(image, arguments.KnownNames.IMAGES)
     options.add_argument("reference", metavar="REFERENCE", help="Target: docker://registry/name:tag")
     options.add_argument("--arch", default="", metavar="ARCH", help="Architecture to record (default: this host's)")
-    parsed = options.parse_args(given)
-    images = imagelibrary.library(parsed, imagelibrary.settings(parsed))
+    arguments.add_quiet(options)
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Upload the image."""
+    parsed = parser().parse_args(given)
+    images = imagelibrary.existing(parsed, imagelibrary.settings(parsed))
     image = imagelibrary.find(images, parsed.image).image
     target = RegistryImage(
         parsed.reference,
@@ -25,6 +32,7 @@ def run(given: list[str], console: Console) -> int:
         docker_configs=imagelibrary.docker_configs(parsed),
         trust=imagelibrary.trust(parsed),
     )
-    digest = imagelibrary.work(images, lambda: images.push(image, target))
+    with progress.ProgressBar(console, quiet=parsed.quiet) as bar:
+        digest = imagelibrary.work(images, lambda: images.push(image, target, imagelibrary.shown(bar)))
     console.out(f"{parsed.reference}@{digest}\n")
     return 0

@@ -11,21 +11,28 @@ _GRACE_SECONDS = 600.0
 TEXT = "Remove images from this host. Images in use stay."
 
 
-def run(given: list[str], console: Console) -> int:
-    """Remove the named images, or all unused ones."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("image rm", TEXT, "[OPTIONS] (IMAGE... | --unused)")
     imagelibrary.add_directory(options)
     imagelibrary.add_pools(options)
-    options.add_argument("image", metavar="IMAGE", nargs="*", help="Digest, the beginning of one, or the source of an image")
+    images = options.add_argument("image", metavar="IMAGE", nargs="*", help="Digest, the beginning of one, or the source of an image")
+    arguments.complete_with(images, arguments.KnownNames.IMAGES)
     options.add_argument(
         "--unused",
         action="store_true",
         help="Remove every image that no volume or machine uses; while a server runs, only those not requested for ten minutes",
     )
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Remove the named images, or all unused ones."""
+    options = parser()
     parsed = options.parse_args(given)
     if bool(parsed.image) == parsed.unused:
         options.error("name images, or give --unused")
-    images = imagelibrary.library(parsed)
+    images = imagelibrary.existing(parsed)
     used = imagelibrary.used(parsed)
     if parsed.unused:
         # A server may have fetched one a moment ago, and not have made the disk yet that it is for.

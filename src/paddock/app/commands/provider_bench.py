@@ -25,9 +25,27 @@ _EXITS = {
 _MOST = 100_000
 
 
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("provider bench", TEXT, exits=_EXITS)
+    options.add_argument("--machines", metavar="N", type=_count, default=10, help="Machines to take through their lives (default: 10)")
+    options.add_argument("--concurrency", metavar="N", type=_count, default=4, help="Machines to work on at a time (default: 4)")
+    options.add_argument(
+        "--operation",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="Operation to do beside create and delete: power, describe, snapshot, reconfigure or clone; repeatable (default: all)",
+    )
+    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "Output format (default: text)", "text")
+    connection.add_options(options)
+    machineoptions.add_options(options)
+    return options
+
+
 def run(given: list[str], console: Console) -> int:
     """Run the load and print its figures."""
-    options = _options()
+    options = parser()
     parsed = options.parse_args(given)
     connection.check_options(options, parsed)
     unknown = set(parsed.operation) - set(OPERATIONS)
@@ -45,23 +63,6 @@ def run(given: list[str], console: Console) -> int:
     if not report.operations:
         return UNUSABLE
     return FINDINGS if report.errors or report.leftovers else GOOD
-
-
-def _options() -> arguments.Parser:
-    options = arguments.parser("provider bench", TEXT, exits=_EXITS)
-    options.add_argument("--machines", metavar="N", type=_count, default=10, help="Machines to take through their lives (default: 10)")
-    options.add_argument("--concurrency", metavar="N", type=_count, default=4, help="Machines to work on at a time (default: 4)")
-    options.add_argument(
-        "--operation",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="Operation to do beside create and delete: power, describe, snapshot, reconfigure or clone; repeatable (default: all)",
-    )
-    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "Output format (default: text)", "text")
-    connection.add_options(options)
-    machineoptions.add_options(options)
-    return options
 
 
 async def _load(parsed: argparse.Namespace) -> LoadReport:

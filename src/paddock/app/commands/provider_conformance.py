@@ -24,9 +24,22 @@ _EXITS = {
 }
 
 
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("provider conformance", TEXT, exits=_EXITS)
+    options.add_argument("--list", action="store_true", help="List the cases, and run none")
+    options.add_argument("--only", metavar="CASE", action="append", default=[], help="Case to run (with * and ?); repeatable")
+    options.add_argument("--skip", metavar="CASE", action="append", default=[], help="Case to leave out (with * and ?); repeatable")
+    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "Output format (default: text)", "text")
+    connection.add_options(options)
+    machineoptions.add_options(options)
+    machineoptions.add_storage(options)
+    return options
+
+
 def run(given: list[str], console: Console) -> int:
     """Run the cases and print their results."""
-    options = _options()
+    options = parser()
     parsed = options.parse_args(given)
     if parsed.list:
         width = max(len(each.name) for each in CASES)
@@ -40,18 +53,6 @@ def run(given: list[str], console: Console) -> int:
     else:
         console.out(summary(result))
     return code(result)
-
-
-def _options() -> arguments.Parser:
-    options = arguments.parser("provider conformance", TEXT, exits=_EXITS)
-    options.add_argument("--list", action="store_true", help="List the cases, and run none")
-    options.add_argument("--only", metavar="CASE", action="append", default=[], help="Case to run (with * and ?); repeatable")
-    options.add_argument("--skip", metavar="CASE", action="append", default=[], help="Case to leave out (with * and ?); repeatable")
-    arguments.add_choice(options, ("-o", "--output"), ("text", "json"), "Output format (default: text)", "text")
-    connection.add_options(options)
-    machineoptions.add_options(options)
-    machineoptions.add_storage(options)
-    return options
 
 
 async def _judge(parsed: argparse.Namespace, cases: list[ConformanceCase], console: Console) -> SuiteResult:

@@ -11,16 +11,22 @@ TEXT = "Show one Provider: its runtime, conditions, reported capabilities and ad
 _EXITS = {0: "success", 2: "wrong usage, no such Provider, or no answer from the server"}
 
 
-def run(given: list[str], console: Console) -> int:
-    """Print the object."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("provider describe", TEXT, "[OPTIONS] NAME", _EXITS)
-    options.add_argument("name", metavar="NAME", help="Provider to show")
+    name = options.add_argument("name", metavar="NAME", help="Provider to show")
+    arguments.complete_with(name, arguments.KnownNames.PROVIDERS)
     arguments.add_server(options)
     arguments.add_format(options, "table", ("table", "json", "yaml"))
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print the object."""
+    parsed = parser().parse_args(given)
     for word in (parsed.name, *filter(None, [parsed.namespace])):
         arguments.check_name(word)
-    found = asyncio.run(objects.get(parsed))
+    found = asyncio.run(objects.get(parsed, console))
     if parsed.output == "table":
         console.out(objects.description(found, SystemClock().seconds()))
     else:

@@ -12,16 +12,21 @@ TEXT = "List the Provider objects of a server: type, endpoint, health and machin
 _EXITS = {0: "success", 2: "wrong usage, or no answer from the server"}
 
 
-def run(given: list[str], console: Console) -> int:
-    """Print the list."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("provider ls", TEXT, exits=_EXITS)
     options.add_argument("-A", "--all-namespaces", action="store_true", help="List the Providers of every namespace")
     arguments.add_server(options)
     arguments.add_format(options, "table", ("table", "json", "yaml"))
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print the list."""
+    parsed = parser().parse_args(given)
     if parsed.namespace:
         arguments.check_name(parsed.namespace)
-    found = asyncio.run(objects.listed(parsed))
+    found = asyncio.run(objects.listed(parsed, console))
     if parsed.output == "table":
         console.out(objects.table(found, SystemClock().seconds(), namespaced=parsed.all_namespaces))
         if not found:

@@ -3,15 +3,11 @@
 import argparse
 import asyncio
 import json
-import os
 from collections.abc import Sequence
 
-from paddock.base.clock import SystemClock
-from paddock.base.directories import running_kubeconfigs
 from paddock.base.errors import PaddockError
-from paddock.cli import arguments
+from paddock.cli import arguments, serveraccess
 from paddock.cli.console import Console
-from paddock.client import kubeconfig
 from paddock.client.client import Client, ClientSettings
 from paddock.client.http.https import Https
 from paddock.client.options import Selection
@@ -27,13 +23,20 @@ _PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances
 _SECONDS = 3600.0
 
 
-def run(given: list[str], console: Console) -> int:
-    """Move the machines one after another, because each needs its memory twice meanwhile."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("renew", TEXT, "[OPTIONS] (NAME... | --outdated)", _EXITS)
-    options.add_argument("names", metavar="NAME", nargs="*", help="Machines to move")
+    names = options.add_argument("names", metavar="NAME", nargs="*", help="Machines to move")
+    arguments.complete_with(names, arguments.KnownNames.MACHINES)
     options.add_argument("--outdated", action="store_true", help="Move all machines whose QEMU was replaced since they started")
     arguments.add_server(options)
     options.add_argument("-A", "--all-namespaces", action="store_true", help="With --outdated: in every namespace")
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Move the machines one after another, because each needs its memory twice meanwhile."""
+    options = parser()
     parsed = options.parse_args(given)
     if bool(parsed.names) == parsed.outdated or (parsed.all_namespaces and not parsed.outdated):
         options.error("name machines, or ask for --outdated (with -A for every namespace)")
@@ -43,9 +46,7 @@ def run(given: list[str], console: Console) -> int:
 
 
 async def _renew(parsed: argparse.Namespace, console: Console) -> int:
-    access = kubeconfig.find(
-        os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)
-    )
+    access = serveraccess.find(parsed, console)
     namespace = "" if parsed.all_namespaces else parsed.namespace or access.namespace
     async with Client(Https(access), ClientSettings(seconds=_SECONDS)) as client:
         keys = await _outdated(client, namespace) if parsed.outdated else [Key(namespace, name) for name in parsed.names]

@@ -15,12 +15,17 @@ TEXT = "Show whether the control plane is ready, its address, its process and it
 _EXITS = {0: "ready", 1: "not running, or not ready", 2: "wrong usage"}
 
 
-def run(given: list[str], console: Console) -> int:
-    """Print one line or a document; return 0 when the server is ready, 1 otherwise."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("status", TEXT, exits=_EXITS)
     arguments.add_directory(options)
     arguments.add_format(options, formats=("text", "json"))
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print one line or a document; return 0 when the server is ready, 1 otherwise."""
+    parsed = parser().parse_args(given)
     places = DataPaths(parsed.dir or default_root())
     found = process.find(places)
     ready = found is not None and _is_ready(found.address, places)

@@ -10,6 +10,7 @@ from paddock.apiserver.edge.http import Handler
 from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtrigaud, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.fronts import FrontSettings
+from paddock.app.controllers.virtrigaud import EmbeddedProviders
 from paddock.app.localtransport import door
 from paddock.app.options.settings import MachineSettings
 from paddock.client.client import Client
@@ -34,6 +35,7 @@ class EmbeddedControllers:
         # there when the controllers have started
         self.storage: StorageServices | None = None
         self.exports: ExportSources | None = None
+        self._providers: EmbeddedProviders | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -47,7 +49,7 @@ class EmbeddedControllers:
             *snapshots.wire(self.program, self.engine),
         ]
         fronts.wire(self.program, FrontSettings())
-        virtrigaud.wire(self.program, self._around.address)
+        self._providers = virtrigaud.wire(self.program, self.engine, self._around)
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
 
@@ -58,10 +60,12 @@ class EmbeddedControllers:
             task.result()
 
     async def stop(self) -> None:
-        """Controllers finish what they do; machines go on."""
+        """Controllers finish what they do, and programs of Providers end; machines go on."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._providers is not None:
+            await self._providers.close()
         if self.storage is not None:
             await self.storage.close()
         await self.engine.stop()
@@ -80,6 +84,7 @@ def engine_settings(given: MachineSettings, services: str) -> EngineSettings:
     images = ImageSettings(
         allow=given.image_hosts,
         mirrors=given.mirrors,
+        url_mirrors=given.url_mirrors,
         insecure_registries=frozenset(given.insecure_registries),
         archives=given.archives,
         keep_seconds=given.image_retention * 86400.0,

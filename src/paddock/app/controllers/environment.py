@@ -1,11 +1,11 @@
 """Facts about the server that the controllers beside it need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from paddock.app.options.settings import MachineSettings
+from paddock.app.options.settings import MachineSettings, ProviderProgramSettings
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,4 @@ class ControllerEnvironment:
     address: Callable[[], str]
     # names inside end with it
     domain: str = "cluster.local"
+    providers: ProviderProgramSettings = field(default_factory=ProviderProgramSettings)

@@ -10,7 +10,7 @@ import msgspec
 
 from paddock.runtime.program import ControllerManager
 
-DIALECTS = ("stakater", "vitistack", "kubermatic")
+DIALECTS = ("stakater", "vitistack", "kubermatic", "virtrigaud")
 # What may be decided about a binding plug-in that the backend lacks.
 BINDING_FALLBACKS = ("masquerade", "fail")
 
@@ -33,6 +33,11 @@ class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
     binding_fallback: str = "masquerade"
     # Stakater: make the rights that copying images out of other namespaces needs
     manage_clone_rbac: bool = False
+    # VirtRigaud's: hosts that Providers may name although they are the operator's own, and certificates for Providers without a Secret
+    provider_hosts: tuple[str, ...] = ()
+    managed_certificates: bool = True
+    # hosts of buckets and NFS exports that migrations may use; none: every host that is not refused
+    migration_hosts: tuple[str, ...] = ()
 
 
 # The program, the settings, and the program that has the front objects: the same one, unless they are in an API of their own.
@@ -83,7 +88,27 @@ def _stakater(program: ControllerManager, fronts: FrontSettings, front: Controll
     controller.wire(program, settings)
 
 
-WIRES: Mapping[str, Wire] = {"stakater": _stakater, "vitistack": _vitistack, "kubermatic": _kubermatic}
+def _virtrigaud(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
+    """In a cluster, the programs of Providers are Pods. On the embedded server they are its children, and it wires them itself."""
+    # Whoever does without this dialect does not load it.
+    from paddock.controllers.virtrigaud import controller  # noqa: PLC0415
+    from paddock.controllers.virtrigaud.providers.cluster import ClusterPrograms, ClusterSettings  # noqa: PLC0415
+    from paddock.controllers.virtrigaud.providers.connections import ProviderConnections  # noqa: PLC0415
+    from paddock.controllers.virtrigaud.settings import VirtrigaudSettings  # noqa: PLC0415
+
+    if fronts.embedded:
+        return
+    settings = VirtrigaudSettings(
+        workers=2 * fronts.workers, provider_workers=fronts.workers, migration_storage_allowed_hosts=fronts.migration_hosts
+    )
+    if fronts.resync_seconds is not None:
+        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
+    given = ClusterSettings(managed_certificates=fronts.managed_certificates)
+    programs = ClusterPrograms(program.client, program.informers, program.machinery.clock, given)
+    controller.wire(program, ProviderConnections(programs, fronts.provider_hosts), settings)
+
+
+WIRES: Mapping[str, Wire] = {"stakater": _stakater, "vitistack": _vitistack, "kubermatic": _kubermatic, "virtrigaud": _virtrigaud}
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager | None = None) -> None:

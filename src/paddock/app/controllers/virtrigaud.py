@@ -1,47 +1,37 @@
-"""VirtRigaud's controllers on the embedded server.
+"""VirtRigaud's controllers on the embedded server: the programs of Providers are in its process or children of it."""
 
-A Provider of type qemu is this server: its machines are KubeVirt's, in the Provider's own namespace, so whoever may make a Provider gets no
-machines that he could not make himself. For other types there is no driver here, and their conditions say so.
-"""
-
-from collections.abc import Callable
-
-from paddock.client.client import Client
-from paddock.client.target import Key
+from paddock.app.controllers.environment import ControllerEnvironment
+from paddock.app.programs.programs import EmbeddedPrograms, ProgramSettings
 from paddock.controllers.virtrigaud import controller
-from paddock.controllers.virtrigaud.registry import ProviderConnection, absent
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
-from paddock.runtime.controller import Controller
+from paddock.controllers.virtrigaud.providers.connections import ProviderConnections
+from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
+from paddock.engine.engine import Engine
 from paddock.runtime.program import ControllerManager
 
-OWN_TYPE = "qemu"
+
+class EmbeddedProviders:
+    """The Providers of an embedded server: their programs, and the connections to these."""
+
+    def __init__(self, program: ControllerManager, engine: Engine, around: ControllerEnvironment) -> None:
+        given = around.providers
+        settings = ProgramSettings(
+            directory=around.directory,
+            numbers=engine.users.programs,
+            hosts=given.hosts,
+            image_hosts=around.machines.image_hosts,
+            drivers=given.drivers,
+        )
+        self._programs = EmbeddedPrograms(program.client, around.address, settings, program.machinery.clock)
+        self._connections = ProviderConnections(self._programs, given.hosts)
+        chosen = VirtrigaudSettings(migration_storage_allowed_hosts=given.migration_hosts)
+        controller.wire(program, self._connections, chosen)
+
+    async def close(self) -> None:
+        """End the connections and the programs."""
+        await self._connections.close()
+        await self._programs.close()
 
 
-class OwnServerProviders:
-    """The drivers of Providers on a server: those of type qemu keep their machines on it."""
-
-    def __init__(self, client: Client, address: Callable[[], str]) -> None:
-        self._client = client
-        self._address = address
-        self._drivers: dict[Key, KubeVirtDriver] = {}
-
-    def find(self, key: Key, type: str) -> ProviderConnection:
-        """The connection to a Provider of a type."""
-        if type != OWN_TYPE:
-            return ProviderConnection(None, absent(type))
-        driver = self._drivers.get(key)
-        if driver is None:
-            settings = KubeVirtDriverSettings(namespace=key.namespace, server=self._address())
-            driver = self._drivers[key] = KubeVirtDriver(self._client, settings)
-        message = f"the machines are KubeVirt's, in the namespace {key.namespace} of this server"
-        return ProviderConnection(driver, ProviderRuntimeFacts(message=message, endpoint=self._address()))
-
-    def listen(self, handler: Callable[[Key], None]) -> None:
-        """Nothing changes while the server runs."""
-
-
-def wire(program: ControllerManager, address: Callable[[], str]) -> Controller:
+def wire(program: ControllerManager, engine: Engine, around: ControllerEnvironment) -> EmbeddedProviders:
     """Add the controllers to the program of an embedded server."""
-    return controller.wire(program, OwnServerProviders(program.client, address))
+    return EmbeddedProviders(program, engine, around)

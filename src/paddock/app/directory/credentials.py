@@ -14,6 +14,7 @@ from paddock.apiserver.security.tls import Pair, ServingContext
 from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, Keyring, keyring_of, own_keyring
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ServerSettings
+from paddock.base.directories import context_name
 
 _LOG = logging.getLogger(__name__)
 # Certificates are checked this often.
@@ -96,7 +97,9 @@ class ServerCredentials:
         if self._settings.tls.clients is not None:
             return False
         certificate, key = self._own.client("admin", (MASTERS,))
-        document = kubeconfig.document(address, self.trusted, certificate, key)
+        # Two kubeconfigs that are read together must not hide each other's entries.
+        name = context_name(self._settings.root)
+        document = kubeconfig.document(address, self.trusted, certificate, key, user=f"{name}-admin", cluster=name)
         pki.write_private(self._places.kubeconfig, document.encode())
         self._way_in = (address, certificate)
         return True

@@ -51,7 +51,7 @@ def claim(engine: Path, cluster: str, knows: Callable[[Collection[str]], bool]) 
         raise ForeignGuests(
             f"cannot look after the guests in {engine.parent}",
             why=f"{_count(guests)} there, and the store is not the one that they were started from: it would end them",
-            fix="restore that store from a backup (`paddock restore`), or end the guests with `paddock down --purge`",
+            fix="restore that store from a backup (`paddock backup restore`), or end the guests with `paddock down --purge`",
         )
     engine.mkdir(mode=0o711, parents=True, exist_ok=True)
     fresh = mark.with_suffix(".new")

@@ -10,10 +10,10 @@ from typing import TypeVar
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
-from paddock.cli import arguments
+from paddock.cli import arguments, progress
 from paddock.cli.arguments import Parser
 from paddock.engine.images.cleanup import named
-from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
+from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings, Progress
 from paddock.engine.images.sources import ServerTrust
 
 T = TypeVar("T")
@@ -48,6 +48,14 @@ def library(parsed: argparse.Namespace, settings: ImageSettings | None = None) -
         return ImageLibrary(root / "images", settings or ImageSettings())
     except OSError as error:
         raise Terminal(f"cannot use {root}", why=error.strerror or "", fix="name the server's directory: --dir") from error
+
+
+def existing(parsed: argparse.Namespace, settings: ImageSettings | None = None) -> ImageLibrary:
+    """The library, if there is one; a command that only takes from it makes none."""
+    root = engine_root(parsed)
+    if not (root / "images").is_dir():
+        raise Terminal(f"there are no images in {root}", fix="`paddock image pull` fetches one; --dir names another server's directory")
+    return library(parsed, settings)
 
 
 def records(parsed: argparse.Namespace) -> list[ImageRecord]:
@@ -120,14 +128,19 @@ def work(images: ImageLibrary, ask: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(one())
 
 
+def shown(bar: progress.ProgressBar) -> Callable[[Progress], None]:
+    """Return a listener of imports and uploads that shows them in a bar."""
+
+    def show(state: Progress) -> None:
+        if state.step not in ("waiting", "done"):
+            bar.show(state.step, state.bytes_done, state.bytes_total)
+
+    return show
+
+
 def size(count: int) -> str:
     """Bytes for people."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
+    return progress.size(count)
 
 
 def line(image: Image) -> str:

@@ -18,6 +18,8 @@ class RunningServer(msgspec.Struct, frozen=True):
     ready: bool = True
     # why it does not look after machines, once that is known
     problem: str = ""
+    # what machines cannot have on this host, on one line
+    limits: str = ""
 
 
 def started_at(pid: int) -> int | None:
@@ -31,10 +33,10 @@ def started_at(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
-def write(places: DataPaths, pid: int, address: str, *, ready: bool = True, problem: str = "") -> None:
+def write(places: DataPaths, pid: int, address: str, *, ready: bool = True, problem: str = "", limits: str = "") -> None:
     """Say that a process serves the directory."""
     fresh = places.pid.with_name(places.pid.name + ".new")
-    fresh.write_bytes(msgspec.json.encode(RunningServer(pid, started_at(pid) or 0, address, ready, problem)))
+    fresh.write_bytes(msgspec.json.encode(RunningServer(pid, started_at(pid) or 0, address, ready, problem, limits)))
     fresh.replace(places.pid)
 
 

@@ -35,14 +35,26 @@ _SERIES = {
     "usbredir": "kubevirt_usbredir_active_connections",
     "portforward": "kubevirt_portforward_active_tunnels",
 }
-# name here -> what it is counted as, and the label that has another name
+# name here -> what it is counted as, and that one's label with the name that it has here
 _RENAMED = {
-    "kubevirt_rest_client_requests_total": ("paddock_client_requests_total", ""),
-    "kubevirt_workqueue_adds_total": ("paddock_workqueue_adds_total", "queue"),
-    "kubevirt_workqueue_retries_total": ("paddock_workqueue_retries_total", "queue"),
-    "kubevirt_workqueue_depth": ("paddock_workqueue_depth", "queue"),
-    "kubevirt_workqueue_queue_duration_seconds": ("paddock_workqueue_wait_seconds", "queue"),
-    "kubevirt_workqueue_work_duration_seconds": ("paddock_reconcile_duration_seconds", "controller"),
+    "rest_client_requests_total": ("paddock_client_requests_total", None),
+    "kubevirt_rest_client_requests_total": ("paddock_client_requests_total", None),
+    "rest_client_request_duration_seconds": ("paddock_client_request_duration_seconds", ("method", "verb")),
+    # the name before, which published dashboards still have
+    "rest_client_request_latency_seconds": ("paddock_client_request_duration_seconds", ("method", "verb")),
+    **{
+        prefix + name: known
+        for prefix in ("", "kubevirt_")
+        for name, known in {
+            "workqueue_adds_total": ("paddock_workqueue_adds_total", ("queue", "name")),
+            "workqueue_retries_total": ("paddock_workqueue_retries_total", ("queue", "name")),
+            "workqueue_depth": ("paddock_workqueue_depth", ("queue", "name")),
+            "workqueue_unfinished_work_seconds": ("paddock_workqueue_unfinished_seconds", ("queue", "name")),
+            "workqueue_longest_running_processor_seconds": ("paddock_workqueue_longest_seconds", ("queue", "name")),
+            "workqueue_queue_duration_seconds": ("paddock_workqueue_wait_seconds", ("queue", "name")),
+            "workqueue_work_duration_seconds": ("paddock_reconcile_duration_seconds", ("controller", "name")),
+        }.items()
+    },
 }
 # New objects, before others get their turn: a few milliseconds.
 _AT_A_TIME = 20
@@ -159,6 +171,7 @@ class MetricsCollector:
         if used is None or machine is None:
             return
         yield from usage.samples(at, used)
+        yield from usage.container(seen.key.namespace, seen.key.name, used)
         yield usage.affinity(at, machine.config, machine.observed.sockets, len(self._engine.facts.cpus))
         guest = self._asking.guest(machine.id)
         if guest is not None:
@@ -184,4 +197,4 @@ class MetricsCollector:
 
     def _renamed(self) -> Iterator[str]:
         for name, (known, label) in _RENAMED.items():
-            yield from self._program.machinery.metrics.renamed(known, name, (label, "name") if label else None)
+            yield from self._program.machinery.metrics.renamed(known, name, label)

@@ -4,6 +4,7 @@ from paddock.apiserver.api import Api
 from paddock.apiserver.context import User
 from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.app.metrics.collector import MetricsCollector
+from paddock.app.metrics.selection import PARAMETER, selected
 
 PATH = "/metrics"
 
@@ -16,6 +17,8 @@ def install(api: Api, collector: MetricsCollector) -> None:
         page = await server(request, user)
         if not isinstance(page, HttpResponse) or page.status != 200:
             return page
-        return HttpResponse(page.status, page.body + (await collector.text()).encode(), page.headers)
+        text = page.body.decode() + await collector.text()
+        names = request.query.get(PARAMETER)
+        return HttpResponse(page.status, (selected(text, names) if names else text).encode(), page.headers)
 
     api.paths[PATH] = answer

@@ -18,7 +18,7 @@ from paddock.schema.shape import ObjectShape, shape_of
 
 DEFINITIONS = plain("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 # API group -> the dialect whose front kinds are in it
-FRONT_GROUPS = {"infrastructure.stakater.com": "stakater", "vitistack.io": "vitistack"}
+FRONT_GROUPS = {"infrastructure.stakater.com": "stakater", "vitistack.io": "vitistack", "infra.virtrigaud.io": "virtrigaud"}
 _INSTALL = {
     "kubevirt.io": "install KubeVirt",
     "pool.kubevirt.io": "install KubeVirt",

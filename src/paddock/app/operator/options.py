@@ -97,6 +97,23 @@ def octet(word: str) -> str:
     return word.lower()
 
 
+def words(word: str) -> tuple[str, ...]:
+    """Words separated by commas."""
+    return tuple(part.strip() for part in word.split(",") if part.strip())
+
+
+def enforced(word: str) -> bool:
+    """A truth value that has to be true."""
+    if not flag(word):
+        raise Terminal("what a provider does not report is never requested", fix="leave the option out")
+    return True
+
+
+def level(word: str) -> str:
+    """A log level; `warn` is VirtRigaud's word for `warning`."""
+    return one_of("debug", "info", "warning", "error")("warning" if word == "warn" else word)
+
+
 _INTERVAL = Setting(
     "--reconcile-interval", "RECONCILE_INTERVAL", seconds, "DURATION", "Interval of periodic reconciles (default: 30s; Stakater: 60s)"
 )
@@ -140,11 +157,55 @@ _POWER = Setting(
     "FIELD",
     "Vitistack: KubeVirt field that starts and stops a machine, running or runStrategy (default: running)",
 )
+_CERTIFICATES = Setting(
+    "--managed-certificates",
+    "",
+    flag,
+    "BOOL",
+    "VirtRigaud: make certificates for Providers that name no Secret; otherwise such Providers are refused (default: true)",
+)
+_HOSTS = Setting(
+    "--provider-from",
+    "PROVIDER_FROM",
+    words,
+    "HOSTS",
+    "VirtRigaud: loopback or link-local hosts and networks that a Provider's address may name, separated by commas (default: none)",
+)
+_MIGRATION_HOSTS = Setting(
+    "--migration-storage-allowed-hosts",
+    "",
+    words,
+    "HOSTS",
+    "VirtRigaud: hosts of buckets and NFS exports that migrations may use, as names or *.suffixes (default: all that are not refused)",
+)
+_ENFORCED = Setting(
+    "--enforce-provider-capabilities",
+    "",
+    enforced,
+    "BOOL",
+    "VirtRigaud: request only what a provider reports that it can do; cannot be switched off (default: true)",
+)
+_LOG_FORMAT = Setting("--log-format", "LOG_FORMAT", one_of("json", "text"), "json|text", "Log format (default: json)")
+_LOG_LEVEL = Setting("--log-level", "LOG_LEVEL", level, "LEVEL", "Minimum log level: debug, info, warning or error (default: info)")
 _GROUPS = {
-    "controllers": (_INTERVAL, _WORKERS, _CLONING, _FALLBACK, _MAC_SET, _POWER),
+    "controllers": (_INTERVAL, _WORKERS, _CLONING, _FALLBACK, _MAC_SET, _POWER, _CERTIFICATES, _HOSTS, _MIGRATION_HOSTS, _ENFORCED),
     "leader election": (_ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY),
-    "health, metrics and log": (_HEALTH, _METRICS),
+    "health, metrics and log": (_HEALTH, _METRICS, _LOG_FORMAT, _LOG_LEVEL),
 }
+# Options of VirtRigaud's manager (docs/spec/virtrigaud.md 5.1) that are refused, with what to do instead.
+_PLAIN = "leave it out: the pages are served in plain HTTP; put a proxy such as kube-rbac-proxy before them"
+_FOREIGN = {
+    "--metrics-secure": _PLAIN,
+    "--metrics-cert-": _PLAIN,
+    "--enable-http2": _PLAIN,
+    "--webhook-cert-": "leave it out: there is no webhook",
+    "--zap-": "use --log-level and --log-format",
+    "--version": "use `paddock version`",
+}
+# Its documented variables that nothing reads.
+_DEAD = ("WORKERS_PER_KIND", "MAX_INFLIGHT_TASKS", "FEATURE_GATES")
+_DEAD_PREFIXES = ("RPC_TIMEOUT_", "RETRY_", "CB_", "RATE_LIMIT_", "VIRTRIGAUD_TRACING_", "VIRTRIGAUD_PPROF_")
+_DEAD_FIX = "take it out; MAX_CONCURRENT_RECONCILES, and rateLimit and connectionPooling of a Provider, are what there is"
 SETTINGS = tuple(setting for group in _GROUPS.values() for setting in group)
 
 
@@ -170,13 +231,11 @@ def parser(text: str) -> Parser:
         for each in settings:
             variable = f" [${each.variable}]" if each.variable else ""
             # As kube-controller-manager's, a flag alone says yes.
-            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read is flag else {}
+            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read in (flag, enforced) else {}
             group.add_argument(each.option, metavar=each.metavar, help=each.text + variable, **alone)
         if title == "leader election":
             words = "Name of the lease (default: paddock-operator, with the dialects appended if --dialect is given)"
             group.add_argument("--lease", default="", metavar="NAME", help=words)
-    arguments.add_choice(group, ("--log-format",), ("json", "text"), "Log format (default: json)", "json")
-    arguments.add_choice(group, ("--log-level",), ("debug", "info", "warning", "error"), "Minimum log level (default: info)", "info")
     return options
 
 
@@ -203,7 +262,13 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         power_field=said(_POWER, usual.power_field),
         binding_fallback=said(_FALLBACK, usual.binding_fallback),
         manage_clone_rbac=said(_CLONING, usual.manage_clone_rbac),
+        provider_hosts=said(_HOSTS, usual.provider_hosts),
+        managed_certificates=said(_CERTIFICATES, usual.managed_certificates),
+        migration_hosts=said(_MIGRATION_HOSTS, usual.migration_hosts),
     )
+    said(_ENFORCED, True)
+    if "virtrigaud" in dialects:
+        _check_dead(environ)
     chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
     return OperatorSettings(
         kubeconfig=parsed.kubeconfig,
@@ -220,9 +285,31 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
             retry=said(_RETRY, known.lease.retry),
         ),
         namespace=said(_NAMESPACE, ""),
-        log_format=parsed.log_format,
-        log_level=parsed.log_level,
+        log_format=said(_LOG_FORMAT, known.log_format),
+        log_level=said(_LOG_LEVEL, known.log_level),
     )
+
+
+def refuse(given: Sequence[str]) -> None:
+    """End with the reason if an option is one of VirtRigaud's manager that has no meaning here."""
+    for each in given:
+        name = each.partition("=")[0]
+        found = next((fix for known, fix in _FOREIGN.items() if name == known or (known.endswith("-") and name.startswith(known))), None)
+        if found is not None:
+            raise Terminal(f"{name} has no effect on this operator", fix=found)
+
+
+def _check_dead(environ: Mapping[str, str]) -> None:
+    """VirtRigaud documents variables that its own manager does not read. Whoever sets one expects something of it."""
+    # A kubelet makes variables such as RETRY_X_SERVICE_HOST out of the names of Services.
+    named = (each for each in environ if "_SERVICE_" not in each and "_PORT" not in each)
+    dead = sorted(each for each in named if each in _DEAD or each.startswith(_DEAD_PREFIXES))
+    if dead:
+        raise Terminal(
+            f"the variable {dead[0]} has no effect on this operator",
+            why="VirtRigaud's document names it, and nothing reads it",
+            fix=_DEAD_FIX,
+        )
 
 
 def _dialects(given: Sequence[str], front: Path | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from paddock.app.options.settings import MachineSettings
+from paddock.app.options.settings import MachineSettings, ProviderProgramSettings
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
@@ -32,7 +32,16 @@ def add(options: Parser) -> None:
     add("--image-retention", type=_days, default=7.0, metavar="DAYS", help="Days to keep an unused image (default: 7)")
     words = "Mirror to ask in place of a registry; repeatable"
     add("--registry-mirror", action="append", default=[], metavar="NAME=PLACE", help=words)
+    words = "URL to download from in place of every URL that begins with PREFIX; repeatable"
+    add("--image-mirror", action="append", default=[], metavar="PREFIX=URL", help=words)
     add("--insecure-registry", action="append", default=[], metavar="HOST", help="Registry to contact without TLS; repeatable")
+    add = options.add_argument_group("providers").add_argument
+    words = "Host or network of this computer that VirtRigaud's Providers may name; repeatable"
+    add("--provider-from", action="append", default=[], metavar="HOST", help=words)
+    words = "Driver that serves Providers of a type in place of the type's own: fake, or MODULE:NAME; repeatable"
+    add("--provider-driver", action="append", default=[], metavar="TYPE=DRIVER", help=words)
+    words = "Host of buckets or NFS exports that VirtRigaud's migrations may use, as a name or *.suffix; repeatable (default: all)"
+    add("--migration-storage-allowed-hosts", action="append", default=[], metavar="HOST", help=words)
 
 
 def read(parsed: argparse.Namespace) -> MachineSettings:
@@ -45,6 +54,7 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
         pod_network=parsed.pod_network,
         image_hosts=tuple(parsed.image_from),
         mirrors=mirrors,
+        url_mirrors=_url_mirrors(parsed.image_mirror),
         insecure_registries=tuple(parsed.insecure_registry),
         archives=tuple(each.absolute() for each in parsed.image_archives),
         image_retention=parsed.image_retention,
@@ -52,6 +62,28 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
         host_paths=tuple(each.resolve() for each in parsed.host_disks),
         memory_overcommit=parsed.memory_overcommit,
     )
+
+
+def _url_mirrors(given: Sequence[str]) -> dict[str, str]:
+    found = dict(_pairs(given, "--image-mirror=PREFIX=URL"))
+    for url in (*found, *found.values()):
+        if not url.startswith(("http://", "https://")):
+            raise Terminal(f'--image-mirror has "{url}", which is no URL of the scheme http or https', fix="write both URLs in full")
+    return found
+
+
+def read_providers(parsed: argparse.Namespace) -> ProviderProgramSettings:
+    """Return the settings of Providers that these options make."""
+    drivers = dict(_pairs(parsed.provider_driver, "--provider-driver=TYPE=DRIVER"))
+    for each, driver in drivers.items():
+        from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES  # noqa: PLC0415 - hardly anybody gives this option
+        from paddock.drivers import catalog  # noqa: PLC0415 - as above
+
+        if each not in PROVIDER_TYPES:
+            raise Terminal(f'--provider-driver has "{each}", which is no type of a Provider', fix=f"use {', '.join(PROVIDER_TYPES)}")
+        catalog.find(driver)
+    hosts = tuple(part.strip() for each in parsed.migration_storage_allowed_hosts for part in each.split(",") if part.strip())
+    return ProviderProgramSettings(hosts=tuple(parsed.provider_from), drivers=drivers, migration_hosts=hosts)
 
 
 def _pairs(given: Sequence[str], form: str) -> list[tuple[str, str]]:

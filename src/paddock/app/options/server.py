@@ -4,28 +4,36 @@ import argparse
 import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from paddock.apiserver.security.oidcsettings import OidcSettings
 from paddock.app.options import kubeflags, machines
-from paddock.app.options.settings import Accounts, Audit, ClientLimits, MachineSettings, ServerSettings, Tls, parse_listen
+from paddock.app.options.settings import (
+    Accounts,
+    Audit,
+    ClientLimits,
+    MachineSettings,
+    ProviderProgramSettings,
+    ServerSettings,
+    Tls,
+    parse_listen,
+)
 from paddock.base import duration
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
-from paddock.cli.arguments import Parser
+from paddock.cli.arguments import Container, Parser
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 _EPILOG = "Other options of kube-apiserver are accepted without effect, or refused: see docs/guide/envtest.md."
 
 
-def parser(command: str, text: str, *, everything: bool = True) -> Parser:
-    """Return the parser of a start. Without `everything` its help leaves out the options that tune the API server."""
+def parser(command: str, text: str) -> Parser:
+    """Return the parser of a start. The help of `up` leaves out the options that tune the API server."""
     options = arguments.parser(command, text)
     if command == "up":
-        options.add_argument("--help-all", action="help", help="Show the options of the API server, too, and exit")
+        options.add_argument("--help-all", action=arguments.HelpAll, help="Show the options of the API server, too, and exit")
     _add_everyday(options)
     if command == "up":
         machines.add(options)
@@ -39,27 +47,10 @@ def parser(command: str, text: str, *, everything: bool = True) -> Parser:
         ("audit log", _add_audit),
         ("admission and Services", _add_more),
     ):
-        add(_Group(options, title, everything))
-    options.epilog = (
-        _EPILOG if everything else "`paddock up --help-all` shows the options of the API server: certificates, users, limits, audit."
-    )
+        add(options.add_expert_group(title) if command == "up" else options.add_argument_group(title))
+    options.epilog = _EPILOG
+    options.hint = "`paddock up --help-all` shows the options of the API server: certificates, users, limits, audit."
     return options
-
-
-class _Group:
-    """A titled group of options, which the help shows or leaves out."""
-
-    def __init__(self, options: Parser, title: str, shown: bool) -> None:
-        self._group = options.add_argument_group(title)
-        self._shown = shown
-
-    def add(self, *names: str, help: str, **rest: Any) -> None:
-        """Add an option."""
-        self._group.add_argument(*names, help=help if self._shown else argparse.SUPPRESS, **rest)
-
-    def add_choice(self, name: str, choices: Sequence[str], text: str, default: str | None = None) -> None:
-        """Add an option with a closed set of values."""
-        arguments.add_choice(self._group, (name,), choices, text if self._shown else argparse.SUPPRESS, default)
 
 
 def _add_everyday(options: Parser) -> None:
@@ -70,8 +61,8 @@ def _add_everyday(options: Parser) -> None:
     add("--in-memory", action="store_true", help="Keep objects in memory; they are lost when the server ends")
 
 
-def _add_tls(group: _Group) -> None:
-    add = group.add
+def _add_tls(group: Container) -> None:
+    add = group.add_argument
     add("--bind-address", metavar="ADDRESS", help="Address to listen on, without the port; overrides --listen")
     add("--secure-port", "--port", dest="secure_port", type=int, metavar="PORT", help="Port to listen on; overrides --listen")
     add("--advertise-address", default="", metavar="ADDRESS", help="Address to give to clients (default: the address to listen on)")
@@ -81,11 +72,13 @@ def _add_tls(group: _Group) -> None:
     add("--tls-cert-file", type=Path, metavar="FILE", help="Serving certificate (default: the server makes its own)")
     add("--tls-private-key-file", type=Path, metavar="FILE", help="Private key of --tls-cert-file")
     add("--client-ca-file", type=Path, metavar="FILE", help="CA for client certificates (default: the server's own)")
-    group.add_choice("--tls-min-version", ("VersionTLS12", "VersionTLS13"), "Minimum TLS version (default: VersionTLS12)", "VersionTLS12")
+    arguments.add_choice(
+        group, ("--tls-min-version",), ("VersionTLS12", "VersionTLS13"), "Minimum TLS version (default: VersionTLS12)", "VersionTLS12"
+    )
 
 
-def _add_users(group: _Group) -> None:
-    add = group.add
+def _add_users(group: Container) -> None:
+    add = group.add_argument
     words = 'Users with static tokens, as lines of token,user,uid,"group1,group2"'
     add("--token-auth-file", "--token-file", dest="token_file", type=Path, metavar="FILE", help=words)
     words = "Allow anonymous requests, as system:anonymous (default: true)"
@@ -106,8 +99,8 @@ def _add_users(group: _Group) -> None:
     add("--api-audiences", action="append", default=[], metavar="NAMES", help=words)
 
 
-def _add_oidc(group: _Group) -> None:
-    add = group.add
+def _add_oidc(group: Container) -> None:
+    add = group.add_argument
     add("--oidc-issuer-url", default="", metavar="URL", help="OpenID Connect provider that authenticates users")
     add("--oidc-client-id", default="", metavar="ID", help="Client that the provider's tokens must be issued for")
     add("--oidc-ca-file", type=Path, metavar="FILE", help="CA of the provider (default: the system's)")
@@ -122,8 +115,8 @@ def _add_oidc(group: _Group) -> None:
     add("--oidc-signing-algs", action="append", default=[], metavar="NAMES", help=words)
 
 
-def _add_limits(group: _Group) -> None:
-    add, known = group.add, ClientLimits()
+def _add_limits(group: Container) -> None:
+    add, known = group.add_argument, ClientLimits()
     words = f"Maximum requests in progress (default: {known.requests}, of both kinds together)"
     add("--max-requests-inflight", type=int, metavar="N", help=words)
     words = "Maximum changing requests in progress; added to --max-requests-inflight"
@@ -144,20 +137,20 @@ def _add_limits(group: _Group) -> None:
         add(name, type=_count, default=count, metavar="N", help=f"{text} (default: {count})")
 
 
-def _add_audit(group: _Group) -> None:
-    add = group.add
-    group.add_choice("--audit-level", ("None", "Metadata"), "Content of the audit log (default: Metadata; in memory: None)")
+def _add_audit(group: Container) -> None:
+    add = group.add_argument
+    arguments.add_choice(group, ("--audit-level",), ("None", "Metadata"), "Content of the audit log (default: Metadata; in memory: None)")
     add("--audit-policy-file", type=Path, metavar="FILE", help="Audit policy (audit.k8s.io/v1), in place of --audit-level")
     add("--audit-log-path", type=Path, metavar="FILE", help="File of the audit log (default: audit.log in the server's directory)")
     add("--audit-log-maxsize", type=int, metavar="MB", help="Size at which the log rotates (default: 64; 0: never)")
     add("--audit-log-maxbackup", type=int, metavar="N", help="Rotated files to keep (default: 4; 0: all)")
     add("--audit-log-maxage", type=int, metavar="DAYS", help="Days to keep rotated files (default: no limit)")
     words = "Response to changes that the log cannot record: carry them out, or refuse them (default: continue)"
-    group.add_choice("--audit-when-full", ("continue", "refuse"), words, "continue")
+    arguments.add_choice(group, ("--audit-when-full",), ("continue", "refuse"), words, "continue")
 
 
-def _add_more(group: _Group) -> None:
-    add = group.add
+def _add_more(group: Container) -> None:
+    add = group.add_argument
     add("--service-cluster-ip-range", default="", metavar="CIDR", help="Address range of Services (default: 10.96.0.0/12)")
     words = "Admission plugins to disable, by kube-apiserver's names; repeatable"
     add("--disable-admission-plugins", action="append", default=[], metavar="NAMES", help=words)
@@ -191,6 +184,7 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
         bare=command == "apiserver" and parsed.bare,
         workloads=parsed.workloads if command == "up" else "stored",
         machines=machines.read(parsed) if command == "up" else MachineSettings(),
+        providers=machines.read_providers(parsed) if command == "up" else ProviderProgramSettings(),
         audit=_audit(parsed, in_memory=in_memory),
         # Nobody waits for what is thrown away.
         drain_seconds=1.0 if in_memory else 10.0,
@@ -200,8 +194,7 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
 def read(command: str, text: str, given: Sequence[str]) -> tuple[argparse.Namespace, str]:
     """Return the parsed options, and a note about those without effect."""
     rest, ignored = kubeflags.without_ignored(given)
-    everything = command != "up" or "--help-all" in rest
-    return parser(command, text, everything=everything).parse_args(rest), kubeflags.note(ignored)
+    return parser(command, text).parse_args(rest), kubeflags.note(ignored)
 
 
 def _root(parsed: argparse.Namespace, *, in_memory: bool) -> Path:

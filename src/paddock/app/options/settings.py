@@ -74,6 +74,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     # hosts and networks of this very host that images may come from
     image_hosts: tuple[str, ...] = ()
     mirrors: dict[str, tuple[str, ...]] = {}
+    # beginning of a URL -> what stands in its place
+    url_mirrors: dict[str, str] = {}
     insecure_registries: tuple[str, ...] = ()
     # days that an unused image is kept
     image_retention: float = 7.0
@@ -84,6 +86,17 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     # where files of hostDisk volumes may be
     host_paths: tuple[Path, ...] = ()
     memory_overcommit: float = 1.0
+
+
+class ProviderProgramSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of VirtRigaud's Providers (docs/guide/virtrigaud.md)."""
+
+    # hosts and networks of this very host that Providers may name
+    hosts: tuple[str, ...] = ()
+    # type of Provider -> the driver that serves it, in place of the type's own
+    drivers: dict[str, str] = {}
+    # hosts of buckets and NFS exports that migrations may use; none: every host that is not refused
+    migration_hosts: tuple[str, ...] = ()
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +133,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     # what becomes of Pods and of what is made of Pods: refused or stored
     workloads: str = "refused"
     machines: MachineSettings = MachineSettings()
+    providers: ProviderProgramSettings = ProviderProgramSettings()
     audit: Audit = Audit()
     # seconds that open requests get at the end
     drain_seconds: float = 10.0

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,11 @@ def add_options(options: arguments.Parser) -> None:
 
 def add_storage(options: arguments.Parser) -> None:
     """Add the options for images and transfers."""
-    group = options.add_argument_group("images and transfers (their cases are skipped without these)")
+    group = options.add_argument_group("images, transfers and commands (their cases are skipped without these)")
     group.add_argument("--prepare", metavar="FILE", type=Path, help="VMImage, or its spec, to prepare (YAML or JSON)")
     group.add_argument("--transfer-url", metavar="URL", default="", help="Staging folder, such as pvc://CLAIM/FOLDER")
     group.add_argument("--transfer-dir", metavar="DIR", default="", help="Where that folder is mounted here, to check the files' SHA-256")
+    group.add_argument("--exec", metavar="COMMAND", default="", help="Command that a guest can run and that succeeds, such as 'uname -a'")
 
 
 def settings(parsed: argparse.Namespace) -> ConformanceSettings:
@@ -57,6 +59,7 @@ def settings(parsed: argparse.Namespace) -> ConformanceSettings:
         prepare=_image_spec(prepare) if prepare is not None else None,
         transfer_url=options.get("transfer_url") or "",
         transfer_directory=options.get("transfer_dir") or "",
+        command=tuple(shlex.split(options.get("exec") or "")),
         task_seconds=parsed.task_timeout,
     )
 

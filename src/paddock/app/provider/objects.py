@@ -1,15 +1,11 @@
 """Provider objects of a server: read, and shown as a table or as a description."""
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddock.base.clock import SystemClock
-from paddock.base.directories import running_kubeconfigs
-from paddock.cli.console import one_line
-from paddock.client import kubeconfig
-from paddock.client.access import Access
+from paddock.cli import serveraccess
+from paddock.cli.console import Console, one_line
 from paddock.client.client import Client
 from paddock.client.http.https import Https
 from paddock.client.options import Selection
@@ -21,11 +17,11 @@ PROVIDERS: Target[Data] = declared(provider.KINDS[0], dict)
 _NONE = "-"
 
 
-async def listed(parsed: argparse.Namespace) -> list[Data]:
+async def listed(parsed: argparse.Namespace, console: Console) -> list[Data]:
     """The Providers of the chosen namespace, or of all, by namespace and name."""
-    access = _access(parsed)
-    namespace = "" if parsed.all_namespaces else parsed.namespace or access.namespace
-    async with Client(Https(access)) as client:
+    found = serveraccess.find(parsed, console)
+    namespace = "" if parsed.all_namespaces else parsed.namespace or found.namespace
+    async with Client(Https(found)) as client:
         return await in_namespace(client, namespace)
 
 
@@ -35,17 +31,11 @@ async def in_namespace(client: Client, namespace: str) -> list[Data]:
     return sorted(found, key=lambda each: (each["metadata"].get("namespace", ""), each["metadata"]["name"]))
 
 
-async def get(parsed: argparse.Namespace) -> Data:
+async def get(parsed: argparse.Namespace, console: Console) -> Data:
     """One Provider."""
-    access = _access(parsed)
-    async with Client(Https(access)) as client:
-        return await client.get(PROVIDERS, Key(parsed.namespace or access.namespace, parsed.name))
-
-
-def _access(parsed: argparse.Namespace) -> Access:
-    return kubeconfig.find(
-        os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)
-    )
+    found = serveraccess.find(parsed, console)
+    async with Client(Https(found)) as client:
+        return await client.get(PROVIDERS, Key(parsed.namespace or found.namespace, parsed.name))
 
 
 def table(providers: Sequence[Data], now: float, *, namespaced: bool) -> str:

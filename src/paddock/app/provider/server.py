@@ -13,7 +13,7 @@ import msgspec
 from paddock.app.server import eventloop
 from paddock.base.clock import SystemClock
 from paddock.contract import server, tls
-from paddock.contract.factory import DriverContext, DriverFactory
+from paddock.contract.factory import CREDENTIALS, STAGING, DriverContext, DriverFactory
 from paddock.drivers import catalog
 from paddock.runtime.logs import JsonLines, TextLines
 
@@ -28,6 +28,10 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     tls_directory: Path = tls.FOLDER
     # plain text, without looking for TLS files
     insecure: bool = False
+    credentials: Path = CREDENTIALS
+    staging: Path = STAGING
+    # end when standard input ends: whoever started this program is gone then
+    ends_with_input: bool = False
     script: Path | None = None
     seed: int | None = None
     log_level: str = "info"
@@ -49,15 +53,30 @@ async def _work(settings: ServeSettings, factory: DriverFactory) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if settings.ends_with_input:
+        loop.add_reader(sys.stdin.fileno(), _read_input, stop)
     eventloop.spare_the_collector()
     await serve(settings, factory, stop)
     _LOG.info("provider stopped")
     return 0
 
 
+def _read_input(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 4096):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        stop.set()
+
+
 async def serve(settings: ServeSettings, factory: DriverFactory, stop: asyncio.Event) -> None:
     """Serve the driver until `stop`."""
-    context = DriverContext(clock=SystemClock(), environment=os.environ, script=settings.script, seed=settings.seed)
+    context = DriverContext(
+        clock=SystemClock(),
+        environment=os.environ,
+        credentials=settings.credentials,
+        staging=settings.staging,
+        script=settings.script,
+        seed=settings.seed,
+    )
     environment: Mapping[str, str] = os.environ
     folder = settings.tls_directory
     if settings.insecure:

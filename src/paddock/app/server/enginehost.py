@@ -12,6 +12,8 @@ from paddock.app.exports import download
 from paddock.app.exports.download import Downloads
 from paddock.app.metrics import wiring as metrics
 from paddock.app.metrics.collector import MetricsCollector
+from paddock.app.resourcemetrics import endpoint as resourcemetrics
+from paddock.app.server.hostchecks import HostExamination
 from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
@@ -25,12 +27,15 @@ _LOG = logging.getLogger(__name__)
 class HostedEngine:
     """Starts when the API answers; clients are served meanwhile, and controllers reconcile their writes as soon as they run."""
 
-    def __init__(self, api: Api, edge: Server, parts: ServerParts, around: ControllerEnvironment) -> None:
+    def __init__(self, api: Api, edge: Server, parts: ServerParts, around: ControllerEnvironment, host: HostExamination) -> None:
+        self._host = host
         self._edge = edge
         self._parts = parts
         self._api = api
         self._control = control.beside(api, around)
         self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
+        engine = self._control.engine
+        resourcemetrics.install(api, parts, lambda: engine.machines if hasattr(engine, "machines") else None)
         self._uploads: Uploads | None = None
         self._metrics: MetricsCollector | None = None
         # as they are without machines
@@ -38,7 +43,11 @@ class HostedEngine:
 
     async def prepare(self) -> None:
         """Look at the host and take over its machines; raises when it cannot run machines."""
-        await self._control.engine.start()
+        try:
+            await self._control.engine.start()
+        finally:
+            # Also of a host that cannot run machines, users hear what it lacks.
+            await self._host.look()
         _LOG.info("running machines adopted", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
 
     async def start(self) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import errno
 import importlib
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -36,6 +37,8 @@ from paddock.apiserver.security.reviewing import Reviews
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
+from paddock.app.server import hostchecks, processmetrics
+from paddock.app.server.hostchecks import HostExamination
 from paddock.app.server.supervision import Supervisor
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
@@ -64,6 +67,7 @@ class ServerHandle:
         self._started = False
         # keeps machines looked after, where that is wanted
         self.machines: Supervisor | None = None
+        self.host = HostExamination(settings.root)
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -134,7 +138,8 @@ class ServerHandle:
         try:
             return await self._edge.listen(host, port)
         except OSError as error:
-            why = error.strerror or str(error)
+            # asyncio puts the address into the text once more.
+            why = os.strerror(error.errno).lower() if error.errno else str(error)
             if error.errno == errno.EADDRINUSE:
                 why, fix = "another program uses that port", "end it, or choose another port: --listen 127.0.0.1:0 takes one that is free"
             else:
@@ -161,13 +166,15 @@ class ServerHandle:
                 self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.server.enginehost")
             )
             self.api.health.add_ready("machines", self._why_not)
-            self.api.unready[kubevirtsubresources.GROUP] = self._why_not
+            self.api.unready.update(dict.fromkeys((kubevirtsubresources.GROUP, bootstrap.METRICS), self._why_not))
         host = msgspec.structs.replace(node.this_host(told), problem=self._problem())
         await node.ensure(self.parts, host, self.port, self._settings.network, bare=self._settings.bare)
-        alive = heartbeat.Heartbeat(self.parts, host, self._problem)
+        alive = heartbeat.Heartbeat(self.parts, host, self._problem, self.host.conditions)
         if not self._settings.bare:
             await alive.beat()
             self._house.every(heartbeat.SECONDS, alive.beat)
+        if self._settings.controllers:
+            self._house.every(hostchecks.SECONDS, self.host.look)
         self._node = host.name
         return alive
 
@@ -185,9 +192,15 @@ class ServerHandle:
 
         given = self._settings
         around = ControllerEnvironment(
-            self._places.engine, given.machines, given.network, self._node, self._authority, lambda: self.address
+            self._places.engine,
+            given.machines,
+            given.network,
+            self._node,
+            self._authority,
+            lambda: self.address,
+            providers=given.providers,
         )
-        return HostedEngine(self.api, self._edge, self.parts, around)
+        return HostedEngine(self.api, self._edge, self.parts, around, self.host)
 
     def _standby(self) -> "OutageReporter":
         from paddock.app.controllers.standby import OutageReporter  # noqa: PLC0415
@@ -209,7 +222,11 @@ class ServerHandle:
         """Serve what is counted, the watchdog's findings with it."""
         counted = BaseMetrics()
         self._watchdog = LoopWatchdog(counted)
-        self.api.paths["/metrics"] = MetricsEndpoint(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
+
+        def more() -> Iterator[str]:
+            return chain(self._lines.counted(), self.api.metrics.lines(), processmetrics.lines(), counted.text().splitlines())
+
+        self.api.paths["/metrics"] = MetricsEndpoint(flows, more).answer
 
     @property
     def address(self) -> str:

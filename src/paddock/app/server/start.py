@@ -18,6 +18,7 @@ from paddock.app.options import server as options
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server import eventloop
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.notify import ServiceNotifier
 from paddock.cli.console import Console
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         from paddock.app.directory import guests  # noqa: PLC0415 - other starts ask when they know their store
 
         guests.refuse_in_memory(places.engine)
-    directory = _Directory(places.root)
+    directory = _Directory(places.root, made=settings.temporary)
     try:
         if parsed.detach:
             return _detach(command, [*given, *_fixed(settings)], places, console, directory)
@@ -70,9 +71,10 @@ def _run(settings: ServerSettings, console: Console, directory: "_Directory") ->
 class _Directory:
     """The directory of a server. One that a start made is removed when the start fails, and never once a server may use it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, made: bool = False) -> None:
+        """`made`: this start made it already, and it is there."""
         self._root = root
-        self._is_ours = not root.exists()
+        self._is_ours = made or not root.exists()
 
     def keep(self) -> None:
         """Leave the directory alone from now on."""
@@ -102,6 +104,7 @@ def _fixed(settings: ServerSettings) -> list[str]:
 async def _serve(settings: ServerSettings, console: Console, directory: _Directory) -> None:
     from paddock.app.server.server import ServerHandle  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
 
+    service = ServiceNotifier()
     # Nothing that the server writes is anybody else's business, whatever the directory it was given is like.
     os.umask(0o077)
     server = ServerHandle(settings)
@@ -119,11 +122,12 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
         ) from error
     eventloop.spare_the_collector()
     directory.keep()
-    readiness = _Readiness(server, places, console)
+    readiness = _Readiness(server, places, console, service)
     readiness.follow()
     try:
         await stop.wait()
     finally:
+        service.stopping()
         console.say("paddock: stopping")
         await server.stop()
         places.pid.unlink(missing_ok=True)
@@ -137,10 +141,12 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
 class _Readiness:
     """Says when a server is ready, and why not: on the terminal, and in the file that `paddock status` and `--detach` read."""
 
-    def __init__(self, server: "ServerHandle", places: DataPaths, console: Console) -> None:
+    def __init__(self, server: "ServerHandle", places: DataPaths, console: Console, service: ServiceNotifier) -> None:
         self._server = server
         self._places = places
         self._console = console
+        self._service = service
+        self._told = ""
 
     def follow(self) -> None:
         """Say it now, and whenever it changes."""
@@ -152,8 +158,14 @@ class _Readiness:
         machines.listeners.append(self._said)
 
     def _said(self, problem: "NodeProblem | None") -> None:
-        address = self._server.address
-        process.write(self._places, os.getpid(), address, ready=problem is None, problem=problem.message if problem is not None else "")
+        address, limits = self._server.address, self._server.host.line()
+        words = problem.message if problem is not None else ""
+        process.write(self._places, os.getpid(), address, ready=problem is None, problem=words, limits=limits)
+        if limits and limits != self._told:
+            self._console.say(f"paddock: {limits}")
+            self._told = limits
+        # It answers, so what waits for it may start; a restart would mend nothing that a retry does not.
+        self._service.ready(words or f"ready at {address}")
         if problem is not None:
             self._console.say(f"paddock: the server answers at {address}, but it is not ready: {problem.message}")
             self._console.say("paddock: retrying until it works")
@@ -189,7 +201,9 @@ def _detach(command: str, given: list[str], places: DataPaths, console: Console,
             fix = "Paddock retries: `paddock status` shows when it is ready, `paddock down` stops the server"
             raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
         if found is not None and found.pid == child.pid and found.ready:
-            console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}\n")
+            if found.limits:
+                console.say(f"paddock: {found.limits}")
+            console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}, or once and for all: `paddock ctx add`\n")
             return 0
         if child.poll() is not None:
             raise PaddockError("the server did not start", why=_last_line(places.log))

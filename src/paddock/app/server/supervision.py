@@ -122,7 +122,7 @@ class Supervisor:
             raise PaddockError("a part of the controllers ended")
         except Exception as error:
             expected = isinstance(error, (PaddockError, OSError)) and not ready
-            problem = NodeProblem("ControllersFailed" if ready else self._reason(error), words(error))
+            problem = NodeProblem("ControllersFailed" if ready else self._word(error), words(error))
             if not expected:
                 _LOG.exception("controllers failed; restarting them")
             elif problem != self.problem:
@@ -132,6 +132,13 @@ class Supervisor:
             self.work = None
             if work is not None:
                 await _stop(work)
+
+    def _word(self, error: Exception) -> str:
+        try:
+            return self._reason(error)
+        except Exception:
+            # What judges errors is loaded with the rest, which may be what failed.
+            return "EngineFailed"
 
     def _set(self, problem: NodeProblem | None) -> None:
         changed, self.problem = problem != self.problem, problem

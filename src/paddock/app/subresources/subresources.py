@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from paddock.apiserver.api import Api, Subhandler
 from paddock.apiserver.resources.kubevirtsubresources import GRANTS, INSTANCES, MACHINES
 from paddock.app.subresources import group
+from paddock.app.subresources.consolelog import ConsoleOutput
 from paddock.app.subresources.environment import SubresourceEnvironment
 from paddock.app.subresources.expansion import MachineExpansion
 from paddock.app.subresources.freezer import GuestFreezer
 from paddock.app.subresources.graph import Graphs
 from paddock.app.subresources.group import SubresourceRow
+from paddock.app.subresources.guestexec import GuestCommands
+from paddock.app.subresources.guestfile import GuestFiles
 from paddock.app.subresources.guestinfo import GuestInfo
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.instances import InstanceControl, InstanceFinder
@@ -35,6 +38,9 @@ class SubresourceApi:
         self.sessions = Sessions(world.parts.clock)
         self._streams = Streams(instances, world.networks, self._installation, self.sessions)
         self._guest = GuestInfo(instances)
+        self._commands = GuestCommands(instances)
+        self._files = GuestFiles(instances)
+        self._consoles = ConsoleOutput(stored, world.machines, world.consoles)
         self._volumes = VolumeRequests(stored)
         self._dumps = MemoryDumps(stored)
         self._expanding = MachineExpansion(stored)
@@ -74,6 +80,7 @@ class SubresourceApi:
             "removememorydump": self._dumps.remove,
             "evacuate/cancel": self._control.cancel_evacuation,
             "expand-spec": self._expanding.stored,
+            "consolelog": self._consoles.of_machine,
             "objectgraph": self._graphs.draw,
             "portforward": self._streams.forward,
         }
@@ -87,6 +94,9 @@ class SubresourceApi:
             "softreboot": self._control.reboot,
             "reset": self._control.reset,
             "renew": self._control.renew,
+            "guestexec": self._commands.run,
+            "guestfile": self._files.transfer,
+            "consolelog": self._consoles.of_instance,
             "addvolume": self._volumes.add_to_instance,
             "removevolume": self._volumes.remove_from_instance,
             "evacuate/cancel": self._control.cancel_evacuation,

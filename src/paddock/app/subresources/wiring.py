@@ -23,7 +23,7 @@ def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder) ->
         )
         recorder.tell(about, kind, reason, note)
 
-    served = SubresourceApi(SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), tell))
+    served = SubresourceApi(SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), engine.consoles, tell))
     served.serve(api)
     return served
 

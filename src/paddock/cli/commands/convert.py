@@ -19,13 +19,19 @@ field, its value, the reason, and what happens instead. Prints nothing when an o
 _EXITS = {0: "converted", 1: "an object has errors", 2: "wrong usage or unreadable input", 3: "--strict was given and something was lost"}
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("convert", _TEXT, "[OPTIONS] --to DIALECT -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
     arguments.add_choice(options, ("--to",), (catalog.HUB, *catalog.DIALECTS), "Dialect to write", arguments.REQUIRED)
     options.add_argument("--strict", action="store_true", help="Exit with 3 when the translation loses something")
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
     parsed = options.parse_args(given)
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)

@@ -13,13 +13,18 @@ _TEXT = "Print the CustomResourceDefinitions of all kinds, ready for `kubectl ap
 _EXITS = {0: "success", 2: "wrong usage"}
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("crds", _TEXT, exits=_EXITS)
     text = "Print only the kinds of this dialect; core: kinds that a plain cluster lacks"
     arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), text)
     arguments.add_format(options, "yaml")
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
     kinds = [kind for kind in catalog.every() if parsed.dialect in (None, kind.dialect)]
     print_objects(console, list(crd.manifests(kinds)), parsed.output)
     return GOOD

@@ -19,13 +19,19 @@ of different dialects as the KubeVirt objects they become."""
 _EXITS = {0: "no differences", 1: "differences, or an object has errors", 2: "wrong usage or unreadable input"}
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("diff", _TEXT, "[OPTIONS] OLD NEW", _EXITS)
     text = "File, directory or - for standard input; give it twice, the old one first (-f is optional)"
     options.add_argument("-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help=text)
     options.add_argument("more_files", metavar="FILE", nargs="*", help=argparse.SUPPRESS)
     arguments.add_format(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
     parsed = options.parse_args(given)
     named = [*parsed.files, *parsed.more_files]
     if len(named) != 2:

@@ -18,13 +18,18 @@ _EXITS = {0: "success", 2: "wrong usage"}
 _FOLDER = Path(paddock.dialects.__file__).parent
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("examples", _TEXT, exits=_EXITS)
     arguments.add_choice(options, ("--dialect",), catalog.DIALECTS, "Print only the examples of this dialect")
     options.add_argument("--list", action="store_true", help="Print only the paths of the files")
     arguments.add_format(options, "yaml")
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
     files = list(_files(parsed.dialect))
     if parsed.list:
         console.out("".join(f"{file}\n" for file in files))

@@ -20,14 +20,20 @@ _EXITS = {0: "success", 2: "wrong usage, or no such kind or field"}
 _WIDTH = 100
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("explain", _TEXT, "[OPTIONS] KIND[.field.path]", _EXITS)
-    options.add_argument("what", metavar="KIND[.field.path]", help="Kind or field to describe, such as vm.spec.runStrategy")
+    what = options.add_argument("what", metavar="KIND[.field.path]", help="Kind or field to describe, such as vm.spec.runStrategy")
+    arguments.complete_with(what, arguments.KnownNames.KINDS)
     arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), "Dialect of the kind")
     options.add_argument("--recursive", action="store_true", help="List all nested fields with their types")
     arguments.add_format(options)
-    parsed = options.parse_args(given)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
     asked = resolve(parsed.what, parsed.dialect)
     place, prop = descend(asked)
     if asked.others:

@@ -40,8 +40,8 @@ class PlanLine(msgspec.Struct, frozen=True):
     difference: FieldDifference | None = None
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("plan", _TEXT, "[OPTIONS] -f FILE... --against OLD...", _EXITS)
     arguments.add_files(options)
     options.add_argument(
@@ -55,6 +55,12 @@ def run(given: Sequence[str], console: Console) -> int:
         "embedded",
     )
     arguments.add_format(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
     parsed = options.parse_args(given)
     settings = AdmissionSettings(target=parsed.target)
     reader = InputReader(console, settings)

@@ -17,14 +17,20 @@ cannot express are reported on standard error. Prints nothing when an object has
 _EXITS = {0: "rendered", 1: "an object has errors", 2: "wrong usage or unreadable input", 3: "--strict was given and something was lost"}
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("render", _TEXT, "[OPTIONS] -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
     text = "Form of the objects; seed follows the dialect's own documented output where Paddock departs from it (default: kubevirt)"
     arguments.add_choice(options, ("--target",), ("kubevirt", "seed"), text, "kubevirt")
     options.add_argument("--strict", action="store_true", help="Exit with 3 when the translation loses something")
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
     parsed = options.parse_args(given)
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)

@@ -15,8 +15,8 @@ names its file, line and column. Warnings and notes do not change the exit code 
 _EXITS = {0: "no errors", 1: "errors (with --strict: or warnings)", 2: "wrong usage or unreadable input"}
 
 
-def run(given: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
     options = arguments.parser("validate", _TEXT, "[OPTIONS] -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options)
@@ -28,6 +28,12 @@ def run(given: Sequence[str], console: Console) -> int:
         "embedded",
     )
     options.add_argument("--strict", action="store_true", help="Treat warnings as errors")
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
     parsed = options.parse_args(given)
     settings = AdmissionSettings(target=parsed.target)
     reader = InputReader(console, settings)

@@ -110,12 +110,14 @@ def _ranked(found: Sequence[Diagnosis]) -> list[Diagnosis]:
     return list(_once(sorted(found, key=_key)))
 
 
-def _key(finding: Diagnosis) -> tuple[int, int, int, int, str]:
+def _key(finding: Diagnosis) -> tuple[int, int, int, int, int, str]:
     # A root explains everything. Among texts, a failure explains a wait; the farthest object says it in its own words; and what
     # holds now goes before what events report.
     far = finding.node.depth if finding.rank is CauseDepth.ROOT else -finding.node.depth
     event = 1 if finding.field.startswith("event ") else 0
-    return (finding.rank, _ORDER[finding.mood], event, far, finding.rule)
+    # Of two that are equally far, one that is named is there for others, too.
+    made = 1 if finding.node.how == "made" else 0
+    return (finding.rank, _ORDER[finding.mood], event, far, made, finding.rule)
 
 
 def _once(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:

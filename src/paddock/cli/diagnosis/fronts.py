@@ -6,9 +6,7 @@ from paddock.cli.diagnosis.links import NETWORK, STAKATER, VITISTACK
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.cli.diagnosis.sayings import Statement
 from paddock.cli.diagnosis.scene import Data, ObjectPlace, at, entries, texts
-from paddock.cli.diagnosis.verdict import UNMANAGED
 from paddock.cli.diagnosis.walk import WalkNode
-from paddock.meta import ages
 from paddock.plan.changes.references import ATTACHMENT, DATA_SOURCE, MACHINE
 
 _FRONTS = (STAKATER, VITISTACK)
@@ -65,22 +63,12 @@ def _says_conflict(saying: Statement, front: WalkNode) -> bool:
     return saying.node is front and ("NameConflict" in saying.reason or "it exists" in saying.message)
 
 
-def _stored(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
-    """VirtRigaud's objects of the kinds for which this server has no controller."""
-    node = view.start
-    if node.data is not None and node.ref.id in UNMANAGED and not at(node.data, "status"):
-        cause = f"Paddock stores {node.ref} and nothing carries it out yet."
-        made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp"))
-        yield rule.found(node, cause, seen=Evidence("status", "(empty)", made))
-
-
 # What kubectl calls the kinds that may own a machine.
 KINDS = {STAKATER: "virtualmachines", VITISTACK: "machines", MACHINE: "virtualmachines"}
 
 
 LOOKS: Mapping[str, Look] = {
     "name-conflict": _taken,
-    "kind-not-carried-out": _stored,
     "network-undefined": _undefined,
     "datasource-secret-elsewhere": _secret_elsewhere,
 }

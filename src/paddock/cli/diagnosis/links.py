@@ -46,6 +46,11 @@ STAKATER: KindId = ("infrastructure.stakater.com", "VirtualMachine")
 VITISTACK: KindId = ("vitistack.io", "Machine")
 NETWORK: KindId = ("vitistack.io", "NetworkConfiguration")
 TEMPLATE: KindId = ("vitistack.io", "MachineTemplate")
+VIRTRIGAUD = "infra.virtrigaud.io"
+RIGAUD_MACHINE: KindId = (VIRTRIGAUD, "VirtualMachine")
+RIGAUD_IMAGE: KindId = (VIRTRIGAUD, "VMImage")
+RIGAUD_PROVIDER: KindId = (VIRTRIGAUD, "Provider")
+RIGAUD_SET: KindId = (VIRTRIGAUD, "VMSet")
 # Without a namespace.
 WIDE: frozenset[KindId] = frozenset(
     (
@@ -95,7 +100,11 @@ def links(scene: ObjectSnapshot, ref: ObjectPlace, data: Data, *, named: bool) -
 
 
 def _is_optional(data: Data, path: Sequence[str | int]) -> bool:
-    """Return whether the named object may be absent."""
+    """Return whether the named object may be absent: of a Provider that is the server itself its credentials, of a snapshot its machine."""
+    if path[-2:] == ("credentialSecretRef", "name") and texts(data, "spec", "type") == "qemu":
+        return True
+    if path[-2:] == ("vmRef", "name") and texts(data, "status", "snapshotID"):
+        return True
     owner: Any = data
     for part in path[:-1]:
         owner = owner[part]
@@ -228,6 +237,27 @@ def _of_network(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator
     yield _one(ATTACHMENT, ref, ref.name)
 
 
+def _of_rigaud_machine(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
+    """The machine of a Provider of type qemu is KubeVirt's, on this server."""
+    found = at(data, "status", "provider") or {}
+    if texts(found, "namespace") and texts(found, "uid"):
+        yield ReferenceLink((ObjectPlace(*MACHINE, texts(found, "namespace"), texts(found, "name")),), "made", "status.provider.name")
+
+
+def _of_rigaud_image(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
+    """The disk of an image at a Provider of type qemu is a DataVolume."""
+    if holds(data, "Ready"):
+        return
+    for provider, entry in (at(data, "status", "providerStatus") or {}).items():
+        if name := texts(entry, "id"):
+            namespace = provider.partition("/")[0] if "/" in provider else ref.namespace
+            yield ReferenceLink((ObjectPlace(*DATA_VOLUME, namespace, name),), "made", f"status.providerStatus[{provider}].id")
+
+
+def _of_rigaud_set(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
+    yield from _members(scene, ref, data, RIGAUD_MACHINE)
+
+
 _MADE: dict[KindId, Callable[[ObjectSnapshot, ObjectPlace, Data], Iterator[ReferenceLink]]] = {
     MACHINE: _of_machine,
     INSTANCE: _of_instance,
@@ -242,6 +272,9 @@ _MADE: dict[KindId, Callable[[ObjectSnapshot, ObjectPlace, Data], Iterator[Refer
     STAKATER: _of_stakater,
     VITISTACK: _of_vitistack,
     NETWORK: _of_network,
+    RIGAUD_MACHINE: _of_rigaud_machine,
+    RIGAUD_IMAGE: _of_rigaud_image,
+    RIGAUD_SET: _of_rigaud_set,
 }
 
 
@@ -364,6 +397,7 @@ _LISTS: dict[KindId, Callable[[ObjectPlace, Data], Iterator[ChildQuery]]] = {
     INSTANCE: _pods,
     REPLICA_SET: _selected(INSTANCE),
     **dict.fromkeys(POOLS, _selected(MACHINE)),
+    RIGAUD_SET: _selected(RIGAUD_MACHINE),
     SERVICE: _instances,
     CLAIM: _classes,
 }

@@ -5,7 +5,18 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from paddock.cli.diagnosis import verdict
-from paddock.cli.diagnosis.links import NETWORK, PRIORITY, SERVICE_ACCOUNT, STORAGE_CLASS, TEMPLATE, VOLUME_SNAPSHOT
+from paddock.cli.diagnosis.links import (
+    NETWORK,
+    PRIORITY,
+    RIGAUD_IMAGE,
+    RIGAUD_MACHINE,
+    RIGAUD_PROVIDER,
+    SERVICE_ACCOUNT,
+    STORAGE_CLASS,
+    TEMPLATE,
+    VIRTRIGAUD,
+    VOLUME_SNAPSHOT,
+)
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.cli.diagnosis.scene import at, texts
 from paddock.cli.diagnosis.walk import WalkNode
@@ -24,8 +35,17 @@ from paddock.plan.changes.references import (
 )
 
 _YOUNG_SECONDS = 30.0
+_RIGAUD = tuple(f"{each}.infra.virtrigaud.io/" for each in ("virtualmachine", "provider", "snapshot", "clone", "vmmigration", "vmset"))
 # Finalizers that are ours, or of the backends, by what takes them off; others are somebody's.
-_OURS = ("kubevirt.io/", "snapshot.kubevirt.io/", "pool.kubevirt.io/", "cdi.kubevirt.io/", "infrastructure.stakater.com/", "vitistack.io/")
+_OURS = (
+    "kubevirt.io/",
+    "snapshot.kubevirt.io/",
+    "pool.kubevirt.io/",
+    "cdi.kubevirt.io/",
+    "infrastructure.stakater.com/",
+    "vitistack.io/",
+    *_RIGAUD,
+)
 _KUBERNETES = ("kubernetes.io/", "foregroundDeletion", "orphan", "kubernetes")
 # kind -> (rule, what people call it, how to look for those that exist)
 _MISSING: dict[KindId, tuple[str, str, str]] = {
@@ -44,6 +64,13 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
     TEMPLATE: ("template-missing", "MachineTemplate", "machinetemplates"),
     MACHINE: ("machine-missing", "VirtualMachine", "vm"),
     IMAGE: ("datasource-missing", "Image", "images.virtualization.k8c.io"),
+    RIGAUD_PROVIDER: ("provider-missing", "Provider", "providers.infra.virtrigaud.io"),
+    RIGAUD_IMAGE: ("vmimage-missing", "VMImage", "vmimages"),
+    RIGAUD_MACHINE: ("machine-missing", "VirtualMachine", "virtualmachines.infra.virtrigaud.io"),
+    (VIRTRIGAUD, "VMClass"): ("vmclass-missing", "VMClass", "vmclasses"),
+    (VIRTRIGAUD, "VMNetworkAttachment"): ("vmnetwork-missing", "VMNetworkAttachment", "vmnetworkattachments"),
+    (VIRTRIGAUD, "VMPlacementPolicy"): ("placementpolicy-missing", "VMPlacementPolicy", "vmplacementpolicies"),
+    (VIRTRIGAUD, "VMSnapshot"): ("snapshot-missing", "VMSnapshot", "vmsnapshots.infra.virtrigaud.io"),
     **{
         ("instancetype.kubevirt.io", kind): ("instancetype-missing", kind, "vminstancetypes,vmclusterinstancetypes")
         for kind in ("VirtualMachineInstancetype", "VirtualMachineClusterInstancetype")

@@ -19,27 +19,38 @@ _GOOD = frozenset(
         "AccessCredentialsSynchronized",
         "AgentConnected",
         "Bound",
+        "CleanedUp",
+        "CapabilitiesReported",
         "CloudInitFinished",
         "DataSourceResolved",
         "DataVolumesReady",
         "HotMemoryChange",
         "HotVCPUChange",
+        "HypervisorVerified",
         "Initialized",
         "NetworkReady",
         "PVCReady",
+        "Placement",
         "PodScheduled",
+        "PostStart",
+        "PreStop",
         "Progressing",
+        "ProviderAvailable",
+        "ProviderRuntimeReady",
         "Ready",
         "Running",
         "StorageReady",
         "Synced",
         "Synchronized",
+        "TLSConfigured",
         "VirtualMachineReady",
     )
 )
 # ... and those that are when they do.
 _BAD = frozenset(
     (
+        "Conflicts",
+        "Deleting",
         "DiskPressure",
         "Failure",
         "ManualRecoveryRequired",
@@ -54,6 +65,7 @@ _BAD = frozenset(
         "ReplicaPaused",
         "RestartRequired",
         "SoftwareEmulation",
+        "Unsupported",
     )
 )
 # Normal events that tell of waiting.

@@ -60,7 +60,7 @@ class EventCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def knows(self, saying: Statement) -> Mapping[str, str] | None:
         """The values that a saying of this cause gives to the texts; None for other sayings."""
         group, kind = saying.node.ref.id
-        if self.kinds and (f"{kind}.{group}" if group else kind) not in self.kinds:
+        if self.kinds and not {f"{kind}.{group}" if group else kind, f"*.{group}"} & set(self.kinds):
             return None
         if self.types and saying.type not in self.types:
             return None

@@ -5,7 +5,21 @@ from typing import Literal
 
 import msgspec
 
-from paddock.cli.diagnosis.links import CLONE, EXPORT, NETWORK, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
+from paddock.cli.diagnosis.links import (
+    CLONE,
+    EXPORT,
+    NETWORK,
+    POOLS,
+    REPLICA_SET,
+    RESTORE,
+    RIGAUD_IMAGE,
+    RIGAUD_MACHINE,
+    RIGAUD_PROVIDER,
+    SERVICE,
+    STAKATER,
+    VIRTRIGAUD,
+    VITISTACK,
+)
 from paddock.cli.diagnosis.scene import Data, ObjectPlace, at, conditions, entries, holds, texts
 from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
 
@@ -27,8 +41,6 @@ def of(ref: ObjectPlace, data: Data) -> ObjectVerdict:
     """The verdict on an object."""
     if texts(data, "metadata", "deletionTimestamp"):
         return ObjectVerdict("going", "is being deleted")
-    if ref.id in UNMANAGED and not at(data, "status"):
-        return ObjectVerdict("bad", "is not carried out")
     if ref.id in PASSIVE:
         phase = texts(data, "status", "phase")
         return ObjectVerdict("good", f"is {phase}" if phase else "is there")
@@ -187,6 +199,51 @@ def _network(data: Data) -> ObjectVerdict:
     return ObjectVerdict("bad", "is not ready") if used else ObjectVerdict("off", "is used by no machine")
 
 
+def _rigaud_machine(data: Data) -> ObjectVerdict:
+    phase, ready = texts(data, "status", "phase"), conditions(data).get("Ready")
+    if holds(data, "Ready"):
+        return ObjectVerdict("off", "is off, as its spec says") if phase == "Stopped" else ObjectVerdict("good", "runs")
+    if phase == "Failed":
+        return ObjectVerdict("bad", "has failed")
+    waits = texts(ready, "reason") in ("", "TaskInProgress", "Creating", "Updating", "ReconcileSuccess")
+    return ObjectVerdict("waits", "is not ready yet") if waits else ObjectVerdict("bad", "is not ready")
+
+
+def _rigaud_image(data: Data) -> ObjectVerdict:
+    """An image is prepared for the first machine that needs it."""
+    phase, reason = texts(data, "status", "phase"), texts(conditions(data).get("Ready"), "reason")
+    if holds(data, "Ready"):
+        return ObjectVerdict("good", "is ready")
+    if phase == "Pending" and reason == "WaitingForDependencies":
+        return ObjectVerdict("off", "is needed by no machine")
+    bad = phase == "Failed" or reason in ("WaitingForImage", "PreparationFailed")
+    return ObjectVerdict("bad", "is not ready") if bad else ObjectVerdict("waits", "is not ready yet")
+
+
+def _rigaud_provider(data: Data) -> ObjectVerdict:
+    running, available = conditions(data).get("ProviderRuntimeReady"), conditions(data).get("ProviderAvailable")
+    if holds(data, "ProviderAvailable"):
+        return ObjectVerdict("good", "answers")
+    if texts(running, "status") == "False" and texts(running, "reason") not in ("DeploymentNotReady", ""):
+        return ObjectVerdict("bad", "is not served")
+    if texts(available, "reason") == "RemoteUnchecked" and texts(running, "status") == "True":
+        unchecked = at(data, "spec", "healthCheck", "enabled") is False
+        return ObjectVerdict("good", "is served, and nobody checks it") if unchecked else ObjectVerdict("waits", "is not checked yet")
+    return ObjectVerdict("bad", "does not answer") if texts(available, "status") == "False" else ObjectVerdict("waits", "is not ready yet")
+
+
+def _rigaud_phased(data: Data) -> ObjectVerdict:
+    """Snapshots, clones and migrations."""
+    phase = texts(data, "status", "phase")
+    if phase == "Ready":
+        return ObjectVerdict("good", "is complete")
+    if phase == "Expired":
+        return ObjectVerdict("off", "has expired")
+    if at(data, "spec", "schedule", "enabled") and holds(data, "Ready"):
+        return ObjectVerdict("good", "is kept to")
+    return ObjectVerdict("bad", "has failed") if phase == "Failed" else ObjectVerdict("waits", "is not complete yet")
+
+
 def _any(data: Data) -> ObjectVerdict:
     """An object of a kind that is known by its conditions alone."""
     phase = texts(data, "status", "phase")
@@ -203,9 +260,6 @@ def _of(group: str, kinds: str) -> frozenset[KindId]:
     return frozenset((group, kind) for kind in kinds.split())
 
 
-VIRTRIGAUD = "infra.virtrigaud.io"
-# Its kinds that no controller of Paddock's reconciles.
-UNMANAGED: frozenset[KindId] = _of(VIRTRIGAUD, "VMSnapshot VMClone VMMigration VMSet VMPlacementPolicy")
 # Kinds that are there for others to use: nothing is done for the object itself, so nothing can go wrong with it.
 PASSIVE: frozenset[KindId] = (
     _of("", "ConfigMap Secret ServiceAccount LimitRange Namespace")
@@ -220,6 +274,7 @@ PASSIVE: frozenset[KindId] = (
     | _of("cdi.kubevirt.io", "VolumeImportSource VolumeUploadSource VolumeCloneSource StorageProfile CDIConfig")
     | _of("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
     | _of("vitistack.io", "MachineTemplate")
+    | _of(VIRTRIGAUD, "VMClass VMNetworkAttachment")
 )
 
 
@@ -238,4 +293,9 @@ _KINDS: dict[KindId, Callable[[Data], ObjectVerdict]] = {
     STAKATER: _stakater,
     VITISTACK: _vitistack,
     NETWORK: _network,
+    RIGAUD_MACHINE: _rigaud_machine,
+    RIGAUD_IMAGE: _rigaud_image,
+    RIGAUD_PROVIDER: _rigaud_provider,
+    (VIRTRIGAUD, "VMSet"): _series,
+    **dict.fromkeys(((VIRTRIGAUD, kind) for kind in ("VMSnapshot", "VMClone", "VMMigration")), _rigaud_phased),
 }

@@ -1,6 +1,7 @@
 """One connection to a server: an `asyncio.Protocol` around httptools. One exchange at a time, then the next."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import httptools
@@ -33,6 +34,7 @@ class ClientConnection(asyncio.Protocol):
     def _reset(self) -> None:
         self._parser: Any = httptools.HttpResponseParser(self)
         self.status = 0
+        self.reason = ""
         self.headers: dict[str, str] = {}
         self._chunks: list[bytes] = []
         self._size = 0
@@ -41,6 +43,7 @@ class ClientConnection(asyncio.Protocol):
         self._done = False
         self._keep = False
         self._paused = False
+        self._full = False
 
     # --- what asyncio calls -----------------------------------------------------------------------------------------------
 
@@ -69,6 +72,13 @@ class ClientConnection(asyncio.Protocol):
         self._why = self._why or BadAnswer("the server's answer is no HTTP", why=why)
         self._transport.abort()
 
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._wake()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._opened.discard(self)
         self._lost = True
@@ -80,6 +90,10 @@ class ClientConnection(asyncio.Protocol):
 
     # --- what httptools calls ---------------------------------------------------------------------------------------------
 
+    def on_status(self, reason: bytes) -> None:
+        # It may come in pieces; a new message begins with an empty one.
+        self.reason += reason.decode("utf-8", "replace")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_size += len(name) + len(value)
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -89,7 +103,7 @@ class ClientConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status < 200:
             # 100 Continue and its kin announce the answer; they are none.
-            self.headers = {}
+            self.headers, self.reason = {}, ""
             return
         self.status = status
         self._head_done = True
@@ -126,6 +140,29 @@ class ClientConnection(asyncio.Protocol):
             await self._wait()
         if isinstance(self._why, BadAnswer):
             raise self._why
+
+    async def begin_stream(self, head: bytes, body: AsyncIterator[bytes]) -> None:
+        """Send a request whose body comes piece by piece, and wait for the head of the answer, which may come early."""
+        if self._lost or self._transport.is_closing():
+            raise Unreachable("the connection was closed", sent=False)
+        self._reset()
+        self._busy = True
+        self.used += 1
+        self._transport.write(head)
+        async for piece in body:
+            if self._head_done or self._lost:
+                break
+            self._transport.write(piece)
+            while self._stalled():
+                await self._wait()
+        while not self._head_done:
+            self._check()
+            await self._wait()
+        if isinstance(self._why, BadAnswer):
+            raise self._why
+
+    def _stalled(self) -> bool:
+        return self._full and not self._lost and not self._head_done
 
     async def read(self) -> bytes:
         """Return the next part of the body; empty at its end."""

@@ -8,6 +8,7 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import AsyncIterator
 from urllib.parse import SplitResult, urlsplit
 
 import paddock
@@ -53,7 +54,7 @@ class Https:
             except BaseException:
                 connection.abort()
                 raise
-            reply = TransportResponse(connection.status, connection.headers, body)
+            reply = TransportResponse(connection.status, connection.headers, body, connection.reason)
             if connection.finish() and not self._closed:
                 self._idle.append(connection)
             return reply
@@ -62,6 +63,19 @@ class Https:
         """The answer, once its head is there."""
         connection, _ = await self._begun(ask)
         return _Body(connection)
+
+    async def send_stream(self, ask: TransportRequest, body: AsyncIterator[bytes], length: int) -> TransportResponse:
+        """The answer to a request whose body comes piece by piece, on a connection of its own. Nothing is repeated."""
+        credential = await self._access.credentials.current()
+        self._renew(credential)
+        connection = await self._connect()
+        try:
+            await connection.begin_stream(self._encoded(ask, credential, length), body)
+            async with _Limit(ask):
+                answer = await connection.read_all()
+        finally:
+            connection.abort()
+        return TransportResponse(connection.status, connection.headers, answer, connection.reason)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -115,13 +129,13 @@ class Https:
             self._idle.clear()
         self._shown = credential
 
-    def _encoded(self, ask: TransportRequest, credential: Credential) -> bytes:
+    def _encoded(self, ask: TransportRequest, credential: Credential, length: int | None = None) -> bytes:
         target = self._url.path.rstrip("/") + ask.target
         lines = [f"{ask.method} {target} HTTP/1.1", f"host: {self._url.netloc.rpartition('@')[2]}", f"user-agent: {_AGENT}"]
         lines.append(f"accept: {ask.accept}")
         lines += [f"{name}: {value}" for name, value in credential.headers]
         if ask.body or ask.method != "GET":
-            lines += [f"content-type: {ask.content_type}", f"content-length: {len(ask.body)}"]
+            lines += [f"content-type: {ask.content_type}", f"content-length: {len(ask.body) if length is None else length}"]
         head = "\r\n".join(lines)
         if head.count("\r") != len(lines) - 1 or head.count("\n") != len(lines) - 1:
             raise BadAccess("a header of the request holds a line break", fix="check the token and the names in the kubeconfig")

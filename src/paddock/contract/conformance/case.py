@@ -15,5 +15,7 @@ class ConformanceCase(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[[ConformanceContext], Awaitable[None]]
     # capabilities without which the case is skipped: members of GetCapabilitiesResponse
     needs: tuple[str, ...] = ()
+    # features without which it is skipped (see `features`)
+    features: tuple[str, ...] = ()
     # a provider may answer NotSupported; no capability stands for this operation
     optional: bool = False

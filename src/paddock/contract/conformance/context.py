@@ -42,6 +42,7 @@ class ConformanceContext:
         self.provider = JudgedProvider(driver, settings.call_seconds)
         self.settings = settings
         self.capabilities = capabilities
+        self.features: frozenset[str] = frozenset()
         # one run never meets the names of another
         self.run = f"{settings.prefix}-{chance.randrange(16**8):08x}"
         self.secret = f"secret-{chance.randrange(16**16):016x}"

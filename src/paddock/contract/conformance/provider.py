@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.conformance.results import ConformanceFailure
-from paddock.contract.driver import Driver
+from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.contract.methods import METHODS
+from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.contract.payloads import InvalidPayload
 
 R = TypeVar("R")
-_DEADLINES = {method.name: method.deadline for method in METHODS}
+_DEADLINES = {method.name: method.deadline for method in (*METHODS, *EXTENSIONS)}
 # Over the wire the client gives up first; its error says more than ours.
 _SLACK = 1.0
 
@@ -22,6 +23,7 @@ class JudgedProvider:
 
     def __init__(self, driver: Driver, call_seconds: float) -> None:
         self._driver = driver
+        self._extensions = extensions(driver)
         self._call_seconds = call_seconds
         # texts that no error may hold
         self.secrets: set[str] = set()
@@ -118,3 +120,23 @@ class JudgedProvider:
     async def get_disk_info(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
         """Pass on GetDiskInfo."""
         return await self._watched("GetDiskInfo", self._driver.get_disk_info(request))
+
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Pass on GetFeatures."""
+        return await self._watched("GetFeatures", self._extensions.get_features(request))
+
+    async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
+        """Pass on Exec."""
+        return await self._watched("Exec", self._extensions.exec(request))
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Pass on ImageDelete."""
+        return await self._watched("ImageDelete", self._extensions.image_delete(request))
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Pass on TransferDelete."""
+        return await self._watched("TransferDelete", self._extensions.transfer_delete(request))
+
+    async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
+        """Pass on ListDatastores."""
+        return await self._watched("ListDatastores", self._extensions.list_datastores(request))

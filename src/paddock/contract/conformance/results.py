@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.contract.messages import GetCapabilitiesResponse
 
 Status = Literal["passed", "failed", "skipped"]
 
@@ -34,6 +35,9 @@ class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     leftovers: tuple[str, ...] = ()
     # why no case could be run
     unreachable: str = ""
+    # what the provider says that it can do
+    capabilities: GetCapabilitiesResponse = GetCapabilitiesResponse()
+    features: tuple[str, ...] = ()
 
     def count(self, status: Status) -> int:
         """The number of cases with this result."""

@@ -23,9 +23,13 @@ class ConformanceSettings(msgspec.Struct, frozen=True, kw_only=True):
     transfer_url: str = ""
     # where the suite sees that folder; empty: it does not, and believes the checksums
     transfer_directory: str = ""
+    # a command that a guest of the image can run, and which succeeds; empty skips the cases of commands
+    command: tuple[str, ...] = ()
     # the names of everything that the suite makes begin with it
     prefix: str = "conformance"
     task_seconds: float = 600.0
+    # a guest that was started takes commands after so long
+    boot_seconds: float = 180.0
     # an effect must be visible this long after the task's end
     settle_seconds: float = 5.0
     poll_seconds: float = 0.2

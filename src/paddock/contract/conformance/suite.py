@@ -8,13 +8,15 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.context import ConformanceContext
 from paddock.contract.conformance.results import CaseNotApplicable, CaseResult, SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from paddock.contract.driver import Driver
+from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ErrorKind, ProviderError
 
 Observer = Callable[[CaseResult], None]
@@ -62,6 +64,11 @@ async def judge(
             return SuiteResult(unreachable=str(error))
         capabilities = m.GetCapabilitiesResponse()
     context = ConformanceContext(driver, settings, capabilities, chance)
+    try:
+        context.features = frozenset((await extensions(driver).get_features(x.GetFeaturesRequest())).features)
+    except ProviderError as error:
+        if error.kind in _AWAY:
+            return SuiteResult(unreachable=str(error))
     results: list[CaseResult] = []
     leftovers: list[str] = []
     for case in cases:
@@ -73,11 +80,14 @@ async def judge(
         results.append(result)
         if observe is not None:
             observe(result)
-    return SuiteResult(results=tuple(results), leftovers=tuple(leftovers))
+    return SuiteResult(
+        results=tuple(results), leftovers=tuple(leftovers), capabilities=capabilities, features=tuple(sorted(context.features))
+    )
 
 
 async def _decide(case: ConformanceCase, context: ConformanceContext) -> CaseResult:
     missing = [each for each in case.needs if not getattr(context.capabilities, each)]
+    missing += [each for each in case.features if not features.has(context.features, each)]
     if missing:
         return CaseResult(name=case.name, status="skipped", reason=f"the provider does not have {', '.join(missing)}")
     start = asyncio.get_running_loop().time()

@@ -1,4 +1,5 @@
-"""The object `kubevirt/kubevirt` is Deployed, and the common instancetypes and preferences are made once.
+"""The object `kubevirt/kubevirt` is Deployed, and the common instancetypes and preferences are made once, as is the
+policy that protects machines from deletion.
 
 What users delete of them stays deleted: an annotation of the KubeVirt object says which edition was made. If the object itself is
 deleted it is made again, with defaults: there is nothing that could be uninstalled.
@@ -11,6 +12,7 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target, declared, plain
+from paddock.controllers.installation import protection
 from paddock.dialects.kubevirt import instancetype, kubevirt_cr, preference
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.meta import ages
@@ -57,6 +59,11 @@ class KubeVirtReconciler:
             await self._make_all(commoninstancetypes.instancetypes(), declared(instancetype.KINDS[1], dict))
             await self._make_all(commonpreferences.preferences(), declared(preference.KINDS[1], dict))
             mark = {"metadata": {"annotations": {EDITION: commoninstancetypes.VERSION}}}
+            seen = CachedObject.of(await self._client.patch_raw(INSTALLATIONS, KEY, merge_patch(mark)))
+        if (found.metadata.annotations or {}).get(protection.EDITION) != protection.VERSION:
+            for target, wanted in protection.objects():
+                await self._make_all([wanted], target)
+            mark = {"metadata": {"annotations": {protection.EDITION: protection.VERSION}}}
             seen = CachedObject.of(await self._client.patch_raw(INSTALLATIONS, KEY, merge_patch(mark)))
         await self._statuses.change(seen, self._status(found))
         return DONE

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlsplit
 from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
+from paddock.client import presigned
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.target import Data, Key
-from paddock.controllers.storage import presigned
 from paddock.controllers.storage.targets import CONFIG_MAPS, SECRETS
 from paddock.controllers.storage.transfers import TransferBlocked
 from paddock.dialects.kubevirt import pem

@@ -49,6 +49,12 @@ class VirtrigaudParts:
         """The time as Kubernetes writes it."""
         return ages.timestamp(self.now())
 
+    def pause(self, failures: int, error: ProviderError, rule: RetryRule | None = None) -> float:
+        """The seconds to wait after so many failures in a row: the error's rule decides, and what the provider asks for within it."""
+        chosen = rule or retries.rule(error.kind)
+        pause = Backoff(first=chosen.first, longest=chosen.longest, jitter=0.1).pause(failures, self.machinery.chance)
+        return max(pause, min(error.retry_after or 0.0, chosen.longest))
+
 
 class RetryHold(msgspec.Struct, frozen=True):
     """A failed operation: until then, it is not tried again with the same inputs."""
@@ -60,26 +66,35 @@ class RetryHold(msgspec.Struct, frozen=True):
     message: str
 
 
-class PassMemory(msgspec.Struct):
-    """What is remembered of a machine between passes; a new process begins without."""
+class HeldMemory(msgspec.Struct):
+    """The memory of an object between passes; a new process begins without. An object that failed is held until something changes."""
 
     uid: str
     # in a row
     failures: int = 0
+    # in a row, of calls whose outcome is not known
+    refusals: int = 0
     hold: RetryHold | None = None
+    # when the task under way is polled next
+    task_due: float = 0.0
+
+    def wait(self, inputs: State, now: float) -> float:
+        """Seconds that an unchanged object still waits after a failure."""
+        if self.hold is not None and (self.hold.inputs != inputs or self.hold.until <= now):
+            self.hold = None
+        return self.hold.until - now if self.hold is not None else 0.0
+
+
+class PassMemory(HeldMemory, msgspec.Struct):
+    """The memory of a machine. Refusals are of creates whose machine was to be deleted."""
+
     resize_hold: RetryHold | None = None
     # the last description of the machine, when it was made, and when the next one is due
     answer: DescribeResponse | None = None
     described: float = 0.0
     due: float = 0.0
-    # when the task under way is polled next
-    task_due: float = 0.0
-
-    def wait(self, inputs: State, now: float) -> float:
-        """Seconds that an unchanged machine still waits after a failure."""
-        if self.hold is not None and (self.hold.inputs != inputs or self.hold.until <= now):
-            self.hold = None
-        return self.hold.until - now if self.hold is not None else 0.0
+    # when a machine that was just started is described for the first time
+    start_due: float = 0.0
 
 
 @dataclass
@@ -96,6 +111,8 @@ class MachinePass:
     values: dict[str, AspectValue] = field(default_factory=dict)
     # the machine cannot be as its spec says until somebody changes something
     failed: bool = False
+    # the provider has made the machine in this pass, and nobody has described it yet
+    created: bool = False
     # records that end with this pass
     dropped: set[str] = field(default_factory=set)
     status: VirtrigaudMachineStatus = field(init=False)
@@ -131,6 +148,10 @@ class MachinePass:
             self.values[each.type] = each
             self.dropped.discard(each.type)
 
+    def place(self, status: VirtrigaudMachineStatus) -> None:
+        """Have the requests of this pass made for the place that a status records."""
+        self.vm = msgspec.structs.replace(self.vm, status=status)
+
     def drop(self, type: str) -> None:
         """Remove a record from the status."""
         self.values.pop(type, None)
@@ -145,10 +166,7 @@ def hold(parts: VirtrigaudParts, look: MachinePass, error: ProviderError, rule: 
     """The pause after an error. A machine that exists is observed all the same after the longest pause."""
     chosen = rule or retries.rule(error.kind)
     look.memory.failures += 1
-    backoff = Backoff(first=chosen.first, longest=chosen.longest, jitter=0.1)
-    pause = backoff.pause(look.memory.failures, parts.machinery.chance)
-    if error.retry_after is not None:
-        pause = max(pause, min(error.retry_after, chosen.longest))
+    pause = parts.pause(look.memory.failures, error, chosen)
     if chosen.terminal:
         pause = parts.settings.polls.off if look.status.id else float("inf")
     return RetryHold(parts.now() + pause, look.inputs, chosen.reason, said(look, error))
@@ -157,4 +175,4 @@ def hold(parts: VirtrigaudParts, look: MachinePass, error: ProviderError, rule: 
 def said(look: MachinePass, error: ProviderError) -> str:
     """A provider's words in a message that names the Provider."""
     ref = look.vm.spec.providerRef
-    return f"Provider {ref.namespace or look.key.namespace}/{ref.name}: {error}"
+    return f"Provider {ref.namespace or look.key.namespace}/{ref.name}: {error.reported}"

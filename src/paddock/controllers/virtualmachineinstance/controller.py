@@ -33,11 +33,13 @@ from paddock.controllers.virtualmachineinstance.sweeper import Sweeper, UpgradeW
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES, MACHINES, reference_to
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
+from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.networks.nics import HostBridge
 from paddock.meta import ages
+from paddock.plan.instance import identity
 from paddock.plan.instance.events import STOPPING, UNHEALTHY, InstanceEvent, events_between
 from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
 from paddock.plan.instance.prerequisites import MissingPrerequisite, StartBlocker
@@ -77,6 +79,7 @@ class ReconcilerParts:
     changes: LiveChanges
     observer: InstanceObserver
     recorder: EventRecorder
+    consoles: ConsoleLogs
 
 
 class InstanceReconciler:
@@ -93,6 +96,7 @@ class InstanceReconciler:
         self._changes = parts.changes
         self._observer = parts.observer
         self._recorder = parts.recorder
+        self._consoles = parts.consoles
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one instance and its machine together."""
@@ -187,6 +191,7 @@ class InstanceReconciler:
         if machine is not None:
             if machine.observed.live:
                 return
+            self._consoles.keep(identity.owner_of(instance), machine.directory)
             await machine.forget()
         self._changes.forget(instance.metadata.uid or "")
         await self._preparer.release(instance)
@@ -285,7 +290,7 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
     dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
     observer = InstanceObserver(place.node, engine, objects, nics, monitors, changes)
-    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder)
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 

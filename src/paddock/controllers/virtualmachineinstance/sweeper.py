@@ -70,6 +70,7 @@ class Sweeper:
             await self._engine.networks.release(owner)
         await self._engine.networks.collect(owners)
         await self._engine.states.keep_only(owners)
+        self._engine.consoles.keep_only(owners)
 
     async def _abandon(self, machine: QemuMachine) -> None:
         """End a machine whose instance was removed by force, or while Paddock was away."""

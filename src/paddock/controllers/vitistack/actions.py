@@ -1,7 +1,7 @@
 """The writes for a machine: its network definitions, claims, Secret and VirtualMachine, and the deletion of all of them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import orjson
 
@@ -22,11 +22,12 @@ from paddock.plan.vitistack.claims import ClaimAction, ExistingClaim
 from paddock.plan.vitistack.objects import RemainingObjects
 from paddock.plan.vitistack.observed import Aspect, MachineProblem, ObservedClaim
 from paddock.runtime import finalizers
+from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.comparing import applied_fields
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
-from paddock.runtime.reference import InvolvedObject
+from paddock.runtime.reference import InvolvedObject, is_owned
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.vitistack.devices import iso_name
 from paddock.translate.vitistack.errors import NetworkConfigurationNotFound, StorageClassNotFound, UntranslatableMachine
@@ -48,16 +49,28 @@ class DiskStorage:
         self._set = DesiredSet(client, (), manager=targets.MANAGER, keeps=(caches.claims, caches.volumes))
 
     async def reach(
-        self, owner: InvolvedObject, disks: tuple[Data, ...], found: Mapping[str, ExistingClaim], known: frozenset[str]
+        self, owner: InvolvedObject, disks: tuple[Data, ...], found: Mapping[str, ExistingClaim], known: frozenset[str], vm: str
     ) -> list[ObservedClaim]:
-        """Bring each disk to its desired state and return the claims. `known` claims were used by the machine and are not made anew."""
+        """Bring each disk to its desired state and return the claims. `known` claims were used by the machine and are not made anew.
+
+        `vm` is the UID of its VirtualMachine; "" means none.
+        """
         acts = [self._act(owner.namespace, each, found, known) for each in disks]
-        await self._set.reach(owner, [DesiredObject(_TARGETS[act.data["kind"]], act.data) for act in acts if act.verb == "apply"])
+        ours = await self._take_back(owner, [act.name for act in acts], vm)
+        applied = [act for act in acts if act.verb == "apply"]
+        await self._set.reach(owner, [DesiredObject(_TARGETS[act.data["kind"]], act.data, adopt=act.name in ours) for act in applied])
         for act in acts:
             if act.verb == "grow":
                 patch = merge_patch({"spec": {"resources": {"requests": {"storage": act.size}}}})
                 await self._client.patch(targets.CLAIM_DATA, Key(owner.namespace, act.name), patch, WriteOptions(manager=targets.MANAGER))
         return [await self._claim(owner.namespace, act, found.get(act.name)) for act in acts]
+
+    async def _take_back(self, owner: InvolvedObject, names: Iterable[str], vm: str) -> set[str]:
+        """Own the claims of the VirtualMachine, too: a restore in place makes them anew for it, and they would go with it."""
+        machine = Adopter(targets.MACHINES, Key(owner.namespace, owner.name), owner.uid, shares=True)
+        cached = (self._caches.claims.cache.get(Key(owner.namespace, name)) for name in names)
+        restored = [seen for seen in cached if seen is not None and is_owned(seen.meta, vm)]
+        return {seen.meta.name for seen in restored if await adopt(self._client, machine, targets.CLAIM_DATA, seen)}
 
     def forget(self, owner: InvolvedObject) -> None:
         """The machine is gone."""
@@ -145,7 +158,8 @@ class MachineMaker:
         if look.vm is None and before is not None and (before.vmName or before.phase in (phases.RUNNING, phases.STOPPED)):
             # It had a VirtualMachine: the disks of that were there, and are not made anew because it is gone.
             known = frozenset(before.claims or (each["metadata"]["name"] for each in wanted.disks))
-        look.claims = await self._storage.reach(look.owner, wanted.disks, look.found, known)
+        vm = look.vm_seen.meta.uid if look.vm_seen is not None else ""
+        look.claims = await self._storage.reach(look.owner, wanted.disks, look.found, known, vm)
 
     async def _machine(self, look: MachineContext, wanted: WantedObjects) -> None:
         if look.vm_seen is not None and look.vm_seen.meta.going:

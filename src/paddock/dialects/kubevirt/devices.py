@@ -137,13 +137,6 @@ class Video(Object):
     type: Annotated[str | None, Field("Type of the card; default: vga with BIOS, bochs with EFI, virtio on arm64.")] = None
 
 
-class ClaimRequest(Object):
-    """A request of an entry in resourceClaims."""
-
-    claimName: Annotated[str | None, Field("Name of the entry.")] = None
-    requestName: Annotated[str | None, Field("Name of the request.")] = None
-
-
 _DRA = "resource claims (DRA) are refused"
 
 

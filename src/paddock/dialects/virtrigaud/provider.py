@@ -164,6 +164,7 @@ class ReportedCapabilities(Object):
     supportedExportBackends: Annotated[list[str] | None, Field("Storage it can export to.")] = None
     supportedImportBackends: Annotated[list[str] | None, Field("Storage it can import from.")] = None
     supportedTransferModes: Annotated[list[str] | None, Field("Ways of moving data.")] = None
+    features: Annotated[list[str] | None, Field("What it can do beyond upstream's contract; none for upstream's providers.")] = None
 
 
 class RuntimeStatus(Object):

@@ -1,7 +1,8 @@
 """The block of an image or of a network that counts for a provider (docs/spec/virtrigaud.md rulings 0.18 and 0.19).
 
 A block belongs to one type of provider, and blocks are never mixed. A provider without a block of its own takes `http` or
-`registry`, which every provider understands.
+`registry`, which every provider understands. A Provider of type qemu, which has no block, downloads the file of the URL in libvirt's block:
+both run it with QEMU.
 """
 
 from paddock.dialects.virtrigaud.vmimage import ImageSource
@@ -11,6 +12,7 @@ from paddock.dialects.virtrigaud.vmnetworkattachment import NetworkConfig
 _COMMON = ("http", "registry", "dataVolume")
 # Of providers that share the kind of host with those that have no block of their own come first.
 _OWNED = ("libvirt", "proxmox", "vsphere")
+_QEMU = "qemu"
 
 
 def image_blocks(source: ImageSource, provider_type: str) -> tuple[str, ...]:
@@ -23,7 +25,10 @@ def image_blocks(source: ImageSource, provider_type: str) -> tuple[str, ...]:
 def image_block(source: ImageSource, provider_type: str) -> str | None:
     """The block that counts for a provider; None when no block is for it."""
     blocks = image_blocks(source, provider_type)
-    return next((name for name in blocks if name == provider_type or name in _COMMON), None)
+    found = next((name for name in blocks if name == provider_type or name in _COMMON), None)
+    if found is None and provider_type == _QEMU and source.libvirt is not None and (source.libvirt.url or "").startswith("http"):
+        return "libvirt"
+    return found
 
 
 def network_blocks(network: NetworkConfig, provider_type: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """User data of guests: the key of a Secret that has the document, and the merge of two documents
 (docs/spec/virtrigaud.md section 2.1.3)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 USER_DATA_KEYS = ("userdata", "user-data", "cloud-init", "cloud-config")
 META_DATA_KEYS = ("metadata", "meta-data", "meta_data")
@@ -25,11 +25,16 @@ def key_in(values: Mapping[str, bytes], keys: Iterable[str]) -> str | None:
 
 def merged(inline: bytes, from_secret: bytes) -> bytes:
     """Two documents as the parts of one; the boundary is the same every time, so that the same documents give the same text."""
+    return combined((inline, from_secret))
+
+
+def combined(documents: Sequence[bytes]) -> bytes:
+    """Documents as the parts of one."""
     boundary = _BOUNDARY
-    while boundary in inline or boundary in from_secret:
+    while any(boundary in each for each in documents):
         boundary += b"="
     text = b'Content-Type: multipart/mixed; boundary="%s"\nMIME-Version: 1.0\n\n' % boundary
-    for part in (inline, from_secret):
+    for part in documents:
         text += b'--%s\nContent-Type: %s; charset="utf-8"\nMIME-Version: 1.0\n\n%s\n' % (boundary, _type_of(part).encode(), part)
     return text + b"--%s--\n" % boundary
 

@@ -215,6 +215,29 @@ class ValidationResults(Object):
     validationErrors: Annotated[list[str] | None, Field("What was wrong.")] = None
 
 
+class MigratedDisk(Object):
+    """One disk on its way: what is recorded here is not done again after a restart."""
+
+    name: Annotated[str, Field("Name of the disk; root is the one that the machine boots from.", required=True)] = ""
+    sourceDiskID: Annotated[str | None, Field("Identifier at the source.")] = None
+    sizeBytes: Annotated[int | None, Field("Size that a guest sees, at the source.")] = None
+    targetSizeBytes: Annotated[int | None, Field("Size that a guest sees, at the target.")] = None
+    attempt: Annotated[int | None, Field("How often it was exported anew.", bits=32)] = None
+    restarts: Annotated[int | None, Field("How often a lost task was begun again.", bits=32)] = None
+    format: Annotated[str | None, Field("Format of the export.")] = None
+    url: Annotated[str | None, Field("Where its export is.")] = None
+    exportID: Annotated[str | None, Field("Identifier of the export.")] = None
+    exportTask: Annotated[str | None, Field("The source's task that exports it.")] = None
+    exported: Annotated[bool | None, Field("Whether the export is complete.")] = None
+    exportedBytes: Annotated[int | None, Field("Size of the export.")] = None
+    checksum: Annotated[str | None, Field("SHA-256 of the export.")] = None
+    importID: Annotated[str | None, Field("Identifier at the target.")] = None
+    targetPath: Annotated[str | None, Field("Where it is at the target.")] = None
+    importTask: Annotated[str | None, Field("The target's task that imports it.")] = None
+    imported: Annotated[bool | None, Field("Whether the import is complete.")] = None
+    targetChecksum: Annotated[str | None, Field("SHA-256 of what the target read.")] = None
+
+
 class VMMigrationStatus(Object):
     """The observed state of a migration."""
 
@@ -230,7 +253,8 @@ class VMMigrationStatus(Object):
     startTime: Annotated[Time | None, Field("When it began.")] = None
     completionTime: Annotated[Time | None, Field("When it ended.")] = None
     progress: Annotated[MigrationProgress | None, Field("How far it is.")] = None
-    diskInfo: Annotated[DiskInfo | None, Field("The disk on both sides.")] = None
+    diskInfo: Annotated[DiskInfo | None, Field("The first disk on both sides.")] = None
+    disks: Annotated[list[MigratedDisk] | None, Field("Every disk, the first one first.", max_items=32, keys=("name",))] = None
     storageInfo: Annotated[StorageInfo | None, Field("What lies between.")] = None
     storagePVCName: Annotated[str | None, Field("Claim between the providers.")] = None
     conditions: Conditions = None

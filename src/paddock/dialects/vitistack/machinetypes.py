@@ -2,7 +2,6 @@
 
 import re
 
-CHIPSETS = ("pc-q35", "pc-i440fx")
 PATTERN = r"^(q35|pc|pc-(q35|i440fx)(-[A-Za-z0-9._-]+)?)$"
 SUPPORTED = ("pc-q35", "pc-i440fx", "pc-q35-VERSION", "pc-i440fx-VERSION", "q35", "pc")
 # Of Secure Boot: only q35 has system management mode.

@@ -13,8 +13,10 @@ from typing import TypeVar
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.drivers.fake.extensions import FakeExtensions
 from paddock.drivers.fake.faults import FaultScript
 from paddock.drivers.fake.inventory import TASK_FAULT, FakeInventory, TaskFault, shown
 from paddock.drivers.fake.lifecycle import FakeLifecycle
@@ -39,6 +41,7 @@ class FakeDriver:
         self._reconfiguration = FakeReconfiguration(self._inventory)
         self._snapshots = FakeSnapshots(self._inventory)
         self._storage = FakeStorage(self._inventory)
+        self._extensions = FakeExtensions(self._inventory, self._storage)
 
     def restart(self) -> None:
         """Forget all tasks, as a restarted provider does; the hypervisor's work goes on."""
@@ -128,6 +131,26 @@ class FakeDriver:
         """Return one host."""
         return await self._call("GetHostInfo", lambda: self._host_info(request.host_id))
 
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Return what is not switched off."""
+        return await self._call("GetFeatures", self._extensions.features)
+
+    async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
+        """Run a command in a guest."""
+        return await self._call("Exec", lambda: self._extensions.exec(request))
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Delete a prepared image."""
+        return await self._call("ImageDelete", lambda: self._extensions.image_delete(request))
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Delete an export from a staging claim."""
+        return await self._call("TransferDelete", lambda: self._extensions.transfer_delete(request))
+
+    async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
+        """Return the datastores of the settings."""
+        return await self._call("ListDatastores", lambda: self._extensions.list_datastores(request))
+
     # --- hosts ------------------------------------------------------------------------------------------------------------
 
     def _hosts(self) -> tuple[FakeHost, ...]:
@@ -151,6 +174,7 @@ class FakeDriver:
             allocatable_storage=max(0, host.storage - sum(disk.size for each in machines for disk in each.disks)),
             health=m.HostHealth.READY if host.ready else m.HostHealth.NOT_READY,
             labels=dict(host.labels),
+            cpu_features=host.cpu_features,
         )
 
     # --- one call ---------------------------------------------------------------------------------------------------------

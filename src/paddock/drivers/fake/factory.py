@@ -1,4 +1,4 @@
-"""Makes fake drivers from a script and a seed."""
+"""Makes fake drivers from a script and a seed. A credential named `script.toml` or `script.json` is a script, too."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,11 @@ from paddock.drivers.fake.driver import FakeDriver
 @asynccontextmanager
 async def make(context: DriverContext) -> AsyncIterator[Driver]:
     """A fake driver with the settings of the script; a seed of the caller replaces the script's."""
-    found = settings.read(context.script) if context.script is not None else settings.FakeSettings()
+    given = [context.credentials / name for name in ("script.toml", "script.json")]
+    script = context.script or next((each for each in given if each.is_file()), None)
+    found = settings.read(script) if script is not None else settings.FakeSettings()
+    if found.directory == settings.FakeSettings().directory:
+        found = msgspec.structs.replace(found, directory=str(context.staging))
     if context.seed is not None:
         found = msgspec.structs.replace(found, seed=context.seed)
     yield FakeDriver(found, context.clock)

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import GetCapabilitiesResponse, ObjectIdentity, TaskRef
 from paddock.drivers.fake.machines import GIB, FakeDisk, FakeHardware, FakeMachine, FakeNic
 from paddock.drivers.fake.settings import FakeSettings
+from paddock.drivers.fake.specs import FakeDiskSpec
 from paddock.drivers.fake.tasks import FakeTasks, Work
 
 # The size of an image that nobody has described.
@@ -69,6 +71,12 @@ class FakeInventory:
         self.images: dict[str, FakeImage] = {}
         # path -> a disk that no machine has: imported, or detached
         self.disks: dict[str, FakeDisk] = {}
+        # what exports and imports have been asked for, by address and by name, with the answers
+        self.exports: dict[str, tuple[object, m.ExportDiskResponse]] = {}
+        self.imports: dict[str, tuple[object, m.ImportDiskResponse]] = {}
+        # every export and import that has really ended well, in order
+        self.exported: list[str] = []
+        self.imported: list[str] = []
         self.capabilities = _capabilities(settings)
         self._count = 0
         for each in settings.machines:
@@ -128,6 +136,16 @@ class FakeInventory:
         disk = self.next_id("disk")
         return FakeDisk(disk, name, size, type, f"/fake/{machine.id}/{disk}.qcow2")
 
+    def make_data_disk(self, machine: FakeMachine, given: FakeDiskSpec) -> FakeDisk:
+        """A disk beside the first one, as a request wants it."""
+        disk = self.make_disk(machine, given.name, given.size_gib * GIB, given.type)
+        disk.storage_class, disk.scsi = given.storage_class, given.scsi
+        if given.path:
+            # An imported disk becomes the machine's own, and goes with it.
+            imported = self.disks.pop(given.path)
+            disk.id, disk.path, disk.data, disk.size = imported.id, imported.path, imported.data, max(disk.size, imported.size)
+        return disk
+
     def next_id(self, kind: str) -> str:
         """An id that nothing else has."""
         self._count += 1
@@ -169,6 +187,8 @@ def _capabilities(settings: FakeSettings) -> GetCapabilitiesResponse:
     for direction in ("export", "import"):
         if f"supports_disk_{direction}" in off:
             changes |= {f"supported_{direction}_formats": (), f"supported_{direction}_backends": ()}
+        else:
+            changes |= {f"supported_{direction}_backends": settings.backends}
     return msgspec.structs.replace(_ALL, **changes, supports_clustering=bool(settings.hosts))
 
 

@@ -32,9 +32,13 @@ class FakeLifecycle:
         host = self._host(request.target_host_id)
         self._inventory.check_quota(spec.hardware)
         image = self._image(spec)
+        for each in spec.disks:
+            if each.path and each.path not in self._inventory.disks:
+                raise specs.invalid("disks_json", f"there is no imported disk {shown(each.path)}")
         machine = self._inventory.make(request.name, spec.hardware)
         machine.owner, machine.tags, machine.host = request.owner, request.tags, host
         machine.nics = specs.interfaces(spec.nics, machine.number)
+        machine.resource_pool, machine.datastore = spec.resource_pool, spec.datastore
         machine.disks = [self._root(machine, spec, image), *self._extra(machine, spec)]
         self._inventory.machines[machine.id] = machine
         task = self._inventory.work(machine, lambda: None, lambda: self._drop(machine))
@@ -90,7 +94,7 @@ class FakeLifecycle:
         return root
 
     def _extra(self, machine: FakeMachine, spec: specs.FakeSpec) -> list[FakeDisk]:
-        return [self._inventory.make_disk(machine, each.name, each.size_gib * GIB, each.type) for each in spec.disks]
+        return [self._inventory.make_data_disk(machine, each) for each in spec.disks]
 
     def _drop(self, machine: FakeMachine) -> None:
         self._inventory.machines.pop(machine.id, None)
@@ -159,7 +163,8 @@ class FakeLifecycle:
             "snapshots": str(len(machine.snapshots)),
             "boots": str(machine.boots),
         }
-        return raw | ({"host": machine.host} if machine.host else {}) | ({"clonedFrom": machine.cloned_from} if machine.cloned_from else {})
+        raw |= {name: value for name, value in (("host", machine.host), ("datastore", machine.datastore)) if value}
+        return raw | ({"clonedFrom": machine.cloned_from} if machine.cloned_from else {})
 
     def list_vms(self) -> m.ListVMsResponse:
         """Every machine, also those that nobody owns."""

@@ -23,6 +23,9 @@ class FakeDisk:
     data: bytes = b""
     # of a linked clone: the path of the source's disk
     backing: str = ""
+    storage_class: str = ""
+    # of its SCSI controller, as the request has it
+    scsi: str = ""
 
     def copy(self) -> "FakeDisk":
         """The disk as it is now."""
@@ -79,6 +82,8 @@ class FakeMachine:
     host: str = ""
     power: str = OFF
     snapshots: list[FakeSnapshot] = field(default_factory=list)
+    # the ids of snapshots by the names that they were asked for, also of those under way
+    snapshot_ids: dict[str, str] = field(default_factory=dict)
     # the source of a clone
     cloned_from: str = ""
     # the task that creates or deletes it
@@ -89,6 +94,10 @@ class FakeMachine:
     # when the guest has its address
     address_at: float = 0.0
     boots: int = 0
+    resource_pool: str = ""
+    datastore: str = ""
+    # what ran in the guest
+    commands: list[tuple[str, ...]] = field(default_factory=list)
 
     def boot(self, now: float, address_seconds: float) -> None:
         """Start the guest, which writes to its first disk."""

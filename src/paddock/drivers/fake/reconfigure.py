@@ -96,7 +96,7 @@ class FakeReconfiguration:
         for each in spec.disks:
             disk = _disk(machine, each.name)
             if disk is None:
-                machine.disks.append(self._inventory.make_disk(machine, each.name, each.size_gib * GIB, each.type))
+                machine.disks.append(self._inventory.make_data_disk(machine, each))
             else:
                 disk.size = each.size_gib * GIB
         self._detach(machine, {each.name for each in spec.disks})

@@ -49,6 +49,18 @@ class FakeHost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     storage: _Count = 1 << 42
     ready: bool = True
     labels: dict[str, str] = {}
+    cpu_features: tuple[str, ...] = ()
+
+
+class FakeDatastore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A datastore, perhaps of a storage pod."""
+
+    name: str
+    pod: str = ""
+    free_bytes: _Count = 1 << 40
+    total_bytes: _Count = 1 << 41
+    accessible: bool = True
+    maintenance: bool = False
 
 
 class RpcFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,18 +90,21 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     address_seconds: _Seconds = 0.2
     # names (with * and ?) of machines whose guests ignore a shutdown
     hanging_guests: str = ""
-    # capabilities to switch off: boolean members of GetCapabilitiesResponse, with or without "supports_"
+    # what to switch off: boolean members of GetCapabilitiesResponse, with or without "supports_", and features
     without: tuple[str, ...] = ()
     # templates and paths (with * and ?) that machines can be created from, besides prepared images and imported disks
     templates: tuple[str, ...] = ("*",)
     paths: tuple[str, ...] = ("*",)
     # the mounts of staging claims: pvc://CLAIM/PATH is DIRECTORY/CLAIM/PATH
     directory: str = "/mnt/migration-storage"
+    # the storage between providers that it has; what is not a claim is a directory with the storage's name there, too
+    backends: tuple[Literal["pvc", "s3", "nfs"], ...] = ("pvc",)
     # the most that all machines together may have; 0: no limit
     most_cpu: _Count = 0
     most_memory_mib: _Count = 0
     machines: tuple[ForeignMachine, ...] = ()
     hosts: tuple[FakeHost, ...] = ()
+    datastores: tuple[FakeDatastore, ...] = ()
     # not empty: Validate answers that the hypervisor cannot be reached, with this message
     unreachable: str = ""
     faults: tuple[RpcFault, ...] = ()

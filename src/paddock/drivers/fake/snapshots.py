@@ -17,14 +17,20 @@ class FakeSnapshots:
         self._inventory = inventory
 
     def create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
-        """Take a snapshot. A machine that is off has no memory to keep."""
+        """Take a snapshot. A machine that is off has no memory to keep. The same name of the same machine is the same snapshot."""
         self._inventory.require("supports_snapshots")
         machine = self._inventory.machine(request.vm_id)
         if request.include_memory:
             self._inventory.require("supports_memory_snapshots")
-        snapshot = self._inventory.next_id("snapshot")
+        snapshot = machine.snapshot_ids.get(request.name_hint) or self._inventory.next_id("snapshot")
+        if machine.snapshot(snapshot) is not None:
+            return m.SnapshotCreateResponse(snapshot_id=snapshot)
+        if request.name_hint:
+            machine.snapshot_ids[request.name_hint] = snapshot
 
         def take() -> None:
+            if machine.snapshot(snapshot) is not None:
+                return
             memory = request.include_memory and machine.power == ON
             disks = [each.copy() for each in machine.disks]
             name = request.name_hint or snapshot
@@ -41,6 +47,7 @@ class FakeSnapshots:
 
         def drop() -> None:
             machine.snapshots = [each for each in machine.snapshots if each.id != request.snapshot_id]
+            machine.snapshot_ids = {name: each for name, each in machine.snapshot_ids.items() if each != request.snapshot_id}
 
         return m.TaskResponse(task=self._inventory.work(machine, drop))
 
@@ -62,27 +69,29 @@ class FakeSnapshots:
     # --- clones -----------------------------------------------------------------------------------------------------------
 
     def clone(self, request: m.CloneRequest) -> m.CloneResponse:
-        """Clone a machine, or answer with the clone that the same request has made before. The clone is off."""
-        source = self._inventory.machine(request.source_vm_id)
+        """Clone a machine, or answer with the clone that the same request has made before, also if its source is gone. The clone is off."""
         specs.check_name("target_name", request.target_name)
+        existing = self._existing(request)
+        if existing is not None:
+            running = existing.create_task and not self._inventory.tasks.status(existing.create_task).done
+            return m.CloneResponse(target_vm_id=existing.id, task=m.TaskRef(id=existing.create_task) if running else None)
+        source = self._inventory.machine(request.source_vm_id)
         if request.linked:
             self._inventory.require("supports_linked_clones")
         wanted = specs.decoded("class_json", lambda: payloads.decode(request.class_json, payloads.ClassPayload))
         specs.decoded("placement_json", lambda: payloads.decode(request.placement_json, payloads.PlacementPayload))
-        specs.decoded("customize_json", lambda: payloads.decode_manifest(request.customize_json))
-        existing = self._existing(source, request)
-        if existing is not None:
-            running = existing.create_task and not self._inventory.tasks.status(existing.create_task).done
-            return m.CloneResponse(target_vm_id=existing.id, task=m.TaskRef(id=existing.create_task) if running else None)
-        return self._make(source, request, wanted)
+        given = specs.decoded("customize_json", lambda: payloads.decode_manifest(request.customize_json))
+        if given.get("snapshotId"):
+            _snapshot(source, str(given["snapshotId"]))
+        return self._make(source, request, wanted, str(given.get("snapshotId") or ""))
 
-    def _existing(self, source: FakeMachine, request: m.CloneRequest) -> FakeMachine | None:
+    def _existing(self, request: m.CloneRequest) -> FakeMachine | None:
         found = self._inventory.named(request.target_name)
-        if found is None or (found.cloned_from == source.id and _same(found.owner, request.target_vm)):
+        if found is None or (found.cloned_from == request.source_vm_id and _same(found.owner, request.target_vm)):
             return found
         raise ProviderError(ErrorKind.CONFLICT, f"a machine named {found.name} exists", why=named(found.owner), fix="choose another name")
 
-    def _make(self, source: FakeMachine, request: m.CloneRequest, wanted: payloads.ClassPayload) -> m.CloneResponse:
+    def _make(self, source: FakeMachine, request: m.CloneRequest, wanted: payloads.ClassPayload, snapshot: str) -> m.CloneResponse:
         hardware = copy.copy(source.hardware)
         hardware.cpu = wanted.cpu or hardware.cpu
         hardware.memory_mib = wanted.memory_mib or hardware.memory_mib
@@ -92,7 +101,7 @@ class FakeSnapshots:
         clone = self._inventory.make(request.target_name, hardware)
         clone.owner, clone.cloned_from, clone.host = request.target_vm, source.id, source.host
         clone.nics = tuple(specs.interfaces(tuple(payloads.NetworkPayload(name=nic.name) for nic in source.nics), clone.number))
-        for each in source.disks:
+        for each in _snapshot(source, snapshot).disks if snapshot else source.disks:
             disk = self._inventory.make_disk(clone, each.name, each.size, each.type)
             disk.data, disk.backing = each.data, each.path if request.linked else ""
             clone.disks.append(disk)

@@ -26,6 +26,10 @@ class FakeDiskSpec(msgspec.Struct, frozen=True):
     name: str
     size_gib: int
     type: str
+    storage_class: str = ""
+    scsi: str = ""
+    # of an imported disk that becomes this one
+    path: str = ""
 
 
 class FakeSpec(msgspec.Struct, frozen=True):
@@ -36,6 +40,8 @@ class FakeSpec(msgspec.Struct, frozen=True):
     image: payloads.ImagePayload
     disks: tuple[FakeDiskSpec, ...]
     nics: tuple[payloads.NetworkPayload, ...]
+    resource_pool: str = ""
+    datastore: str = ""
 
 
 def invalid(member: str, why: str) -> ProviderError:
@@ -71,8 +77,10 @@ def of_create(class_json: str, image_json: str, networks_json: str, disks_json: 
     image = decoded("image_json", lambda: payloads.decode(image_json, payloads.ImagePayload))
     nics = decoded("networks_json", lambda: payloads.decode_list(networks_json, payloads.NetworkPayload))
     disks = decoded("disks_json", lambda: payloads.decode_list(disks_json, payloads.DiskPayload))
-    decoded("placement_json", lambda: payloads.decode(placement_json, payloads.PlacementPayload))
-    return _spec(machine_class, image, nics, disks)
+    place = decoded("placement_json", lambda: payloads.decode(placement_json, payloads.PlacementPayload))
+    return msgspec.structs.replace(
+        _spec(machine_class, image, nics, disks), resource_pool=place.resource_pool or "", datastore=place.datastore
+    )
 
 
 def of_desired(desired_json: str) -> FakeSpec:
@@ -109,7 +117,12 @@ def _disks(disks: tuple[payloads.DiskPayload, ...]) -> tuple[FakeDiskSpec, ...]:
         place = f"Disks[{index}]"
         made.append(
             FakeDiskSpec(
-                each.name or f"disk-{index + 1}", bounded(f"{place}.SizeGiB", each.size_gib, 1, _MOST_DISK_GIB), each.type or "thin"
+                each.name or f"disk-{index + 1}",
+                bounded(f"{place}.SizeGiB", each.size_gib, 1, _MOST_DISK_GIB),
+                each.type or "thin",
+                each.storage_class or "",
+                payloads.encode(each.scsi) if each.scsi else "",
+                each.path or "",
             )
         )
     if len({each.name for each in made}) != len(made):

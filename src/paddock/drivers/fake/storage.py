@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -14,8 +16,8 @@ from paddock.drivers.fake.inventory import IMAGE_BYTES, FakeImage, FakeInventory
 from paddock.drivers.fake.machines import FakeDisk, FakeMachine
 
 _CHUNK = 16 << 20
-_URL = re.compile(r"pvc://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)/([^\0]+)")
-_PVC = ("", "pvc")
+_URL = re.compile(r"(pvc|s3|nfs)://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)/([^\0?]+)(\?[a-z0-9=&]*)?")
+_PVC = "pvc"
 _RELAY = ("", "auto", "relay")
 
 
@@ -63,7 +65,9 @@ class FakeStorage:
             is_bootable=disk.name == "root",
             snapshots=tuple(each.id for each in machine.snapshots),
             backing_file=disk.backing,
-            metadata={"name": disk.name, "type": disk.type},
+            metadata={"name": disk.name, "type": disk.type}
+            | ({"storageClass": disk.storage_class} if disk.storage_class else {})
+            | ({"scsi": disk.scsi} if disk.scsi else {}),
         )
 
     def _disk(self, machine: FakeMachine, id: str, snapshot: str) -> FakeDisk:
@@ -88,7 +92,10 @@ class FakeStorage:
         machine = self._inventory.machine(request.vm_id)
         disk = self._disk(machine, request.disk_id, request.snapshot_id)
         file_format = _format(request.format)
-        target = self._path("destination_url", request.destination_url, request.backend_type, request.transfer_mode)
+        asked = (disk.id, request.snapshot_id, request.format, request.compress)
+        if (known := self._known_export(request, asked)) is not None:
+            return known
+        target = self.staged("destination_url", request.destination_url, request.backend_type, request.transfer_mode)
         partial = target.with_name(f".{target.name}.part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,17 +103,36 @@ class FakeStorage:
             checksum = await _sha256(partial)
         except OSError as error:
             raise ProviderError(ErrorKind.UNAVAILABLE, "cannot write the export", why=error.strerror or str(error)) from error
-        task = self._inventory.work(machine, lambda: _move(partial, target), lambda: partial.unlink(missing_ok=True))
-        return m.ExportDiskResponse(
+        task = self._inventory.work(machine, lambda: self._exported(partial, target), lambda: partial.unlink(missing_ok=True))
+        answer = m.ExportDiskResponse(
             export_id=self._inventory.next_id("export"), task=task, estimated_size_bytes=partial.stat().st_size, checksum=checksum
         )
+        self._inventory.exports[request.destination_url] = (asked, answer)
+        return answer
+
+    def _exported(self, partial: Path, target: Path) -> None:
+        _move(partial, target)
+        self._inventory.exported.append(target.name)
+
+    def _known_export(self, request: m.ExportDiskRequest, asked: object) -> m.ExportDiskResponse | None:
+        """The answer to the same request: its task while it is under way, the result while the file is there."""
+        known = self._inventory.exports.get(request.destination_url)
+        if known is None or known[0] != asked:
+            return None
+        if self._inventory.tasks.recall(known[1].task):
+            return known[1]
+        target = self.staged("destination_url", request.destination_url, request.backend_type, request.transfer_mode)
+        return msgspec.structs.replace(known[1], task=None) if target.exists() else None
 
     async def import_(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
         """Read a disk from a staging claim. With a wrong checksum nothing is imported."""
         self._inventory.require("supports_disk_import")
         specs.check_name("target_name", request.target_name)
         file_format = _format(request.format)
-        source = self._path("source_url", request.source_url, request.backend_type, request.transfer_mode)
+        source = self.staged("source_url", request.source_url, request.backend_type, request.transfer_mode)
+        asked = (request.source_url, request.format, request.expected_checksum)
+        if (known := self._known_import(request.target_name, asked)) is not None:
+            return known
         try:
             checksum = await _sha256(source)
             if request.verify_checksum and checksum != request.expected_checksum.lower():
@@ -118,33 +144,45 @@ class FakeStorage:
             raise ProviderError(ErrorKind.INVALID_SPEC, f"the disk cannot be read as {file_format}", why=str(error)) from error
         except OSError as error:
             raise ProviderError(ErrorKind.UNAVAILABLE, "cannot read the disk", why=error.strerror or str(error)) from error
-        return self._add_disk(request.target_name, content, checksum)
+        answer = self._add_disk(request.target_name, content, checksum)
+        self._inventory.imports[request.target_name] = (asked, answer)
+        return answer
+
+    def _known_import(self, name: str, asked: object) -> m.ImportDiskResponse | None:
+        """The answer to the same request: its task while it is under way, the disk while no machine has taken it."""
+        known = self._inventory.imports.get(name)
+        if known is None or known[0] != asked:
+            return None
+        if self._inventory.tasks.recall(known[1].task):
+            return known[1]
+        return msgspec.structs.replace(known[1], task=None) if known[1].path in self._inventory.disks else None
 
     def _add_disk(self, name: str, content: diskfiles.DiskFile, checksum: str) -> m.ImportDiskResponse:
         disk = FakeDisk(self._inventory.next_id("disk"), name, content.virtual_size, "thin", f"/fake/imported/{name}.qcow2", content.data)
 
         def add() -> None:
             self._inventory.disks[disk.path] = disk
+            self._inventory.imported.append(name)
 
         task = self._inventory.work(None, add)
         return m.ImportDiskResponse(disk_id=disk.id, path=disk.path, task=task, actual_size_bytes=content.virtual_size, checksum=checksum)
 
-    def _path(self, member: str, url: str, backend: str, mode: str) -> Path:
+    def staged(self, member: str, url: str, backend: str, mode: str) -> Path:
         """The file of a staging URL."""
-        if backend not in _PVC:
-            raise ProviderError(
-                ErrorKind.NOT_SUPPORTED, f"this provider does not have the staging backend {shown(backend)}", why="it has pvc"
-            )
+        has = self._inventory.settings.backends
+        if (backend or _PVC) not in has:
+            what = f"this provider does not have the staging backend {shown(backend)}"
+            raise ProviderError(ErrorKind.NOT_SUPPORTED, what, why=f"it has {', '.join(has)}")
         if mode not in _RELAY:
             raise ProviderError(ErrorKind.NOT_SUPPORTED, f"this provider does not have the transfer mode {shown(mode)}", why="it has relay")
         matched = _URL.fullmatch(url)
-        if matched is None:
+        if matched is None or matched[1] != (backend or _PVC):
             # The URL may hold credentials.
-            raise specs.invalid(member, "it does not have the form pvc://CLAIM/PATH")
-        parts = matched[3].split("/")
+            raise specs.invalid(member, f"it does not have the form {backend or _PVC}://NAME/PATH")
+        parts = matched[4].split("/")
         if any(part in ("", ".", "..") for part in parts):
             raise specs.invalid(member, "its path has an empty part, or leads elsewhere")
-        return Path(self._inventory.settings.directory, matched[1], *parts)
+        return Path(self._inventory.settings.directory, *((matched[1],) if matched[1] != _PVC else ()), matched[2], *parts)
 
 
 def _format(word: str) -> str:

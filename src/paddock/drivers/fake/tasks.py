@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.contract.messages import TaskStatusResponse
+from paddock.contract.messages import TaskRef, TaskStatusResponse
 
 Work = Callable[[], None]
 # Ended tasks are remembered this long; a caller that asks later hears that the task is unknown.
@@ -70,6 +70,15 @@ class FakeTasks:
             return TaskStatusResponse(done=True)
         found = self._tasks.get(task)
         return TaskStatusResponse(done=True, error="the task is unknown; describe the machine") if found is None else found.status
+
+    def recall(self, task: TaskRef | None) -> bool:
+        """Return whether the work of a task goes on. One that a restart made the driver forget is known again."""
+        name = task.id if task is not None else ""
+        found = next((each for each in self._pending if each.id == name), None) or self._tasks.get(name)
+        if found is None or found.done:
+            return False
+        self._tasks[name] = found
+        return True
 
     def forget(self) -> None:
         """Lose every task, as a restart of the provider does. The hypervisor's work goes on."""

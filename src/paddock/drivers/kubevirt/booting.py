@@ -10,7 +10,8 @@ from paddock.dialects.core.persistentvolumeclaim import GUEST_SIZE, PersistentVo
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.virtrigaud.vmimage import DataVolumeImageSource, HTTPImageSource, ImageSource, RegistryImageSource
-from paddock.drivers.kubevirt import failures, marks
+from paddock.driverkit import refusals
+from paddock.drivers.kubevirt import marks
 
 _HTTP = ("http://", "https://")
 _REGISTRY = "docker://"
@@ -59,7 +60,7 @@ def fetched(image: ImagePayload) -> BootDisk:
     if image.url.startswith(_REGISTRY):
         source_image = RegistryImageSource(image=image.url.removeprefix(_REGISTRY))
         return BootDisk(kind=BootKind.FETCH, image=ImageSource(registry=source_image))
-    raise failures.not_supported("the image cannot be fetched", why="its address is neither http, https nor docker", fix="prepare it first")
+    raise refusals.not_supported("the image cannot be fetched", why="its address is neither http, https nor docker", fix="prepare it first")
 
 
 def copied(namespace: str, claim: PersistentVolumeClaim, volume: DataVolume | None) -> BootDisk:
@@ -86,11 +87,16 @@ def size_of(claim: PersistentVolumeClaim) -> int:
 def guest_size(claim: PersistentVolumeClaim, volume: DataVolume | None) -> int:
     """The bytes of the disk on a claim. A claim may ask for more, by what a file system takes."""
     request = size_of(claim)
-    noted, _, at = (claim.metadata.annotations or {}).get(GUEST_SIZE, "").partition("/")
-    if noted.isdecimal() and at == str(request):
-        return int(noted)
+    if noted := noted_size(claim):
+        return noted
     asked = asked_size(volume.spec) if volume is not None else 0
     return asked if 0 < asked <= request else request
+
+
+def noted_size(claim: PersistentVolumeClaim) -> int:
+    """The bytes of the disk as Paddock's server notes them at a claim; 0 without a note, or with one of another size of the claim."""
+    noted, _, at = (claim.metadata.annotations or {}).get(GUEST_SIZE, "").partition("/")
+    return int(noted) if noted.isdecimal() and at == str(size_of(claim)) else 0
 
 
 def asked_size(spec: DataVolumeSpec) -> int:

@@ -1,15 +1,20 @@
 """What the target can do: KubeVirt's and CDI's kinds that it serves, its configuration, its classes of storage."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import EVERYTHING, Selection
 from paddock.client.target import Target
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.dialects.core.storageclass import default_class
+from paddock.driverkit import conversion
 from paddock.drivers.kubevirt import disks, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
+from paddock.drivers.kubevirt.commands import GuestCommandRunner
 
 _DISK_TYPES = ("thin", "thick")
 _NETWORK_TYPES = ("pod", "bridge", "vlan")
@@ -18,8 +23,9 @@ _NETWORK_TYPES = ("pod", "bridge", "vlan")
 class TargetCapabilities:
     """Finds out what the target can do."""
 
-    def __init__(self, cluster: TargetCluster) -> None:
+    def __init__(self, cluster: TargetCluster, commands: GuestCommandRunner) -> None:
         self._cluster = cluster
+        self._commands = commands
 
     async def validate(self) -> m.ValidateResponse:
         """Say whether the target can be reached, and serves machines to the driver's account."""
@@ -29,9 +35,23 @@ class TargetCapabilities:
         await self._cluster.client.page(targets.MACHINES, Selection(namespace=self._cluster.namespace), limit=1)
         return m.ValidateResponse(ok=True)
 
+    async def features(self) -> x.GetFeaturesResponse:
+        """Return what can be done here beyond upstream's contract. What a class says is obeyed, or named as a limitation."""
+        found = [features.CLASS, features.DISKS, features.NETWORK_QOS, features.CLONE_SNAPSHOT]
+        if await self._imports():
+            found += [features.IMAGE_DELETE, features.TRANSFER_DELETE]
+        if await self._serves("networking.k8s.io/v1", targets.POLICIES.plural):
+            found.append(features.NETWORK_SECURITY)
+        with contextlib.suppress(NotFound, Forbidden):
+            if await self._commands.is_there():
+                found.append(features.EXEC)
+        return x.GetFeaturesResponse(features=tuple(found))
+
     async def find(self) -> m.GetCapabilitiesResponse:
         """Return what can be done here."""
         online, grows, snapshots, imports = await asyncio.gather(self._online(), self._grows(), self._snapshots(), self._imports())
+        exports = await self._serves(targets.EXPORTS.api_version, targets.EXPORTS.plural)
+        backends = self._cluster.settings.staging.backends
         return m.GetCapabilitiesResponse(
             supports_reconfigure_online=online,
             supports_disk_expansion_online=grows,
@@ -41,11 +61,14 @@ class TargetCapabilities:
             supports_image_import=imports,
             supported_disk_types=_DISK_TYPES,
             supported_network_types=_NETWORK_TYPES,
-            supports_disk_export=False,
+            supports_disk_export=exports,
+            supported_export_formats=conversion.formats() if exports else (),
+            supports_export_compression=exports and conversion.can_compress(),
+            supported_export_backends=backends if exports else (),
             supports_disk_import=imports,
             supported_import_formats=disks.IMPORT_FORMATS if imports else (),
-            supported_import_backends=disks.IMPORT_BACKENDS if imports else (),
-            supported_transfer_modes=("relay",) if imports else (),
+            supported_import_backends=backends if imports else (),
+            supported_transfer_modes=("relay",) if imports or exports else (),
         )
 
     async def _online(self) -> bool:

@@ -13,7 +13,8 @@ from paddock.client.target import Data, Key, Target
 from paddock.contract.messages import ObjectIdentity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import failures, marks, targets
+from paddock.driverkit import refusals
+from paddock.drivers.kubevirt import marks, targets
 from paddock.drivers.kubevirt.identifiers import ObjectId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.meta.objects import Resource
@@ -49,7 +50,7 @@ class TargetCluster:
         """The machine of an id; raises NotFound when there is none, and Conflict when it is not this owner's."""
         found = await self.find_id(targets.MACHINES, ObjectId.parse(text))
         if found is None:
-            raise failures.not_found(f"machine {text} does not exist in namespace {self.namespace}")
+            raise refusals.not_found(f"machine {text} does not exist in namespace {self.namespace}")
         check_owner(found, owner)
         return found
 
@@ -88,10 +89,12 @@ class TargetCluster:
             if await self.find_id(target, id) is not None:
                 raise
 
-    async def act(self, kind: Target[Any], name: str, verb: str, body: Data | None = None) -> None:
-        """Ask something of a machine or of its run."""
+    async def act(self, kind: Target[Any], name: str, verb: str, body: Data | None = None, *, seconds: float | None = None) -> Data:
+        """Ask something of a machine or of its run; the answer, if it is an object."""
         path = f"{targets.ACTIONS}/namespaces/{self.namespace}/{kind.plural}/{name}/{verb}"
-        await self.client.request("PUT", path, body=orjson.dumps(body or {}))
+        answer = await self.client.request("PUT", path, body=orjson.dumps(body or {}), seconds=seconds)
+        found = orjson.loads(answer) if answer.strip() else None
+        return found if isinstance(found, dict) else {}
 
     async def raw(self, target: Target[R], name: str) -> Data:
         """An object with every member that the server sends."""
@@ -125,7 +128,7 @@ def check_owner(machine: VirtualMachine, owner: ObjectIdentity | None) -> None:
     mine = (machine.metadata.labels or {}).get(marks.OWNER_UID)
     if owner is not None and owner.uid and mine is not None and mine != owner.uid:
         whose = (machine.metadata.annotations or {}).get(marks.OWNER, mine)
-        raise failures.conflict(f"machine {machine.metadata.name} is not changed", why=f"it belongs to {whose}")
+        raise refusals.conflict(f"machine {machine.metadata.name} is not changed", why=f"it belongs to {whose}")
 
 
 def id_of(found: Resource) -> ObjectId:

@@ -1,113 +1,24 @@
-"""The differences of a clone from its source: size, host name, addresses, documents for its guest. Pure."""
+"""The differences of a clone from its source as KubeVirt's documents: host name, addresses, documents for its guest. Pure."""
 
 import base64
-import ipaddress
-from typing import Any
 
 import msgspec
 
-from paddock.base import names, quantity
 from paddock.base.jsondata import copied
 from paddock.client.target import Data
-from paddock.contract import payloads
-from paddock.contract.payloads import ClassPayload, ImagePayload, NetworkPayload
+from paddock.contract.payloads import ClassPayload, ImagePayload
 from paddock.dialects.core.secret import Secret
-from paddock.drivers.kubevirt import documents, failures, rebuilt
+from paddock.driverkit import refusals
+from paddock.driverkit.customization import CloneCustomization
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kubevirt import documents, rebuilt
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.meta.objects import ObjectMeta
 from paddock.meta.wire import to_data
 
-_MIB = 1 << 20
-# Without these the clone would not be what was asked for.
-_REFUSED = ("sysprep", "guestCommands", "certificates")
-_IGNORED = ("domain", "timeZone", "tags")
 _CARRIERS = ("cloudInitNoCloud", "cloudInitConfigDrive")
 _CLOUD_INIT = "cloudinitdisk"
-
-
-class CloneCustomization(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different about a clone."""
-
-    hardware: ClassPayload | None = None
-    hostname: str = ""
-    networks: tuple[NetworkPayload, ...] = ()
-    user_data: bytes = b""
-    limitations: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"CloneCustomization(hostname={self.hostname!r})"
-
-
-def read(class_json: str, customize_json: str) -> CloneCustomization:
-    """Return what a request asks for; raises InvalidSpec and NotSupported."""
-    given = payloads.decode_manifest(customize_json)
-    refused = next((name for name in _REFUSED if given.get(name) and _is_on(given[name])), None)
-    if refused is not None:
-        raise failures.not_supported(
-            f"a clone cannot be customized with {refused}", why="KubeVirt runs nothing in guests", fix="use userData"
-        )
-    hostname = given.get("hostname") or ""
-    if not isinstance(hostname, str) or (hostname and not names.is_label(hostname)):
-        raise failures.invalid("customization.hostname cannot be the name of a host", fix="use lower-case letters, digits and '-'")
-    ignored = tuple(f"customization.{name}: KubeVirt has no field for it; say it in userData" for name in _IGNORED if given.get(name))
-    return CloneCustomization(
-        hardware=_class(class_json),
-        hostname=hostname,
-        networks=tuple(_network(each) for each in given.get("networks") or () if isinstance(each, dict)),
-        user_data=_document(given.get("userData")),
-        limitations=ignored,
-    )
-
-
-def _is_on(value: Any) -> bool:
-    return not isinstance(value, dict) or value.get("enabled", True) is not False
-
-
-def _class(text: str) -> ClassPayload | None:
-    """The size of the clone, in the words of the contract or of a VMClass."""
-    given = payloads.decode_manifest(text)
-    if not given:
-        return None
-    memory = given.get("memory")
-    if "MemoryMiB" not in given and isinstance(memory, str | int) and quantity.is_quantity(memory):
-        given = {**given, "MemoryMiB": quantity.whole(memory) // _MIB}
-    known = {"CPU", "cpu", "MemoryMiB", "Firmware", "firmware", "PerformanceProfile", "ResourceLimits"}
-    found = payloads.decode(msgspec.json.encode({key: value for key, value in given.items() if key in known}).decode(), ClassPayload)
-    if found.cpu < 1 or found.memory_mib < 1:
-        raise failures.invalid("the class of the clone has no size", why="it says no CPU or no MemoryMiB")
-    return found
-
-
-def _network(given: dict[str, Any]) -> NetworkPayload:
-    mask = given.get("subnetMask") or ""
-    try:
-        prefix = ipaddress.IPv4Network(f"0.0.0.0/{mask}").prefixlen if mask else 0
-    except ValueError as error:
-        raise failures.invalid(f'customization.networks: "{mask}" is no subnet mask') from error
-    static = "" if given.get("dhcp") else str(given.get("ipAddress") or "")
-    return NetworkPayload(
-        name=str(given.get("name") or ""),
-        static_ip=static,
-        prefix=prefix,
-        gateway=str(given.get("gateway") or ""),
-        dns=",".join(str(each) for each in given.get("dns") or ()),
-        mac_address=str(given.get("macAddress") or ""),
-    )
-
-
-def _document(given: Any) -> bytes:
-    """A document for the guest: written plainly, or as a VirtualMachine has it."""
-    if isinstance(given, str):
-        return given.encode()
-    for kind in ("cloudInit", "ignition"):
-        part = given.get(kind) if isinstance(given, dict) else None
-        if isinstance(part, dict) and part.get("inline"):
-            return str(part["inline"]).encode()
-        if isinstance(part, dict) and part.get("secretRef"):
-            raise failures.not_supported("a clone's document cannot be in a Secret", why="the contract carries none", fix="send it inline")
-    return b""
 
 
 def secret_names(machine: Data) -> tuple[str, ...]:
@@ -187,7 +98,7 @@ def _address(
     wanted = [each for each in given.networks if any(each.name == nic["name"] for nic in interfaces)]
     strange = next((each.name for each in given.networks if each not in wanted), None)
     if strange is not None:
-        raise failures.invalid(f'customization.networks: the machine has no interface "{strange}"')
+        raise refusals.invalid(f'customization.networks: the machine has no interface "{strange}"')
     if not wanted:
         return
     hardware = ClassPayload(cpu=1, memory_mib=1)

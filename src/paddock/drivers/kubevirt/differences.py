@@ -12,7 +12,8 @@ from paddock.contract.payloads import DiskPayload
 from paddock.dialects.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
-from paddock.drivers.kubevirt import failures, marks, observed
+from paddock.driverkit import refusals
+from paddock.drivers.kubevirt import marks, observed
 from paddock.drivers.kubevirt.documents import template_name
 from paddock.meta.wire import to_data
 
@@ -118,7 +119,7 @@ def growth(
             continue
         if wanted < now:
             why = f"it has {-(-now // _GIB)} GiB, and a disk cannot lose what is on it"
-            raise failures.invalid(f"disk {volume.name} of machine {found.metadata.name} cannot shrink", why=why, fix="ask for its size")
+            raise refusals.invalid(f"disk {volume.name} of machine {found.metadata.name} cannot shrink", why=why, fix="ask for its size")
         grown.append(_growth(claim, wanted, base, stood))
     return tuple(grown)
 

@@ -1,52 +1,46 @@
-"""Disks: what they are, and importing them. A disk is a claim, and its content is raw."""
+"""Disks: what they are, exporting and importing them. A disk is a claim, and its content is raw."""
 
 import asyncio
-import base64
 import hashlib
-import re
-from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-
+from paddock.base.clock import Clock
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.contract import payloads
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, S3Source
+from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.driverkit import conversion, refusals, staging, transfers
+from paddock.driverkit.progress import TaskProgress
+from paddock.driverkit.transfers import ExportOrder, ImportOrder, StagingTransfers, TransferResult
 from paddock.drivers.kubevirt import booting, failures, marks, observed, targets
-from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
-from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
+from paddock.drivers.kubevirt.channels import DiskChannel, TargetExports
+from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
+from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.drivers.kubevirt.observed import ClaimDisk
+from paddock.drivers.kubevirt.receiving import DiskReceiver
 from paddock.drivers.kubevirt.snapshots import SnapshotControl
-from paddock.meta.objects import ObjectMeta, owned_by
-from paddock.meta.storage import ResourceRequirements, StorageSpec
+from paddock.meta.objects import ObjectMeta
+from paddock.meta.storage import ResourceRequirements, StorageSpec, TypedLocalReference
 
-# The backends of a migration that CDI reads; a plain address is one more way in.
-IMPORT_BACKENDS = ("s3",)
 IMPORT_FORMATS = ("qcow2", "raw", "vmdk", "vdi", "vhdx")
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}\Z")
-_KEYS = ("accessKeyID", "secretAccessKey")
-
-
-class DiskOrigin(msgspec.Struct, frozen=True):
-    """Where a disk is imported from, and the credentials for it."""
-
-    source: DataVolumeSource
-    credentials: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        return "DiskOrigin()"
 
 
 class DiskTransfers:
-    """Describes and imports disks."""
+    """Describes, exports and imports disks."""
 
-    def __init__(self, cluster: TargetCluster, inventory: MachineInventory, snapshots: SnapshotControl) -> None:
+    def __init__(
+        self, cluster: TargetCluster, inventory: MachineInventory, snapshots: SnapshotControl, channel: DiskChannel, clock: Clock
+    ) -> None:
         self._cluster = cluster
         self._inventory = inventory
         self._snapshots = snapshots
+        self._channel = channel
+        self._clock = clock
+        self._exports = TargetExports(cluster)
+        self._receiver = DiskReceiver(cluster, channel, clock)
+        self._work = StagingTransfers()
 
     async def describe(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
         """Return a disk of a machine: the named one, or the one that it boots from."""
@@ -58,7 +52,7 @@ class DiskTransfers:
         disk = named_disk(found, request.disk_id)
         if disk is None:
             what = f"machine {machine.metadata.name} has no disk {request.disk_id}" if request.disk_id else "the machine has no disk"
-            raise failures.not_found(what)
+            raise refusals.not_found(what)
         claim = claims.get(disk.claim)
         snapshots = await self._cluster.every(targets.SNAPSHOTS)
         spec = claim.spec if claim is not None else None
@@ -79,18 +73,88 @@ class DiskTransfers:
         )
 
     async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
-        """Refuse. KubeVirt hands disks out by VirtualMachineExport and writes to no backend of a migration."""
-        await self._cluster.machine(request.vm_id)
-        backend = request.backend_type or "pvc"
-        why = f"KubeVirt lets clients fetch disks, and writes none to a backend of type {backend}"
-        raise failures.not_supported("the disk cannot be exported", why=why, fix="make a VirtualMachineExport and fetch the disk")
+        """Export a disk that is at rest, as work of this process. A repeated call answers with its task, and then with its result."""
+        machine = await self._cluster.machine(request.vm_id)
+        claims, instance = await asyncio.gather(self._inventory.claims_of(machine), self._cluster.instance(machine))
+        disk = named_disk(observed.disks(machine, instance, claims), request.disk_id)
+        if disk is None:
+            what = f"machine {machine.metadata.name} has no disk {request.disk_id}" if request.disk_id else "the machine has no disk"
+            raise refusals.not_found(what)
+        target = staging.of_request(self._cluster.settings.staging, request, request.destination_url)
+        chosen = request.format or (conversion.QCOW2 if conversion.QCOW2 in conversion.formats() else conversion.RAW)
+        if chosen not in conversion.formats():
+            raise refusals.not_supported(f"the format {chosen[:32]!r} cannot be exported", fix=f"use {', '.join(conversion.formats())}")
+        if request.compress and chosen == conversion.RAW:
+            raise refusals.not_supported("a raw export cannot be compressed", fix="use qcow2")
+        source, volume = await self._source(machine, disk, request.snapshot_id, live=observed.is_live(instance))
+        order = ExportOrder(target=target, format=chosen, compress=request.compress, size=disk.size, scratch=self._cluster.settings.scratch)
+        what = f"{machine.metadata.uid}/{disk.name}/{request.snapshot_id}/{chosen}/{request.compress}"
+        digest = hashlib.sha256(f"{request.destination_url} {what}".encode()).hexdigest()[:12]
+        name = f"{marks.object_name(machine.metadata.name)[:40]}-{digest}"
+
+        async def work() -> TransferResult:
+            with failures.mapped():
+                try:
+                    link = await self._exports.open(machine, source, volume, name)
+                    return await transfers.export(order, self._channel.fetch(link), self._clock)
+                finally:
+                    await self._exports.close(name)
+
+        transfer, result = self._work.begin(TaskGoal.EXPORTED, request.destination_url, what, work)
+        if result is None:
+            return m.ExportDiskResponse(export_id=name, task=_task(TaskGoal.EXPORTED, transfer), estimated_size_bytes=disk.size)
+        return m.ExportDiskResponse(export_id=name, estimated_size_bytes=result.size, checksum=result.checksum)
+
+    async def _source(self, machine: VirtualMachine, disk: ClaimDisk, snapshot: str, *, live: bool) -> tuple[TypedLocalReference, str]:
+        """The object to export, and the name of the disk in it."""
+        if snapshot:
+            found = await self._snapshots.find(snapshot)
+            self._snapshots.check_machine(found, str(id_of(machine)))
+            reference = TypedLocalReference(apiGroup="snapshot.kubevirt.io", kind=targets.SNAPSHOTS.kind, name=found.metadata.name)
+            return reference, disk.name
+        if live:
+            what = f"the disks of machine {machine.metadata.name} cannot be exported while it runs"
+            raise refusals.conflict(what, fix="power it off, or name a snapshot")
+        return TypedLocalReference(apiGroup="", kind=targets.CLAIMS.kind, name=disk.claim), disk.claim
+
+    async def delete_transfer(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Delete an export from its storage; one that is gone is deleted."""
+        return await self._work.delete(self._cluster.settings.staging, request, self._clock)
 
     async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
         """Import a disk. A repeated call answers with the one that is there; another content of the name is a Conflict."""
+        if urlsplit(request.source_url).scheme not in ("http", "https"):
+            return await self._receive(request)
+        return await self._fetch(request)
+
+    async def _receive(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
+        """Import a disk from staging storage, as work of this process."""
+        name = _disk_name(request)
+        source = staging.of_request(self._cluster.settings.staging, request, request.source_url)
+        order = ImportOrder(source=source, checksum=transfers.expected_checksum(request))
+        digest = _digest(request)
+
+        async def work() -> TransferResult:
+            with failures.mapped():
+                return await self._receiver.receive(name, digest, order, request.storage_hint)
+
+        transfer, result = self._work.begin(TaskGoal.RECEIVED, request.source_url, f"{name}/{digest}", work)
+        if result is None:
+            return m.ImportDiskResponse(disk_id=name, path=name, task=_task(TaskGoal.RECEIVED, transfer))
+        if await self._cluster.find(targets.DATA_VOLUMES, name) is None:
+            # The disk was deleted meanwhile.
+            self._work.forget(request.source_url)
+            return await self._receive(request)
+        return m.ImportDiskResponse(disk_id=name, path=name, actual_size_bytes=result.disk_size, checksum=result.checksum)
+
+    def transfer_status(self, task: TaskId) -> TaskProgress:
+        """The state of a transfer."""
+        return self._work.status(task.object.uid)
+
+    async def _fetch(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
+        """Have CDI import a disk from an address."""
         wanted = import_source(request)
-        name = marks.object_name(request.target_name)
-        if not name:
-            raise failures.invalid("the disk has no name", fix="send target_name")
+        name = _disk_name(request)
         digest = _digest(request)
         volume = DataVolume(
             apiVersion=targets.DATA_VOLUMES.api_version,
@@ -102,7 +166,7 @@ class DiskTransfers:
                 annotations={marks.REQUEST: digest, "cdi.kubevirt.io/storage.bind.immediate.requested": "true"},
             ),
             spec=DataVolumeSpec(
-                source=_with_secret(wanted, name),
+                source=wanted,
                 storage=StorageSpec(
                     resources=ResourceRequirements(requests={"storage": self._cluster.settings.disk_size}),
                     storageClassName=request.storage_hint or None,
@@ -111,25 +175,13 @@ class DiskTransfers:
         )
         found = await self._cluster.ensure(targets.DATA_VOLUMES, volume)
         if (found.metadata.annotations or {}).get(marks.REQUEST) != digest:
-            raise failures.conflict(f"a disk {name} exists and has another content", fix="choose another name or delete it")
-        if wanted.credentials:
-            await self._credentials(found, wanted.credentials)
+            raise refusals.conflict(f"a disk {name} exists and has another content", fix="choose another name or delete it")
         task = m.TaskRef(id=str(TaskId(TaskGoal.IMPORTED, id_of(found))))
-        return m.ImportDiskResponse(disk_id=name, path=name, task=task, checksum=expected_checksum(request))
+        return m.ImportDiskResponse(disk_id=name, path=name, task=task, checksum=transfers.expected_checksum(request))
 
-    async def _credentials(self, volume: DataVolume, credentials: dict[str, str]) -> None:
-        """Keep what the importer logs in with beside the disk, and as long as it."""
-        name = _secret_name(volume.metadata.name)
-        secret = Secret(
-            apiVersion="v1",
-            kind="Secret",
-            metadata=ObjectMeta(name=name, namespace=self._cluster.namespace, ownerReferences=owned_by(volume)),
-            type="Opaque",
-            data={key: base64.b64encode(value.encode()).decode() for key, value in credentials.items()},
-        )
-        there = await self._cluster.ensure(targets.SECRETS, secret)
-        if not is_owned(there, volume):
-            raise failures.conflict(f"Secret {name} exists and does not belong to the disk {volume.metadata.name}")
+
+def _task(goal: TaskGoal, transfer: str) -> m.TaskRef:
+    return m.TaskRef(id=str(TaskId(goal, ObjectId("transfer", transfer))))
 
 
 def named_disk(disks: tuple[ClaimDisk, ...], name: str) -> ClaimDisk | None:
@@ -139,60 +191,26 @@ def named_disk(disks: tuple[ClaimDisk, ...], name: str) -> ClaimDisk | None:
     return next((each for each in disks if name in (each.name, each.claim)), None)
 
 
-def expected_checksum(request: m.ImportDiskRequest) -> str:
-    """Return the SHA-256 that CDI compares the content with; empty when nothing is compared."""
-    if not request.verify_checksum or not request.expected_checksum:
-        return ""
-    digits = request.expected_checksum.removeprefix("sha256:")
-    if _SHA256.match(digits) is None:
-        raise failures.invalid("the expected checksum is no SHA-256", fix="send 64 hexadecimal digits")
-    return digits.lower()
-
-
-def import_source(request: m.ImportDiskRequest) -> DiskOrigin:
+def import_source(request: m.ImportDiskRequest) -> DataVolumeSource:
     """Return where a disk comes from; raises NotSupported for what CDI does not reach."""
     if request.transfer_mode not in ("", "auto", "relay"):
-        raise failures.not_supported(f"transfer mode {request.transfer_mode} is not supported", fix="use relay")
+        raise refusals.not_supported(f"transfer mode {request.transfer_mode} is not supported", fix="use relay")
     if request.format and request.format not in IMPORT_FORMATS:
-        raise failures.not_supported(f"format {request.format} cannot be imported", fix=f"use one of {', '.join(IMPORT_FORMATS)}")
-    scheme, checksum = urlsplit(request.source_url).scheme, expected_checksum(request)
+        raise refusals.not_supported(f"format {request.format} cannot be imported", fix=f"use one of {', '.join(IMPORT_FORMATS)}")
+    scheme, checksum = urlsplit(request.source_url).scheme, transfers.expected_checksum(request)
     if scheme in ("http", "https"):
-        return DiskOrigin(DataVolumeSource(http=HttpSource(url=request.source_url, checksum=f"sha256:{checksum}" if checksum else None)))
-    if scheme != "s3":
-        what = f"a disk cannot be imported from {scheme or 'an empty address'}"
-        raise failures.not_supported(what, why="CDI reads http, https and s3", fix="choose a storage of type s3")
-    if checksum:
-        raise failures.not_supported(
-            "the checksum of an object in S3 cannot be verified", why="CDI does not", fix="switch verifyChecksums off"
-        )
-    if request.credentials.get("sessionToken"):
-        raise failures.not_supported("CDI takes no session token for S3", fix="use an access key without one")
-    missing = next((key for key in _KEYS if not request.credentials.get(key)), None)
-    if missing is not None:
-        raise failures.invalid(f"the credentials for S3 have no {missing}")
-    given = {"accessKeyId": request.credentials[_KEYS[0]], "secretKey": request.credentials[_KEYS[1]]}
-    return DiskOrigin(DataVolumeSource(s3=S3Source(url=_s3_address(request))), given)
+        return DataVolumeSource(http=HttpSource(url=request.source_url, checksum=f"sha256:{checksum}" if checksum else None))
+    what = f"a disk cannot be imported from {scheme or 'an empty address'}"
+    raise refusals.not_supported(what, fix="use storage that the provider reports")
 
 
-def _s3_address(request: m.ImportDiskRequest) -> str:
-    """The address of an object as CDI wants it: endpoint, bucket and key as a path."""
-    options: dict[str, Any] = payloads.decode_manifest(request.storage_options_json)
-    parts = urlsplit(request.source_url)
-    endpoint = str(options.get("endpoint") or "") or f"https://s3.{options.get('region') or 'us-east-1'}.amazonaws.com"
-    if not endpoint.startswith(("http://", "https://")):
-        endpoint = f"https://{endpoint}"
-    return f"{endpoint.rstrip('/')}/{parts.netloc}/{parts.path.lstrip('/')}"
-
-
-def _with_secret(wanted: DiskOrigin, name: str) -> DataVolumeSource:
-    source = wanted.source
-    if source.s3 is None:
-        return source
-    return msgspec.structs.replace(source, s3=msgspec.structs.replace(source.s3, secretRef=_secret_name(name)))
-
-
-def _secret_name(disk: str) -> str:
-    return f"{disk}-import"
+def _disk_name(request: m.ImportDiskRequest) -> str:
+    name = marks.object_name(request.target_name)
+    if not name:
+        raise refusals.invalid("the disk has no name", fix="send target_name")
+    if request.format and request.format not in IMPORT_FORMATS:
+        raise refusals.not_supported(f"format {request.format[:32]} cannot be imported", fix=f"use one of {', '.join(IMPORT_FORMATS)}")
+    return name
 
 
 def _digest(request: m.ImportDiskRequest) -> str:

@@ -8,12 +8,17 @@ import msgspec
 from paddock.contract.messages import ObjectIdentity
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceTemplate
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
-from paddock.drivers.kubevirt import failures, marks
+from paddock.dialects.kubevirt.volumes import ClaimVolume
+from paddock.driverkit import refusals
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kubevirt import marks, megahertz
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind, asked_size
-from paddock.drivers.kubevirt.description import MachineDescription
-from paddock.drivers.kubevirt.rebuilt import rebuild
+from paddock.drivers.kubevirt.firewalls import MachineFirewall, firewall
+from paddock.drivers.kubevirt.rebuilt import on_pod_network, rebuild
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.meta.objects import TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements
 from paddock.meta.translated import Loss
@@ -36,13 +41,19 @@ class MachineDocuments(msgspec.Struct, frozen=True):
     secrets: tuple[Secret, ...]
     definitions: tuple[NetworkAttachmentDefinition, ...]
     limitations: tuple[str, ...]
+    firewall: MachineFirewall = MachineFirewall()
 
 
 def build(
     given: MachineDescription, boot: BootDisk, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
 ) -> MachineDocuments:
     """Translate a description. Raises the translation's errors: what cannot be kept is refused, the rest is a limitation."""
-    rebuilt = rebuild(given, boot, settings.namespace, secrets=secrets)
+    guarded = firewall(given)
+    hardware = megahertz.without(given.hardware, settings.processor_mhz)
+    if hardware.guest_tools_policy == "skip":
+        # KubeVirt installs nothing anyway, as asked.
+        hardware = msgspec.structs.replace(hardware, guest_tools_policy="")
+    rebuilt = rebuild(msgspec.structs.replace(given, hardware=hardware), boot, settings.namespace, secrets=secrets)
     rendering = Rendering(product=settings.product, architecture=settings.architecture)
     result = to_kubevirt(rebuilt.machine, rebuilt.world, rendering)
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))
@@ -50,15 +61,55 @@ def build(
     if rebuilt.user_data is not None:
         found.append(rebuilt.user_data)
     definitions = tuple(each for each in result.value if isinstance(each, NetworkAttachmentDefinition))
+    machine = _with_imported(machine, given)
     sizes, templates = _templates(machine, boot, given)
-    limitations = (*(_sentence(loss) for loss in result.losses if not _is_invented(loss, boot)), *sizes, *_networks_left(given))
+    losses = (each for each in result.losses if not _is_invented(each, boot))
+    limitations = (*map(_sentence, losses), *sizes, *_networks_left(given), *guarded.limitations)
     annotations = {key: value for key, value in (machine.metadata.annotations or {}).items() if key not in _INVENTED}
-    annotations[marks.DISKS] = json.dumps(_disk_sizes(templates, machine), sort_keys=True)
+    imported = {each.name: each.size_gib for each in given.disks if each.path}
+    annotations[marks.DISKS] = json.dumps({**_disk_sizes(templates, machine), **imported}, sort_keys=True)
     annotations[marks.LIMITATIONS] = json.dumps(limitations)
     annotations[marks.BOOT_VOLUME] = boot_volume(machine)
     metadata = msgspec.structs.replace(machine.metadata, annotations=annotations, ownerReferences=None)
-    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None)
-    return MachineDocuments(msgspec.structs.replace(machine, metadata=metadata, spec=spec), tuple(found), definitions, limitations)
+    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None, template=_template(machine, given, settings))
+    return MachineDocuments(msgspec.structs.replace(machine, metadata=metadata, spec=spec), tuple(found), definitions, limitations, guarded)
+
+
+def _template(machine: VirtualMachine, given: MachineDescription, settings: KubeVirtDriverSettings) -> VirtualMachineInstanceTemplate:
+    """The template with what the translation has no place for."""
+    return megahertz.limited(_limited(machine.spec.template, given), given.hardware, settings.processor_mhz)
+
+
+def _limited(template: VirtualMachineInstanceTemplate, given: MachineDescription) -> VirtualMachineInstanceTemplate:
+    """The template with the limits of the pod network's traffic, which has no definition of its own."""
+    card = next((each for each in given.networks if on_pod_network(each)), None)
+    if card is None or not card.qos:
+        return template
+    rates = {marks.INGRESS_BANDWIDTH: card.qos.ingress_limit, marks.EGRESS_BANDWIDTH: card.qos.egress_limit}
+    metadata = template.metadata or TemplateMeta()
+    annotations = {**(metadata.annotations or {}), **{name: str(rate) for name, rate in rates.items() if rate}}
+    return msgspec.structs.replace(template, metadata=msgspec.structs.replace(metadata, annotations=annotations or None))
+
+
+def _with_imported(machine: VirtualMachine, given: MachineDescription) -> VirtualMachine:
+    """Put imported disks in the place of the empty ones that the translation makes."""
+    paths = {each.name: each.path for each in given.disks if each.path}
+    if not paths:
+        return machine
+    template = machine.spec.template
+    dropped, volumes = set(), []
+    for volume in template.spec.volumes or ():
+        path = paths.get(volume.name)
+        if path and volume.dataVolume is not None:
+            dropped.add(volume.dataVolume.name)
+            claim = ClaimVolume(claimName=path)
+            volumes.append(msgspec.structs.replace(volume, dataVolume=None, persistentVolumeClaim=claim))
+        else:
+            volumes.append(volume)
+    templates = [each for each in machine.spec.dataVolumeTemplates or () if template_name(each) not in dropped]
+    inside = msgspec.structs.replace(template, spec=msgspec.structs.replace(template.spec, volumes=volumes))
+    spec = msgspec.structs.replace(machine.spec, template=inside, dataVolumeTemplates=templates or None)
+    return msgspec.structs.replace(machine, spec=spec)
 
 
 def claimed(machine: VirtualMachine, owner: ObjectIdentity | None, digest: str) -> VirtualMachine:
@@ -66,7 +117,7 @@ def claimed(machine: VirtualMachine, owner: ObjectIdentity | None, digest: str) 
     labels, annotations = dict(machine.metadata.labels or {}), {**(machine.metadata.annotations or {}), INCOMPLETE: "true"}
     if owner is not None and owner.uid:
         if _LABEL_VALUE.match(owner.uid) is None:
-            raise failures.invalid("the owner has no proper uid", fix="send the uid of the VirtualMachine")
+            raise refusals.invalid("the owner has no proper uid", fix="send the uid of the VirtualMachine")
         labels[marks.OWNER_UID] = owner.uid
         annotations[marks.OWNER] = f"{owner.namespace}/{owner.name}"
     else:
@@ -130,4 +181,6 @@ def _networks_left(given: MachineDescription) -> tuple[str, ...]:
             found.append(f"networks[{each.name}].VLAN: it needs a Bridge; the network's own definition counts")
         if each.pci_slot_number is not None:
             found.append(f"networks[{each.name}].PCISlotNumber: KubeVirt chooses slots; name interfaces by their MAC address")
+        if each.qos and on_pod_network(each) and (each.qos.priority is not None or each.qos.dscp is not None):
+            found.append(f"networks[{each.name}].QoS: rates are limited only; traffic is not marked and has no priority")
     return tuple(found)

@@ -3,17 +3,23 @@
     driver = KubeVirtDriver(client, KubeVirtDriverSettings(namespace="machines"))
     made = await driver.create(CreateRequest(...))
 
-Nothing is kept between calls: machines, tasks and owners are read from the target, so any number of drivers may be started and ended.
+Nothing is kept between calls but transfers of disks: machines, tasks and owners are read from the target, so any number of drivers may be
+started and ended. Transfers are work of this process, and have failed when it ends.
 """
 
+from paddock.base.clock import Clock, SystemClock
 from paddock.client.client import Client
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.driver import OptionalRpcs
 from paddock.drivers.kubevirt import failures
 from paddock.drivers.kubevirt.capabilities import TargetCapabilities
+from paddock.drivers.kubevirt.channels import DiskChannel, HttpChannel
 from paddock.drivers.kubevirt.clones import MachineCloning
 from paddock.drivers.kubevirt.cluster import TargetCluster
+from paddock.drivers.kubevirt.commands import GuestCommandRunner
 from paddock.drivers.kubevirt.disks import DiskTransfers
+from paddock.drivers.kubevirt.hosts import HostInventory
 from paddock.drivers.kubevirt.images import ImagePreparation
 from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.drivers.kubevirt.machines import MachineLifecycle
@@ -27,18 +33,22 @@ from paddock.drivers.kubevirt.tasks import TaskJudge
 class KubeVirtDriver(OptionalRpcs):
     """Keeps machines as KubeVirt objects in one namespace of a Kubernetes API."""
 
-    def __init__(self, client: Client, settings: KubeVirtDriverSettings) -> None:
+    def __init__(
+        self, client: Client, settings: KubeVirtDriverSettings, channel: DiskChannel | None = None, clock: Clock | None = None
+    ) -> None:
         cluster = TargetCluster(client, settings)
         self._control = PowerControl(cluster)
         self._inventory = MachineInventory(cluster)
+        self._hosts = HostInventory(cluster)
         self._machines = MachineLifecycle(cluster, self._control)
         self._reconfiguration = MachineReconfiguration(cluster, self._inventory)
         self._snapshots = SnapshotControl(cluster)
         self._cloning = MachineCloning(cluster)
         self._images = ImagePreparation(cluster)
-        self._disks = DiskTransfers(cluster, self._inventory, self._snapshots)
-        self._tasks = TaskJudge(cluster, self._inventory)
-        self._capabilities = TargetCapabilities(cluster)
+        self._disks = DiskTransfers(cluster, self._inventory, self._snapshots, channel or HttpChannel(), clock or SystemClock())
+        self._tasks = TaskJudge(cluster, self._inventory, self._disks.transfer_status)
+        self._commands = GuestCommandRunner(cluster)
+        self._capabilities = TargetCapabilities(cluster, self._commands)
 
     async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
         """Say whether the target can be reached and serves machines."""
@@ -106,14 +116,19 @@ class KubeVirtDriver(OptionalRpcs):
             return await self._capabilities.find()
 
     async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
-        """Refuse: the staging backends are out of reach."""
+        """Export a disk to staging storage."""
         with failures.mapped():
             return await self._disks.export_disk(request)
 
     async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
-        """Import a disk from an address or from S3."""
+        """Import a disk from staging storage or from an address."""
         with failures.mapped():
             return await self._disks.import_disk(request)
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Delete an exported disk from staging storage."""
+        with failures.mapped():
+            return await self._disks.delete_transfer(request)
 
     async def get_disk_info(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
         """Return a disk's size and what it is kept in."""
@@ -124,3 +139,28 @@ class KubeVirtDriver(OptionalRpcs):
         """Return every machine of the namespace, foreign ones too."""
         with failures.mapped():
             return await self._inventory.every()
+
+    async def list_hosts(self, request: m.ListHostsRequest) -> m.ListHostsResponse:
+        """Return the target's nodes."""
+        with failures.mapped():
+            return await self._hosts.every()
+
+    async def get_host_info(self, request: m.GetHostInfoRequest) -> m.HostInfo:
+        """Return one node."""
+        with failures.mapped():
+            return await self._hosts.find(request)
+
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Return what the target can do beyond upstream's contract."""
+        with failures.mapped():
+            return await self._capabilities.features()
+
+    async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
+        """Run a command in a guest by its agent."""
+        with failures.mapped():
+            return await self._commands.run(request)
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Delete a prepared image; machines have copies of it."""
+        with failures.mapped():
+            return await self._images.delete(request)

@@ -1,7 +1,9 @@
-"""Makes KubeVirt drivers from the environment: KUBECONFIG or a Pod's ServiceAccount, and PROVIDER_NAMESPACE."""
+"""Makes KubeVirt drivers for the API that a kubeconfig among the credentials, KUBECONFIG or a Pod's ServiceAccount names."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+import msgspec
 
 from paddock.base.directories import running_kubeconfigs
 from paddock.client import incluster, kubeconfig
@@ -10,21 +12,36 @@ from paddock.client.client import Client
 from paddock.client.http.https import Https
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
+from paddock.driverkit.staging import StagingSettings, nfs_mounts
+from paddock.drivers.kubevirt import credentials
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+
+_INSECURE = "TLS_INSECURE_SKIP_VERIFY"
 
 
 @asynccontextmanager
 async def make(context: DriverContext) -> AsyncIterator[Driver]:
-    """A driver for the API that the environment names, in the Provider's namespace or the kubeconfig's."""
-    access = _access(context)
-    namespace = context.environment.get("PROVIDER_NAMESPACE") or access.namespace
+    """A driver for the API, in the namespace that the kubeconfig among the credentials names, the Provider's, or the kubeconfig's."""
+    access, named = _access(context)
+    if context.environment.get(_INSECURE, "").lower() == "true":
+        access = msgspec.structs.replace(access, insecure=True, authority=b"")
+    namespace = named or context.environment.get("PROVIDER_NAMESPACE") or access.namespace
     async with Client(Https(access)) as client:
-        yield KubeVirtDriver(client, KubeVirtDriverSettings(namespace=namespace, server=access.server))
+        yield KubeVirtDriver(client, _settings(context, namespace, access.server), clock=context.clock)
 
 
-def _access(context: DriverContext) -> Access:
-    environment = context.environment
+def _settings(context: DriverContext, namespace: str, server: str) -> KubeVirtDriverSettings:
+    claims = context.staging
+    reach = StagingSettings(claims=claims, mounts=nfs_mounts(context.environment))
+    return KubeVirtDriverSettings(namespace=namespace, server=server, staging=reach, scratch=claims if claims.is_dir() else None)
+
+
+def _access(context: DriverContext) -> tuple[Access, str]:
+    """The access, and the namespace that the credentials name."""
+    environment, file = context.environment, context.credentials / credentials.KUBECONFIG
+    if file.is_file():
+        return credentials.read(file.read_bytes(), context.clock)
     if not environment.get("KUBECONFIG") and incluster.is_inside(environment):
-        return incluster.load(environment, context.clock)
-    return kubeconfig.find(environment, context.clock, local=running_kubeconfigs(environment))
+        return incluster.load(environment, context.clock), ""
+    return kubeconfig.find(environment, context.clock, local=running_kubeconfigs(environment)), ""

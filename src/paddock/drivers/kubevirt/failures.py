@@ -1,12 +1,12 @@
 """The errors of the driver: each one of the client's, of the translation or of the driver's own becomes a `ProviderError` of its kind."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from paddock.base.errors import PaddockError
 from paddock.client import errors as client
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
+from paddock.driverkit import refusals
 from paddock.translate.virtrigaud import EncryptionRequired, MissingReference, MissingReferences, UntranslatableVirtualMachine
 
 _QUOTA = "exceeded quota"
@@ -49,37 +49,6 @@ def of(error: PaddockError) -> ProviderError:
     return ProviderError(kind, error.what, why=error.why, fix=error.fix, retry_after=wait)
 
 
-@contextmanager
-def mapped() -> Iterator[None]:
+def mapped() -> AbstractContextManager[None]:
     """Raise what is raised inside as a `ProviderError`."""
-    try:
-        yield
-    except ProviderError:
-        raise
-    except PaddockError as error:
-        raise of(error) from error
-
-
-def not_found(what: str, fix: str = "") -> ProviderError:
-    """Return the error of an object that is not there."""
-    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix)
-
-
-def invalid(what: str, *, why: str = "", fix: str = "") -> ProviderError:
-    """Return the error of a request that makes no sense."""
-    return ProviderError(ErrorKind.INVALID_SPEC, what, why=why, fix=fix)
-
-
-def conflict(what: str, *, why: str = "", fix: str = "") -> ProviderError:
-    """Return the error of a request that what is there stands against."""
-    return ProviderError(ErrorKind.CONFLICT, what, why=why, fix=fix)
-
-
-def not_supported(what: str, *, why: str = "", fix: str = "") -> ProviderError:
-    """Return the error of what KubeVirt or this target cannot do."""
-    return ProviderError(ErrorKind.NOT_SUPPORTED, what, why=why, fix=fix)
-
-
-def retry_later(what: str, seconds: float = 5.0) -> ProviderError:
-    """Return the error of a call that succeeds a little later."""
-    return ProviderError(ErrorKind.UNAVAILABLE, what, fix="call again", retry_after=seconds)
+    return refusals.mapped(of)

@@ -42,7 +42,11 @@ class TaskGoal(enum.StrEnum):
     REVERTED = "revert"
     CLONED = "clone"
     PREPARED = "image"
+    UNPREPARED = "image-delete"
     IMPORTED = "import"
+    # Work of the driver itself: the object is the transfer.
+    EXPORTED = "export"
+    RECEIVED = "receive"
 
 
 class TaskId(msgspec.Struct, frozen=True):

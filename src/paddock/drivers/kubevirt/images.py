@@ -9,6 +9,8 @@ import hashlib
 
 import msgspec
 
+from paddock.base import names
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.dialects.core.secret import Secret
@@ -18,10 +20,11 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.vmimage import VMImageSpec
-from paddock.drivers.kubevirt import booting, failures, marks, progress, rebuilt, targets
+from paddock.driverkit import refusals
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kubevirt import booting, marks, progress, rebuilt, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
-from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.meta.objects import ObjectMeta, owned_by
@@ -55,13 +58,27 @@ class ImagePreparation:
         existing = await self._cluster.find(targets.DATA_VOLUMES, name)
         if existing is not None and _is_again(spec, existing):
             await self._cluster.delete(targets.DATA_VOLUMES, id_of(existing), foreground=True)
-            raise failures.retry_later(f"the image {name} is removed before it is imported again")
+            raise refusals.retry_later(f"the image {name} is removed before it is imported again")
         volume = existing or await self._import(name, request.storage_hint, spec)
         if (volume.metadata.labels or {}).get(marks.PURPOSE) != booting.IMAGE:
-            raise failures.conflict(f"DataVolume {name} exists and is no prepared image", fix="rename the image")
+            raise refusals.conflict(f"DataVolume {name} exists and is no prepared image", fix="rename the image")
         await self._source(volume)
         task = m.TaskRef(id=str(TaskId(TaskGoal.PREPARED, id_of(volume))))
         return m.ImagePrepareResponse(task=task, prepared_image_id=name, prepared_image_path=name)
+
+    async def delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Delete a prepared image, or an imported disk that no machine has, with all that belongs to it. Anything else stays."""
+        name = request.image_id or request.image_path
+        if not names.is_subdomain(name):
+            raise refusals.invalid("no image is named", fix="send the id or the path that ImagePrepare answered with")
+        volume = await self._cluster.find(targets.DATA_VOLUMES, name)
+        if volume is None:
+            return m.TaskResponse()
+        purpose = (volume.metadata.labels or {}).get(marks.PURPOSE)
+        if purpose != booting.IMAGE and not (purpose == booting.DISK and not volume.metadata.ownerReferences):
+            raise refusals.conflict(f"DataVolume {name} is neither a prepared image nor a disk without a machine, and stays")
+        await self._cluster.delete(targets.DATA_VOLUMES, id_of(volume), foreground=True)
+        return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.UNPREPARED, id_of(volume)))))
 
     async def _import(self, name: str, storage_class: str, spec: VMImageSpec) -> DataVolume:
         needed = await self._secrets(spec)
@@ -83,7 +100,7 @@ class ImagePreparation:
             metadata = ObjectMeta(name=secret.metadata.name, namespace=self._cluster.namespace, ownerReferences=owned_by(volume))
             found = await self._cluster.ensure(targets.SECRETS, msgspec.structs.replace(secret, metadata=metadata))
             if not is_owned(found, volume):
-                raise failures.conflict(f"Secret {secret.metadata.name} exists and does not belong to the image {name}")
+                raise refusals.conflict(f"Secret {secret.metadata.name} exists and does not belong to the image {name}")
         return volume
 
     async def _source(self, volume: DataVolume) -> None:
@@ -99,7 +116,7 @@ class ImagePreparation:
         )
         found = await self._cluster.ensure(targets.DATA_SOURCES, wanted)
         if not is_owned(found, volume):
-            raise failures.conflict(f"DataSource {name} exists and does not belong to the image", fix="rename the image")
+            raise refusals.conflict(f"DataSource {name} exists and does not belong to the image", fix="rename the image")
 
     async def _secrets(self, spec: VMImageSpec) -> tuple[Secret, ...]:
         """The Secrets that an image names. They have to be in the target's namespace: the contract carries none."""
@@ -108,7 +125,7 @@ class ImagePreparation:
         missing = [name for name, secret in zip(wanted, found, strict=True) if secret is None]
         if missing:
             what = f"the image needs Secret {missing[0]}, which is not in namespace {self._cluster.namespace} of the target"
-            raise failures.not_found(what, "create it there")
+            raise refusals.not_found(what, "create it there")
         return tuple(secret for secret in found if secret is not None)
 
 
@@ -117,20 +134,20 @@ def image_spec(text: str) -> VMImageSpec:
     try:
         return msgspec.convert(payloads.decode_manifest(text), VMImageSpec)
     except msgspec.ValidationError as error:
-        raise failures.invalid("the image cannot be read", why=str(error)) from None
+        raise refusals.invalid("the image cannot be read", why=str(error)) from None
 
 
 def reachable_block(spec: VMImageSpec) -> str:
     """Return the block of an image that counts here; raises NotSupported when all of it is at other hypervisors."""
     blocks = sources.image_blocks(spec.source, _TYPE)
     if not blocks:
-        raise failures.invalid("the image has no source", fix="give source.http, source.registry or source.dataVolume")
+        raise refusals.invalid("the image has no source", fix="give source.http, source.registry or source.dataVolume")
     libvirt = spec.source.libvirt
     for block in blocks:
         if block in _REACHABLE and (block != "libvirt" or (libvirt is not None and (libvirt.url or "").startswith("http"))):
             return block
     why = f"source.{blocks[0]} is at another hypervisor"
-    raise failures.not_supported("the image cannot be imported", why=why, fix="give source.http, source.registry or source.dataVolume")
+    raise refusals.not_supported("the image cannot be imported", why=why, fix="give source.http, source.registry or source.dataVolume")
 
 
 def image_name(target: str, spec: VMImageSpec, block: str) -> str:

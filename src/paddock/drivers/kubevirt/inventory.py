@@ -72,7 +72,9 @@ def listed_machine(
         for each in observed.disks(machine, instance, claims)
     )
     raw = observed.details(machine, instance, claims)
-    raw["managed"] = "true" if marks.OWNER_UID in (machine.metadata.labels or {}) else "false"
+    # Also by another controller of the target, as a pool.
+    controlled = any(each.controller for each in machine.metadata.ownerReferences or ())
+    raw["managed"] = "true" if controlled or marks.OWNER_UID in (machine.metadata.labels or {}) else "false"
     return m.VMInfo(
         id=str(id_of(machine)),
         name=machine.metadata.name,

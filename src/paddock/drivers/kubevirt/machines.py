@@ -8,14 +8,17 @@ import asyncio
 
 import msgspec
 
+from paddock.base import names
 from paddock.client.target import Target
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import booting, description, documents, failures, marks, observed, power, targets
+from paddock.driverkit import description, refusals
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kubevirt import booting, documents, marks, megahertz, observed, power, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owner_reference
-from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.documents import INCOMPLETE, MachineDocuments
+from paddock.drivers.kubevirt.firewalls import FirewallControl
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.meta.objects import OwnerReference, owned_by
 
@@ -29,6 +32,7 @@ class MachineLifecycle:
     def __init__(self, cluster: TargetCluster, control: power.PowerControl) -> None:
         self._cluster = cluster
         self._control = control
+        self._firewalls = FirewallControl(cluster)
 
     # --- create -----------------------------------------------------------------------------------------------------------
 
@@ -48,7 +52,11 @@ class MachineLifecycle:
 
     async def documents(self, given: MachineDescription) -> MachineDocuments:
         """Return the objects of a machine that is described."""
-        return documents.build(given, await self.boot_source(given), self._cluster.settings)
+        for each in given.disks:
+            if each.path and (not names.is_subdomain(each.path) or await self._cluster.find(targets.CLAIMS, each.path) is None):
+                what = f"the disk {each.path[:64]!r} does not exist in namespace {self._cluster.namespace}"
+                raise refusals.not_found(what, "import it first")
+        return documents.build(given, await self.boot_source(given), await megahertz.informed(self._cluster, given.hardware))
 
     async def _existing(self, request: m.CreateRequest, given: MachineDescription, digest: str) -> VirtualMachine | None:
         """The machine that the owner has; raises Conflict when its name belongs to another one."""
@@ -66,13 +74,13 @@ class MachineLifecycle:
         namespace, name = booting.named(given.image)
         if not name:
             if not given.image.url:
-                raise failures.invalid(f"machine {given.name} has nothing to boot from", fix="give it an image or an imported disk")
+                raise refusals.invalid(f"machine {given.name} has nothing to boot from", fix="give it an image or an imported disk")
             return booting.fetched(given.image)
         if given.image.template_name:
             return await self._template(namespace or self._cluster.namespace, name)
         claim, volume = await asyncio.gather(self._cluster.find(targets.CLAIMS, name), self._cluster.find(targets.DATA_VOLUMES, name))
         if claim is None:
-            raise failures.not_found(f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first")
+            raise refusals.not_found(f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first")
         if booting.is_image(claim, volume):
             return booting.copied(self._cluster.namespace, claim, volume)
         return BootDisk(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
@@ -88,7 +96,7 @@ class MachineLifecycle:
             size = booting.guest_size(claim, volume) if claim is not None else 0
             return BootDisk(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
         if claim is None:
-            raise failures.not_found(f"neither a DataSource nor a claim {name} exists in namespace {namespace}", "prepare the image")
+            raise refusals.not_found(f"neither a DataSource nor a claim {name} exists in namespace {namespace}", "prepare the image")
         return booting.copied(namespace, claim, volume)
 
     async def _find_in(self, target: Target[R], namespace: str, name: str) -> R | None:
@@ -102,6 +110,7 @@ class MachineLifecycle:
             await self._belonging(targets.SECRETS, secret, machine, owners)
         for definition in made.definitions:
             await self._belonging(targets.DEFINITIONS, definition, machine, owners)
+        await self._firewalls.keep(machine, made.firewall)
         for name in _claims(machine):
             await self._take_over(machine, name)
 
@@ -117,7 +126,7 @@ class MachineLifecycle:
         found = await self._cluster.ensure(target, msgspec.structs.replace(wanted, metadata=metadata))
         if not is_owned(found, machine):
             what = f"{wanted.kind} {wanted.metadata.name} exists and does not belong to machine {machine.metadata.name}"
-            raise failures.conflict(what, fix="delete or rename it")
+            raise refusals.conflict(what, fix="delete or rename it")
 
     async def _take_over(self, machine: VirtualMachine, name: str) -> None:
         """A disk that the driver imported goes with the machine that boots from it; anybody else's claim stays theirs."""
@@ -126,7 +135,7 @@ class MachineLifecycle:
             return
         owners = volume.metadata.ownerReferences or []
         if any(each.kind == machine.kind and each.uid != machine.metadata.uid for each in owners):
-            raise failures.conflict(f"the disk {name} belongs to machine {owners[0].name}", fix="import it once more")
+            raise refusals.conflict(f"the disk {name} belongs to machine {owners[0].name}", fix="import it once more")
         if not is_owned(volume, machine):
             await self._cluster.merge(targets.DATA_VOLUMES, volume, {"metadata": {"ownerReferences": [owner_reference(machine)]}})
 
@@ -167,4 +176,4 @@ def _check_owner(machine: VirtualMachine, request: m.CreateRequest, digest: str)
         return
     whose = f"belongs to {notes[marks.OWNER]}" if marks.OWNER in notes else "is not this owner's"
     what = f"machine {machine.metadata.name} cannot be created in namespace {machine.metadata.namespace}"
-    raise failures.conflict(what, why=f"one of this name exists and {whose}", fix="rename the VirtualMachine, or adopt that machine")
+    raise refusals.conflict(what, why=f"one of this name exists and {whose}", fix="rename the VirtualMachine, or adopt that machine")

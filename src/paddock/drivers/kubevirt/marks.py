@@ -28,3 +28,9 @@ def object_name(*parts: str) -> str:
     """Return a name of Kubernetes made of texts that need not be one."""
     joined = re.sub(r"[^a-z0-9-]+", "-", "-".join(parts).lower()).strip("-")
     return joined[:_MOST].rstrip("-")
+
+
+# What the bandwidth plugin reads from a Pod: bits in a second.
+INGRESS_BANDWIDTH, EGRESS_BANDWIDTH = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
+# The frequency of a node's processors in hertz, as KubeVirt tells it.
+FREQUENCY = "cpu-timer.node.kubevirt.io/tsc-frequency"

@@ -13,7 +13,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineStatus
 from paddock.dialects.kubevirt.volumes import Volume
-from paddock.drivers.kubevirt import marks
+from paddock.drivers.kubevirt import booting, marks
 from paddock.meta.conditions import Condition, holds
 
 ON, OFF, SUSPENDED, UNKNOWN = "On", "Off", "Suspended", "Unknown"
@@ -96,6 +96,11 @@ def size(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> Ma
     return MachineSize(cpus, quantity.whole(memory) // _MIB if memory is not None else given.memory_mib)
 
 
+def instance_size(instance: VirtualMachineInstance) -> MachineSize:
+    """Return the size that a run was started with."""
+    return _size(instance.spec.domain)
+
+
 def _size(domain: DomainSpec) -> MachineSize:
     cpu, requests = domain.cpu, (domain.resources.requests if domain.resources is not None else None) or {}
     memory = (domain.memory.guest if domain.memory is not None else None) or requests.get("memory") or 0
@@ -147,7 +152,8 @@ def _guest_size(known_gib: int, claim: PersistentVolumeClaim | None) -> int:
     here = (claim.status.capacity or {}).get("storage") if claim.status is not None else None
     request, capacity = quantity.whole(asked), quantity.whole(here if here is not None else asked)
     # What grows has asked for its new size already.
-    return known_gib * _GIB * min(capacity, request) // request if known_gib and request else capacity
+    disk = known_gib * _GIB or booting.noted_size(claim)
+    return disk * min(capacity, request) // request if disk and request else capacity
 
 
 def restart_required(machine: VirtualMachine) -> Condition | None:

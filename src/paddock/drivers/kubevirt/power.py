@@ -12,7 +12,8 @@ from paddock.client.target import Data
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import failures, observed, targets
+from paddock.driverkit import refusals
+from paddock.drivers.kubevirt import observed, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 
@@ -66,7 +67,7 @@ def step_restart(machine: VirtualMachine, instance: VirtualMachineInstance | Non
     """Decide how a machine is restarted; raises Conflict when it is off."""
     if not observed.is_live(instance) or strategy_of(machine) == HALTED:
         name = machine.metadata.name
-        raise failures.conflict(f"machine {name} cannot be restarted", why="it is off", fix="power it on")
+        raise refusals.conflict(f"machine {name} cannot be restarted", why="it is off", fix="power it on")
     under_way = observed.status_of(machine).stateChangeRequests or observed.is_going(instance)
     return PowerStep.WAIT if under_way else PowerStep.RESTART
 
@@ -95,7 +96,7 @@ class PowerControl:
                 return await self.stop(machine, instance, asked if asked > 0 else GRACE_SECONDS)
             case m.PowerOp.REBOOT:
                 return await self._restart(machine, instance)
-        raise failures.invalid("the request names no change of power", fix="send ON, OFF, REBOOT or SHUTDOWN_GRACEFUL")
+        raise refusals.invalid("the request names no change of power", fix="send ON, OFF, REBOOT or SHUTDOWN_GRACEFUL")
 
     async def _on(self, machine: VirtualMachine, instance: VirtualMachineInstance | None) -> m.TaskResponse:
         name = machine.metadata.name

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from paddock.base import quantity
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.clone import VirtualMachineClone
@@ -12,6 +10,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.kubevirt import observed
 from paddock.meta.conditions import holds
 
@@ -20,21 +19,6 @@ _MOST_RESTARTS = 3
 # Filled, or filled by the machine's first start.
 _FILLED = ("Succeeded", "WaitForFirstConsumer", "PendingPopulation")
 _RESIZE_PENDING = "FileSystemResizePending"
-
-
-class TaskProgress(msgspec.Struct, frozen=True):
-    """A task's state: running, done, or failed with a reason."""
-
-    done: bool = False
-    error: str = ""
-
-
-RUNNING, DONE = TaskProgress(), TaskProgress(done=True)
-
-
-def failed(reason: str) -> TaskProgress:
-    """Return the end of a task that did not reach its goal."""
-    return TaskProgress(done=True, error=reason)
 
 
 def filled(volumes: Mapping[str, DataVolume | None], claims: Mapping[str, PersistentVolumeClaim]) -> TaskProgress:

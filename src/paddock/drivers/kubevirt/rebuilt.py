@@ -4,7 +4,7 @@ import base64
 
 import msgspec
 
-from paddock.contract.payloads import ClassPayload, NetworkPayload, PlacementPayload
+from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload, PlacementPayload
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.virtrigaud import machine as spec
 from paddock.dialects.virtrigaud import vmclass
@@ -14,8 +14,8 @@ from paddock.dialects.virtrigaud.shared import GROUP, ObjectRef
 from paddock.dialects.virtrigaud.shared import LocalObjectReference as SecretReference
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmimage import ImageMetadata, ImagePrepare, VMImage, VMImageSpec
+from paddock.driverkit.description import MachineDescription
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.world import ObjectSet
 
@@ -61,7 +61,8 @@ def rebuild(
             imageRef=image_ref if boots_image else None,
             importedDisk=None if boots_image else spec.ImportedDiskRef(diskID=boot.name),
             networks=[ref for ref, _ in networks] or None,
-            disks=[spec.DiskSpec(name=each.name, sizeGiB=each.size_gib, type=each.type or "thin") for each in given.disks] or None,
+            disks=[_disk(each) for each in given.disks] or None,
+            resources=_resources(given.hardware),
             userData=_user_data(given, user_data),
             metaData=_meta_data(given.meta_data),
             placement=_placement(given.placement),
@@ -86,6 +87,27 @@ def _named(found: Resource) -> Resource:
     if found.kind:
         return found
     return msgspec.structs.replace(found, apiVersion=API_VERSION, kind=type(found).__name__)
+
+
+def _disk(given: DiskPayload) -> spec.DiskSpec:
+    controller = None
+    if given.scsi:
+        controller = spec.SCSIControllerSpec(
+            controller=given.scsi.controller,
+            sharedBus=given.scsi.shared_bus or "noSharing",
+            controllerType=given.scsi.controller_type or "pvscsi",
+        )
+    return spec.DiskSpec(
+        name=given.name, sizeGiB=given.size_gib, type=given.type or "thin", storageClass=given.storage_class or None, scsi=controller
+    )
+
+
+def _resources(given: ClassPayload) -> spec.VirtualMachineResources | None:
+    """The graphics processors; the sizes are the class's."""
+    if not given.gpu:
+        return None
+    gpu = spec.GPUConfig(count=given.gpu.count, type=given.gpu.type or None, memory=given.gpu.memory_mib or None)
+    return spec.VirtualMachineResources(gpu=gpu)
 
 
 def _placement(given: PlacementPayload) -> spec.ProviderPlacement:
@@ -182,9 +204,22 @@ def _network(namespace: str, machine: str, index: int, given: NetworkPayload) ->
         apiVersion=API_VERSION,
         kind="VMNetworkAttachment",
         metadata=ObjectMeta(name=f"{machine}-{name}", namespace=namespace),
-        spec=net.VMNetworkAttachmentSpec(network=config),
+        spec=net.VMNetworkAttachmentSpec(network=config, qos=_qos(given)),
     )
     return ref, attachment
+
+
+def _qos(given: NetworkPayload) -> net.NetworkQoS | None:
+    if not given.qos:
+        return None
+    return net.NetworkQoS(
+        ingressLimit=given.qos.ingress_limit, egressLimit=given.qos.egress_limit, priority=given.qos.priority, dscp=given.qos.dscp
+    )
+
+
+def on_pod_network(given: NetworkPayload) -> bool:
+    """Return whether a card is on the network that KubeVirt gives a machine which names none."""
+    return _network_config(given) is None
 
 
 def _network_config(given: NetworkPayload) -> net.NetworkConfig | None:

@@ -15,12 +15,14 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import booting, description, differences, documents, failures, marks, observed, targets
+from paddock.driverkit import description, refusals
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kubevirt import booting, differences, documents, marks, megahertz, observed, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
-from paddock.drivers.kubevirt.description import MachineDescription
 from paddock.drivers.kubevirt.differences import ClaimGrowth, NewDisk
 from paddock.drivers.kubevirt.documents import MachineDocuments
+from paddock.drivers.kubevirt.firewalls import FirewallControl
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.meta.objects import ObjectMeta, owned_by
@@ -35,12 +37,13 @@ class MachineReconfiguration:
     def __init__(self, cluster: TargetCluster, inventory: MachineInventory) -> None:
         self._cluster = cluster
         self._inventory = inventory
+        self._firewalls = FirewallControl(cluster)
 
     async def apply(self, request: m.ReconfigureRequest) -> m.TaskResponse:
         """Carry out the difference. The task ends when it is there, or when only a restart can bring it."""
         machine = await self._cluster.machine(request.id, request.owner)
         given = description.of_desired(machine.metadata.name, request.desired_json)
-        wanted = documents.build(given, _any_source(machine), self._cluster.settings)
+        wanted = documents.build(given, _any_source(machine), await megahertz.informed(self._cluster, given.hardware))
         root = given.hardware.disk_defaults.size_gib if given.hardware.disk_defaults is not None else 0
         sizes = differences.sizes_after(machine, given.disks, root)
         # A disk that cannot have its size refuses the whole change, before anything of it is done.
@@ -77,10 +80,11 @@ class MachineReconfiguration:
             metadata = msgspec.structs.replace(definition.metadata, namespace=self._cluster.namespace, ownerReferences=owners)
             found = await self._cluster.ensure(targets.DEFINITIONS, msgspec.structs.replace(definition, metadata=metadata))
             if not is_owned(found, machine):
-                raise failures.conflict(f"NetworkAttachmentDefinition {found.metadata.name} exists and is not the machine's")
+                raise refusals.conflict(f"NetworkAttachmentDefinition {found.metadata.name} exists and is not the machine's")
             if found.spec != definition.spec:
                 spec = {"config": definition.spec.config if definition.spec is not None else None}
                 await self._cluster.merge(targets.DEFINITIONS, found, {"spec": spec})
+        await self._firewalls.keep(machine, wanted.firewall)
         for secret in wanted.secrets:
             there = await self._cluster.find(targets.SECRETS, secret.metadata.name)
             if there is not None and is_owned(there, machine) and there.data != secret.data:
@@ -109,7 +113,7 @@ class MachineReconfiguration:
         found = await self._cluster.find(targets.STORAGE_CLASSES, named) if named else None
         if claim is not None and found is not None and not found.allowVolumeExpansion:
             why = f"StorageClass {named} does not allow it"
-            raise failures.not_supported(f"claim {claim.metadata.name} cannot grow", why=why, fix="set allowVolumeExpansion on it")
+            raise refusals.not_supported(f"claim {claim.metadata.name} cannot grow", why=why, fix="set allowVolumeExpansion on it")
 
     async def _change_disks(
         self, machine: VirtualMachine, instance: VirtualMachineInstance | None, wanted: VirtualMachine, given: MachineDescription
@@ -143,7 +147,7 @@ class MachineReconfiguration:
         )
         found = await self._cluster.ensure(targets.DATA_VOLUMES, wanted)
         if not is_owned(found, machine):
-            raise failures.conflict(f"DataVolume {name} exists and does not belong to machine {machine.metadata.name}")
+            raise refusals.conflict(f"DataVolume {name} exists and does not belong to machine {machine.metadata.name}")
         options = {"name": disk.volume.name, "disk": {"name": disk.volume.name, **_PLUGGED}, "volumeSource": {"dataVolume": {"name": name}}}
         await self._cluster.act(targets.MACHINES, machine.metadata.name, "addvolume", options)
 

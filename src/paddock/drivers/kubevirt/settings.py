@@ -1,6 +1,10 @@
 """Settings of the driver."""
 
+from pathlib import Path
+
 import msgspec
+
+from paddock.driverkit.staging import StagingSettings
 
 
 class KubeVirtDriverSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,10 +17,15 @@ class KubeVirtDriverSettings(msgspec.Struct, frozen=True, kw_only=True):
     product: str = "paddock"
     # of machines whose image does not say it
     architecture: str = "amd64"
+    # MHz of a processor, by which limits in MHz become shares of processors; 0: what the nodes say
+    processor_mhz: int = 0
     # size of a prepared image's disk, which the image has to fit into
     image_size: str = "10Gi"
     # size of an imported disk, which the content has to fit into
     disk_size: str = "40Gi"
+    # the storage between providers that the driver reaches, and where it may keep files meanwhile; None: the system's place
+    staging: StagingSettings = StagingSettings()
+    scratch: Path | None = None
     # how long a call waits for a clone to appear; the caller then calls again
     clone_seconds: float = 240.0
     # the pause between two looks at the target

@@ -8,7 +8,8 @@ from paddock.contract import messages as m
 from paddock.dialects.kubevirt.restore import RestoreSpec, VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import SnapshotSpec, VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.drivers.kubevirt import failures, marks, progress, targets
+from paddock.driverkit import refusals
+from paddock.drivers.kubevirt import marks, progress, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.meta.objects import ObjectMeta, OwnerReference, owned_by
@@ -25,9 +26,9 @@ class SnapshotControl:
         self._cluster = cluster
 
     async def create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
-        """Take a snapshot. The same name of the same machine is the same snapshot, so a repeated call takes one."""
+        """Take a snapshot. The same name of the same machine is the same snapshot, unless that failed, so a repeated call takes one."""
         if request.include_memory:
-            raise failures.not_supported(
+            raise refusals.not_supported(
                 "a snapshot cannot include memory", why="KubeVirt keeps disks only", fix="set includeMemory to false"
             )
         machine = await self._cluster.machine(request.vm_id)
@@ -46,7 +47,11 @@ class SnapshotControl:
         )
         found = await self._cluster.ensure(targets.SNAPSHOTS, wanted)
         if found.spec.source.name != machine.metadata.name or not _is_of(found, machine):
-            raise failures.conflict(f"snapshot {name} exists and is not of machine {machine.metadata.name}", fix="choose another name")
+            raise refusals.conflict(f"snapshot {name} exists and is not of machine {machine.metadata.name}", fix="choose another name")
+        if problem := progress.snapshotted(found).error:
+            # KubeVirt does not try again what has failed.
+            await self._cluster.delete(targets.SNAPSHOTS, id_of(found))
+            raise refusals.retry_later(f"{problem}; it is removed, and the next call takes another one")
         task = TaskId(TaskGoal.SNAPSHOTTED, id_of(found))
         return m.SnapshotCreateResponse(snapshot_id=str(id_of(found)), task=m.TaskRef(id=str(task)))
 
@@ -56,7 +61,7 @@ class SnapshotControl:
         found = await self._cluster.find_id(targets.SNAPSHOTS, identity)
         if found is None or identity is None:
             return m.TaskResponse()
-        self._check_machine(found, request.vm_id)
+        self.check_machine(found, request.vm_id)
         await self._cluster.delete(targets.SNAPSHOTS, identity)
         return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.SNAPSHOT_DELETED, identity))))
 
@@ -64,9 +69,9 @@ class SnapshotControl:
         """Bring a machine back to a snapshot. It is stopped for that; whether it runs afterwards is the manager's matter."""
         machine = await self._cluster.machine(request.vm_id)
         snapshot = await self.find(request.snapshot_id)
-        self._check_machine(snapshot, request.vm_id)
+        self.check_machine(snapshot, request.vm_id)
         if snapshot.status is None or not snapshot.status.readyToUse:
-            raise failures.conflict(f"snapshot {snapshot.metadata.name} cannot be restored yet", fix="wait until it is ready")
+            raise refusals.conflict(f"snapshot {snapshot.metadata.name} cannot be restored yet", fix="wait until it is ready")
         restore = await self._under_way(machine, snapshot) or await self._restore(machine, snapshot)
         return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.REVERTED, id_of(restore)))))
 
@@ -74,7 +79,7 @@ class SnapshotControl:
         """The snapshot of an id; raises NotFound when there is none."""
         found = await self._cluster.find_id(targets.SNAPSHOTS, ObjectId.parse(text))
         if found is None:
-            raise failures.not_found(f"snapshot {text} does not exist in namespace {self._cluster.namespace}")
+            raise refusals.not_found(f"snapshot {text} does not exist in namespace {self._cluster.namespace}")
         return found
 
     async def _under_way(self, machine: VirtualMachine, snapshot: VirtualMachineSnapshot) -> VirtualMachineRestore | None:
@@ -118,10 +123,11 @@ class SnapshotControl:
 
         await self._cluster.retried(stop)
 
-    def _check_machine(self, snapshot: VirtualMachineSnapshot, vm_id: str) -> None:
+    def check_machine(self, snapshot: VirtualMachineSnapshot, vm_id: str) -> None:
+        """Raise `ProviderError` for a snapshot of another machine."""
         machine = ObjectId.parse(vm_id)
         if machine is None or snapshot.spec.source.name != machine.name or not _was_of(snapshot, machine.uid):
-            raise failures.conflict(f"snapshot {snapshot.metadata.name} is not of machine {vm_id}", fix="name a snapshot of this machine")
+            raise refusals.conflict(f"snapshot {snapshot.metadata.name} is not of machine {vm_id}", fix="name a snapshot of this machine")
 
 
 def snapshot_name(machine: VirtualMachine, hint: str) -> str:

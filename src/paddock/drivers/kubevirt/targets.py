@@ -6,10 +6,11 @@ from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.storageclass import StorageClass
-from paddock.dialects.kubevirt import clone, datasource, datavolume_kind, instance, kubevirt_cr, restore, snapshot, virtualmachine
+from paddock.dialects.kubevirt import clone, datasource, datavolume_kind, export, instance, kubevirt_cr, restore, snapshot, virtualmachine
 from paddock.dialects.kubevirt.clone import VirtualMachineClone
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
@@ -25,9 +26,12 @@ SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 DEFINITIONS: Target[NetworkAttachmentDefinition] = declared(networkattachment.KINDS[0], NetworkAttachmentDefinition)
 SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
 RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
+EXPORTS: Target[VirtualMachineExport] = declared(export.KINDS[0], VirtualMachineExport)
 CLONES: Target[VirtualMachineClone] = declared(clone.KINDS[0], VirtualMachineClone)
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
 STORAGE_CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
+POLICIES: Target[Data] = plain("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+NODES: Target[Data] = plain("", "v1", "nodes", "Node", namespaced=False)
 SNAPSHOT_CLASSES: Target[Data] = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
 # The path of actions on machines and on what runs.
 ACTIONS = "/apis/subresources.kubevirt.io/v1"

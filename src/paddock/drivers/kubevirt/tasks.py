@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.kubevirt import documents, progress, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
-from paddock.drivers.kubevirt.progress import DONE, RUNNING, TaskProgress
 
 Judge = Callable[[TaskId], Awaitable[TaskProgress]]
 
@@ -17,9 +17,10 @@ Judge = Callable[[TaskId], Awaitable[TaskProgress]]
 class TaskJudge:
     """Judges tasks by the objects of the target."""
 
-    def __init__(self, cluster: TargetCluster, inventory: MachineInventory) -> None:
+    def __init__(self, cluster: TargetCluster, inventory: MachineInventory, transfers: Callable[[TaskId], TaskProgress]) -> None:
         self._cluster = cluster
         self._inventory = inventory
+        self._transfers = transfers
         self._judges: dict[TaskGoal, Judge] = {
             TaskGoal.CREATED: self._created,
             TaskGoal.DELETED: self._deleted,
@@ -32,7 +33,10 @@ class TaskJudge:
             TaskGoal.REVERTED: self._reverted,
             TaskGoal.CLONED: self._cloned,
             TaskGoal.PREPARED: self._filled,
+            TaskGoal.UNPREPARED: self._unprepared,
             TaskGoal.IMPORTED: self._filled,
+            TaskGoal.EXPORTED: self._transferred,
+            TaskGoal.RECEIVED: self._transferred,
         }
 
     async def status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
@@ -56,7 +60,7 @@ class TaskJudge:
     async def _disks(self, machine: VirtualMachine) -> TaskProgress:
         """Judge the disks that a machine is made with."""
         if documents.INCOMPLETE in (machine.metadata.annotations or {}):
-            return progress.failed(f"creating machine {machine.metadata.name} was interrupted; create it again, and it goes on")
+            return failed(f"creating machine {machine.metadata.name} was interrupted; create it again, and it goes on")
         names = [documents.template_name(each) for each in machine.spec.dataVolumeTemplates or ()]
         volumes = await asyncio.gather(*(self._cluster.find(targets.DATA_VOLUMES, name) for name in names))
         return progress.filled(dict(zip(names, volumes, strict=True)), await self._inventory.claims_of(machine))
@@ -105,10 +109,16 @@ class TaskJudge:
         # A wish that is gone was carried out: the machine is there.
         return progress.cloned(wish) if wish is not None and wish.metadata.uid == task.detail else DONE
 
+    async def _unprepared(self, task: TaskId) -> TaskProgress:
+        return DONE if await self._cluster.find_id(targets.DATA_VOLUMES, task.object) is None else RUNNING
+
     async def _filled(self, task: TaskId) -> TaskProgress:
         found = await self._cluster.find_id(targets.DATA_VOLUMES, task.object)
         return _gone(task.object) if found is None else progress.filled({task.object.name: found}, {})
 
+    async def _transferred(self, task: TaskId) -> TaskProgress:
+        return self._transfers(task)
+
 
 def _gone(id: ObjectId) -> TaskProgress:
-    return progress.failed(f"{id.name} is gone")
+    return failed(f"{id.name} is gone")

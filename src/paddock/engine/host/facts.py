@@ -125,10 +125,6 @@ class HostFacts:
             found[size] = HugepagePool(_number(folder / "nr_hugepages"), _number(folder / "free_hugepages"))
         return found
 
-    def memory_available(self) -> int:
-        """Bytes that the host could give out now."""
-        return _meminfo().get("MemAvailable", 0)
-
     @staticmethod
     def has_timezone(name: str) -> bool:
         """Return whether the host knows a time zone of this name."""
@@ -158,7 +154,7 @@ async def collect(cache: Path) -> HostFacts:
         efi=firmwares,
         kvm=await kvm.probe(qemus.get(architecture), own, cache),
         cpus=tuple(sorted(os.sched_getaffinity(0))),
-        memory_bytes=_memory_limit(_meminfo().get("MemTotal", 0)),
+        memory_bytes=memory_limit(_meminfo().get("MemTotal", 0)),
         is_root=os.geteuid() == 0,
         user_ids=users,
         swtpm=programs.find("swtpm"),
@@ -220,8 +216,8 @@ def _meminfo() -> dict[str, int]:
     return found
 
 
-def _memory_limit(total: int) -> int:
-    """A container may have less memory than its host."""
+def memory_limit(total: int) -> int:
+    """Return the memory of this process: a container may have less than its host."""
     limits = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
     found = [number for number in (_number(path) for path in limits) if number > 0]
     return min([total, *found])

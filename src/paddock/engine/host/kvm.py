@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from paddock.base import kvmprobe
 from paddock.engine.host.efi import EfiFirmware
 from paddock.engine.host.qemu import Qemu, run
 from paddock.engine.machine.argv.view import EfiFiles
@@ -72,8 +73,8 @@ async def probe(qemu: Qemu | None, efi: EfiFirmware, cache: Path) -> Kvm:
 
 async def speed() -> Kvm:
     """The timed loop alone, in a process of its own, since a broken KVM may never come back."""
-    program = Path(__file__).with_name("kvmprobe.py")
-    out, err, code = await run([sys.executable, "-I", "-S", str(program)], b"", _PROBE_SECONDS)
+    program = kvmprobe.__file__
+    out, err, code = await run([sys.executable, "-I", "-S", program], b"", _PROBE_SECONDS)
     try:
         answer = json.loads(out)
         return Kvm(state=answer["state"], detail=answer["detail"], mips=answer["mips"])

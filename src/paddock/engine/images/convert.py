@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.images import confine
+from paddock.engine import confine
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.formats import Disk

@@ -12,10 +12,11 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -35,6 +36,32 @@ SLOWEST = 1024
 
 
 @dataclass(frozen=True)
+class UploadFile:
+    """A file to send. `tell` gets the number of bytes sent so far."""
+
+    path: Path
+    tell: Callable[[int], None]
+
+
+class _CountedFile:
+    """An open file that reports how much of it was read."""
+
+    def __init__(self, file: IO[bytes], tell: Callable[[int], None]) -> None:
+        self._file = file
+        self._tell = tell
+        self._done = 0
+
+    def read(self, count: int = -1) -> bytes:
+        data = self._file.read(count)
+        self._done += len(data)
+        self._tell(self._done)
+        return data
+
+
+RequestBody = bytes | Path | UploadFile | None
+
+
+@dataclass(frozen=True)
 class DownloadRequest:
     """One request. `private` headers, user and client certificate go to the first origin only."""
 
@@ -44,7 +71,7 @@ class DownloadRequest:
     private: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     trust: ServerTrust = field(default_factory=ServerTrust)
     # a file is sent as it is
-    body: bytes | Path | None = field(default=None, repr=False)
+    body: RequestBody = field(default=None, repr=False)
 
 
 class DownloadResponse:
@@ -291,11 +318,12 @@ class WebClient:
 
 
 def _exchange(connection: _Connection, request: DownloadRequest, target: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    if isinstance(request.body, Path):
-        with open(request.body, "rb", buffering=0) as file:
+    if isinstance(request.body, Path | UploadFile):
+        upload = request.body if isinstance(request.body, UploadFile) else UploadFile(request.body, lambda _: None)
+        with open(upload.path, "rb", buffering=0) as file:
             headers["Content-Length"] = str(file.seek(0, 2))
             file.seek(0)
-            connection.request(request.method, target, body=file, headers=headers)
+            connection.request(request.method, target, body=_CountedFile(file, upload.tell), headers=headers)
     else:
         connection.request(request.method, target, body=request.body, headers=headers)
     with connection.hurried() as late:

@@ -22,7 +22,7 @@ from paddock.engine.images.pull import Puller, wish
 from paddock.engine.images.push import push
 from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.images.settings import ImageSettings
-from paddock.engine.images.sources import File, Http, RegistryImage, Source, Upload, checksum_of, key_of
+from paddock.engine.images.sources import File, Http, RegistryImage, Source, Upload, checksum_of, key_of, library_name, mirrored
 from paddock.engine.images.sparse import SparseWriter, disk_trouble
 from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.store import Image, ImageStore, SourceRecord
@@ -72,9 +72,22 @@ class Importer:
 
     # --- http -------------------------------------------------------------------------------------------------------------
 
+    def _named(self, name: str, checksum: tuple[str, str] | None) -> Image:
+        """Return what the library has under a name."""
+        known = self._store.named(name)
+        image = self._store.use(known) if known else None
+        if image is None:
+            fix = f"on the host, run `paddock image build {name}`, `paddock image pull {name}` or `paddock run {name}`"
+            raise ImageRefused("NotFound", f'the library of this host has no image called "{name}"', fix=fix)
+        if checksum and checksum[0] == "sha256" and checksum[1] != image.digest:
+            raise ImageRefused("Checksum", f'the image "{name}" of the library has the digest {image.digest}, not {checksum[1]}')
+        return image
+
     def _http(self, source: Http, task: Task) -> Image:
         url = source.name
         checksum = checksum_of(source.checksum)
+        if name := library_name(source.url):
+            return self._named(name, checksum)
         with self._store.partial(key_of(url), task.stop) as directory:
             known = self._known(source, url, checksum)
             # With the checksum given, what is here is what is asked for; a public file needs nobody's leave.
@@ -108,8 +121,12 @@ class Importer:
         private = list(source.secret_headers)
         if source.username or source.password:
             private.append(("Authorization", basic(source.username, source.password)))
+        mirror = mirrored(source.url, self._settings.url_mirrors)
 
         def open_(headers: dict[str, str]) -> DownloadResponse:
+            if mirror:
+                # The credentials, the authority and the client certificate are the origin's, and stay away from its mirror.
+                return self.web.open(DownloadRequest(mirror, headers=(*source.headers, *headers.items())), task.stop)
             request = DownloadRequest(source.url, headers=(*source.headers, *headers.items()), private=tuple(private), trust=source.trust)
             return self.web.open(request, task.stop)
 

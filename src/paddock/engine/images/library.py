@@ -16,7 +16,7 @@ from paddock.engine.images.errors import ImageError
 from paddock.engine.images.job import ImportJob, Tell, too_large
 from paddock.engine.images.progress import Meter, Progress
 from paddock.engine.images.settings import ImageSettings
-from paddock.engine.images.sources import RegistryImage, Source, Upload
+from paddock.engine.images.sources import RegistryImage, Source, Upload, library_url
 from paddock.engine.images.store import Image, ImageRecord, ImageStore
 
 if TYPE_CHECKING:
@@ -62,6 +62,15 @@ class ImageLibrary:
     def remove(self, digest: str) -> bool:
         """Remove an image that the caller knows to be unused; whether it was here."""
         return self._store.remove(digest.removeprefix("sha256:"))
+
+    def name(self, name: str, image: Image) -> None:
+        """Give an image a name. Everybody who may create disks may use images that have one."""
+        library_url(name)
+        self._store.name(name, image.digest)
+
+    def named(self, name: str) -> Image | None:
+        """Return the image of a name, if it is here."""
+        return self._store.get(self._store.named(name))
 
     # --- what there is to be ----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Step = Literal["waiting", "downloading", "unpacking", "converting", "storing", "done"]
+Step = Literal["waiting", "downloading", "unpacking", "converting", "storing", "uploading", "done"]
 
 # The speed is that of the last seconds; a listener hears of it this often at most.
 _WINDOW_SECONDS = 10.0
@@ -40,6 +40,7 @@ _SHARES: dict[Step, tuple[float, float]] = {
     "unpacking": (0.80, 0.90),
     "converting": (0.90, 0.99),
     "storing": (0.99, 1.0),
+    "uploading": (0.99, 1.0),
     "done": (1.0, 1.0),
 }
 

@@ -4,13 +4,14 @@ import gzip
 import hashlib
 import json
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from urllib.parse import urljoin
 
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import WebClient
+from paddock.engine.images.http import UploadFile, WebClient
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.references import endpoints, parse
 from paddock.engine.images.registry import RemoteRepository, describe, host_architecture, refusal, remote
@@ -65,8 +66,9 @@ def push(image: Image, target: RegistryImage, store: ImageStore, web: WebClient,
         with store.work() as work:
             layer = _layer(image, work / "layer", meter, stop)
             config = _config(architecture, layer, work / "config")
-            for blob in (layer, config):
-                _upload(one, blob)
+            meter.begin("uploading", layer.size)
+            _upload(one, layer, meter.at)
+            _upload(one, config, lambda _: None)
             return _manifest(one, reference.tag, layer, config)
     except ImageError as error:
         described = describe(reference, error)
@@ -113,7 +115,7 @@ def _config(architecture: str, layer: _Blob, path: Path) -> _Blob:
     return _Blob(path, f"sha256:{hashlib.sha256(raw).hexdigest()}", len(raw), "", "application/vnd.oci.image.config.v1+json")
 
 
-def _upload(one: RemoteRepository, blob: _Blob) -> None:
+def _upload(one: RemoteRepository, blob: _Blob, tell: Callable[[int], None]) -> None:
     with one.ask("HEAD", f"blobs/{blob.digest}") as response:
         if response.status == 200:
             return
@@ -122,7 +124,7 @@ def _upload(one: RemoteRepository, blob: _Blob) -> None:
             raise refusal(response)
         place = urljoin(response.url, response.headers["Location"])
     place += ("&" if "?" in place else "?") + f"digest={blob.digest}"
-    with one.ask("PUT", place, (("Content-Type", "application/octet-stream"),), blob.path) as response:
+    with one.ask("PUT", place, (("Content-Type", "application/octet-stream"),), UploadFile(blob.path, tell)) as response:
         if response.status != 201:
             raise refusal(response)
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 from paddock.base import reasons
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient, bad_status, basic
+from paddock.engine.images.http import DownloadRequest, DownloadResponse, RequestBody, WebClient, bad_status, basic
 from paddock.engine.images.references import RegistryCredentials, RegistryEndpoint, RegistryReference, credentials
 from paddock.engine.images.sources import RegistryImage, ServerTrust
 from paddock.engine.images.stopflag import StopFlag
@@ -147,7 +147,7 @@ class RemoteRepository:
                 raise refusal(response)
         return response
 
-    def ask(self, method: str, path: str, headers: tuple[tuple[str, str], ...] = (), body: bytes | Path | None = None) -> DownloadResponse:
+    def ask(self, method: str, path: str, headers: tuple[tuple[str, str], ...] = (), body: RequestBody = None) -> DownloadResponse:
         """One request below the repository, with a token when one is wanted. `path` may be a whole URL (uploads have them)."""
         url = path if "://" in path else f"{self._endpoint.base}/v2/{self._endpoint.repository}/{path}"
         used = self._authorization
@@ -166,7 +166,7 @@ class RemoteRepository:
                 raise refusal(response)
         return response
 
-    def _send(self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | Path | None) -> DownloadResponse:
+    def _send(self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: RequestBody) -> DownloadResponse:
         private = (("Authorization", self._authorization),) if self._authorization else ()
         if private and urlsplit(url)[:2] != urlsplit(self._endpoint.base)[:2]:
             private = ()

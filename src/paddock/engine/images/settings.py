@@ -15,6 +15,8 @@ class ImageSettings:
     allow: tuple[str, ...] = ()
     # registry (`docker.io`, `registry:5000`, or with a path: `registry:5000/kubevirt`) -> what is asked in its place, in this order
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # beginning of a URL -> what stands in its place when the file is downloaded; the longest one counts
+    url_mirrors: Mapping[str, str] = field(default_factory=dict)
     # registries that are asked without TLS
     insecure_registries: frozenset[str] = frozenset()
     # where the files of oci-archive: references may be

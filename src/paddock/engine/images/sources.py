@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,9 @@ from paddock.engine.images.errors import ImageRefused
 PullPolicy = Literal["", "Always", "IfNotPresent", "Never"]
 
 DIGEST_SIZES = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
+# Addresses of images that the library has under a name: nothing is asked on the network. `.internal` is never a public name.
+LIBRARY_URL = "https://images.paddock.internal/"
+_LIBRARY_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -137,6 +140,30 @@ def canonical_url(url: str) -> str:
         host = f"{host}:{port}"
     safe = "%/:=&?~#+!$,;'@()*[]"
     return urlunsplit((parts.scheme, host, quote(parts.path, safe=safe) or "/", quote(parts.query, safe=safe), ""))
+
+
+def library_url(name: str) -> str:
+    """Return the address of an image that the library has under a name."""
+    if not _LIBRARY_NAME.fullmatch(name):
+        raise ImageRefused("Refused", f'"{name}" cannot be the name of an image', fix="use a-z, 0-9, dots and dashes, at most 63")
+    return LIBRARY_URL + name
+
+
+def library_name(url: str) -> str:
+    """Return the name of an image in the library that an address means; empty for other addresses."""
+    whole = canonical_url(url)
+    return whole.removeprefix(LIBRARY_URL) if whole.startswith(LIBRARY_URL) else ""
+
+
+def mirrored(url: str, mirrors: Mapping[str, str]) -> str:
+    """Return the address of a mirror for this one, by the longest beginning that matches; empty without a mirror."""
+    whole = canonical_url(url)
+    for prefix in sorted(mirrors, key=len, reverse=True):
+        start = canonical_url(prefix)
+        # https://images.example stands for that host, and not for images.example.org.
+        if whole == start or whole.startswith(f"{start.rstrip('/')}/"):
+            return mirrors[prefix].rstrip("/") + whole[len(start.rstrip("/")) :]
+    return ""
 
 
 def safe_url(url: str) -> str:

@@ -23,6 +23,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_SECONDS = 7 * 86400.0
 
 
+# The kind of index entries that are names.
+_NAMED = "name"
+
+
 @dataclass(frozen=True)
 class Image:
     """A read-only disk. `digest` is the SHA-256 of the file as its source gave it."""
@@ -200,6 +204,15 @@ class ImageStore:
         # For people: what may be secret in a URL is not kept; the name of the file is made of all of it.
         _write(fresh, {"source": safe_url(source), "digest": known.digest, "known": asdict(known)})
         fresh.rename(path)
+
+    def name(self, name: str, digest: str) -> None:
+        """Give an image a name, which another one may have had before."""
+        self.remember(_NAMED, name, SourceRecord(digest))
+
+    def named(self, name: str) -> str:
+        """Return the digest of the image of a name; empty if no image that is here has it."""
+        known = self.known(_NAMED, name)
+        return known.digest if known is not None else ""
 
     def _entry(self, kind: str, source: str) -> Path:
         return self._index / f"{kind}-{key_of(source)}.json"

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import itertools
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +23,8 @@ PATIENCE = 5.0
 _FREEZE_PATIENCE = 60.0
 # An agent that shuts its guest down does not answer, unless it refuses.
 _SHUTDOWN_PATIENCE = 2.0
+_SPAWN_PATIENCE = 15.0
+_FILE_PATIENCE = 30.0
 _CHUNK = 1 << 16
 
 
@@ -119,23 +121,71 @@ class Agent:
 
     async def execute(self, argv: Sequence[str], timeout: float, stdin: bytes = b"") -> guest.GuestExecResult:
         """Runs a program in the guest and waits for its end."""
-        arguments: dict[str, Any] = {"path": argv[0], "arg": list(argv[1:]), "capture-output": True}
-        if stdin:
-            arguments["input-data"] = base64.b64encode(stdin).decode()
-        pause = 0.03
         try:
             async with asyncio.timeout(timeout):
-                started = await self._ask("guest-exec", arguments, patience=timeout)
-                number = agentdata.number(started.get("pid")) if isinstance(started, dict) else 0
-                while True:
-                    result = agentdata.executed(await self._ask("guest-exec-status", {"pid": number}, patience=timeout))
-                    if result is not None:
-                        return result
-                    await asyncio.sleep(pause)
-                    pause = min(1.0, pause * 1.5)
+                number = await self.spawn(argv, stdin, patience=timeout)
+                result = None
+                while result is None:
+                    result = await self.outcome(number, timeout)
+                return result
         except TimeoutError:
             what = f"cannot run {agentdata.text(argv[0])} in {self._name}"
             raise AgentError(what, reason="Unanswered", why=f"it did not end within {timeout:g} s") from None
+
+    async def spawn(self, argv: Sequence[str], stdin: bytes = b"", *, patience: float = _SPAWN_PATIENCE) -> int:
+        """Start a program in the guest; return its process number there."""
+        arguments: dict[str, Any] = {"path": argv[0], "arg": list(argv[1:]), "capture-output": True}
+        if stdin:
+            arguments["input-data"] = base64.b64encode(stdin).decode()
+        started = await self._ask("guest-exec", arguments, patience=patience)
+        return agentdata.number(started.get("pid")) if isinstance(started, dict) else 0
+
+    async def outcome(self, number: int, seconds: float) -> guest.GuestExecResult | None:
+        """Return the outcome of a program that `spawn` started; None: it still runs after so many seconds.
+
+        The agent hands an outcome out once, and forgets it.
+        """
+        loop = asyncio.get_running_loop()
+        end, pause = loop.time() + seconds, 0.03
+        while True:
+            patience = max(PATIENCE, end - loop.time())
+            result = agentdata.executed(await self._ask("guest-exec-status", {"pid": number}, patience=patience))
+            if result is not None or loop.time() + pause > end:
+                return result
+            await asyncio.sleep(pause)
+            pause = min(1.0, pause * 1.5)
+
+    async def read_file(self, path: str, offset: int, count: int) -> tuple[bytes, bool]:
+        """Return bytes of a file of the guest, and whether it ends there. Each call opens the file anew, so that none stays open."""
+        async with self._file(path, "rb") as handle:
+            if offset:
+                await self._ask("guest-file-seek", {"handle": handle, "offset": offset, "whence": "set"})
+            answer = await self._ask("guest-file-read", {"handle": handle, "count": count}, patience=_FILE_PATIENCE)
+            return agentdata.file_part(answer, count)
+
+    async def write_file(self, path: str, offset: int, data: bytes) -> None:
+        """Write into a file of the guest; at offset 0 it begins anew."""
+        async with self._file(path, "r+b" if offset else "wb") as handle:
+            if offset:
+                await self._ask("guest-file-seek", {"handle": handle, "offset": offset, "whence": "set"})
+            left = data
+            while left:
+                arguments = {"handle": handle, "buf-b64": base64.b64encode(left).decode()}
+                answer = await self._ask("guest-file-write", arguments, patience=_FILE_PATIENCE)
+                written = agentdata.number(answer.get("count")) if isinstance(answer, dict) else 0
+                if not 0 < written <= len(left):
+                    raise AgentError(f"cannot write a file of {self._name}", reason="Refused", why="the guest took none of the data")
+                left = left[written:]
+            await self._ask("guest-file-flush", {"handle": handle}, patience=_FILE_PATIENCE)
+
+    @contextlib.asynccontextmanager
+    async def _file(self, path: str, mode: str) -> AsyncIterator[int]:
+        handle = agentdata.number(await self._ask("guest-file-open", {"path": path, "mode": mode}))
+        try:
+            yield handle
+        finally:
+            with contextlib.suppress(AgentError):
+                await self._ask("guest-file-close", {"handle": handle})
 
     async def shutdown(self, mode: Literal["powerdown", "reboot", "halt"] = "powerdown") -> None:
         """Begins it; nothing tells that it will succeed."""

@@ -171,3 +171,9 @@ def executed(value: Any) -> guest.GuestExecResult | None:
         return None
     code = -number(answer.get("signal")) if "signal" in answer else number(answer.get("exitcode"))
     return guest.GuestExecResult(code, data(answer.get("out-data")), data(answer.get("err-data")))
+
+
+def file_part(value: Any, count: int) -> tuple[bytes, bool]:
+    """`guest-file-read`: at most so many bytes, and whether the file ends there."""
+    answer = _object(value)
+    return data(answer.get("buf-b64"))[:count], answer.get("eof") is True

@@ -282,6 +282,10 @@ class Directory:
             file.seek(max(0, os.fstat(handle).st_size - size))
             return file.read(size)
 
+    def serial_log(self) -> bytes:
+        """What is kept of the guest's output on its serial console."""
+        return self.serial_tail(SERIAL_LIMIT)
+
     def bound_logs(self) -> None:
         """Shortens logs that have grown too long. QEMU appends to them, so it goes on at the new end."""
         for path, limit in ((self.run / "serial.log", SERIAL_LIMIT), (self.log, LOG_LIMIT)):

@@ -228,6 +228,10 @@ class QemuMachine:
             raise self._lacks("open the console of", "NoConsole", "it has no serial console")
         return self._session(self._console, names.SERIAL, lambda: self._owner.directory.serial_tail(_SCREEN_BYTES))
 
+    async def console_log(self) -> bytes:
+        """Return what is kept of the guest's output on its serial console in this run; its end, when it is long."""
+        return await asyncio.to_thread(self._owner.directory.serial_log)
+
     async def vnc(self) -> Pipe:
         """The display, as RFB. A new session ends the old."""
         self._admit(Verb.LOOK, "open the display of")
@@ -248,11 +252,6 @@ class QemuMachine:
         raise RequestRefused(
             f"cannot redirect USB to machine {self.id}", reason="AllTaken", why=f"its {ports} ports are in use", fix="end a session"
         )
-
-    @property
-    def vnc_taken(self) -> bool:
-        """There is a session with the display."""
-        return self._vnc.taken
 
     async def _change(self, work: Callable[[], Coroutine[Any, Any, None]], action: str) -> None:
         async def admitted() -> None:

@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,6 +20,7 @@ _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 # states of a process that somebody has stopped
 STOPPED = ("T", "t")
 _TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,25 @@ def cpu_seconds(pid: int, thread: int = 0) -> tuple[float, float]:
     except OSError:
         return 0.0, 0.0
     return int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
+
+
+@dataclass(frozen=True)
+class ProcessUsage:
+    """The use of a process up to now: CPU seconds and seconds since its start, and the bytes it holds in memory."""
+
+    cpu_seconds: float
+    age_seconds: float
+    resident_bytes: int
+
+
+def usage(pid: int) -> ProcessUsage | None:
+    """Return the use of a process, in one read; None when there is no such process."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / _TICKS
+    return ProcessUsage((int(fields[11]) + int(fields[12])) / _TICKS, max(0.0, age), int(fields[21]) * _PAGE)
 
 
 def wanted_seconds(pid: int) -> float:

@@ -14,11 +14,12 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from paddock.base import together
 from paddock.base.errors import PaddockError
 from paddock.engine.machine import limits, migration, probe, taps
 from paddock.engine.machine.argv import names
@@ -236,7 +237,7 @@ class Renewals:
         force = loop.call_later(FORCE_SECONDS, lambda: owner.background(self._stop()))
         try:
             with owner.events.expect(stops):
-                await _both(migration.receive(beside), migration.send(owner, "renew"))
+                await together.run((migration.receive(beside), migration.send(owner, "renew")), until=asyncio.FIRST_EXCEPTION)
         except (StartFailed, QemuRefused) as error:
             said = error.text if isinstance(error, StartFailed) else ""
             raise self._refused("MigrationFailed", said or error.why) from error
@@ -377,20 +378,6 @@ async def clear(owner: MachineOwner) -> None:
 
 def _has_moved(owner: MachineOwner) -> bool:
     return owner.record.renewal is not None and owner.record.renewal.moved
-
-
-async def _both(*works: Coroutine[Any, Any, None]) -> None:
-    """All of them; the first that fails ends the others."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in tasks:
-            if task.done():
-                task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _ended(pid: int, ticks: int, patience: float) -> None:

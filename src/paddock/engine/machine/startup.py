@@ -79,8 +79,22 @@ def _hand_over_tree(folder: Path, user: int) -> None:
 
 
 def start_helper(directory: Directory, helper: HelperProgram, log: int, user: int) -> int:
-    """Returns its pid. It has to be waited for: see `listens`."""
-    return spawn(ProcessLaunch(helper.argv, directory.run, log, user=0 if helper.needs_root else user))
+    """Returns its pid. It has to be waited for: see `listens`.
+
+    A directory outside of the run's is handed over open: the machine's user cannot pass through what is above it.
+    """
+    argv, handles = list(helper.argv), []
+    try:
+        for name in helper.directories:
+            if not Path(name).is_absolute():
+                continue
+            handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handles.append(handle)
+            argv = [word.replace(f"dir={name},", f"dir=/proc/self/fd/{handle},") for word in argv]
+        return spawn(ProcessLaunch(argv, directory.run, log, handles, user=0 if helper.needs_root else user))
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
 async def listens(directory: Directory, helper: HelperProgram, pid: int, user: int, patience: float) -> None:

@@ -16,6 +16,8 @@ from paddock.engine.claims import BLOCK, FIRST
 from paddock.engine.machine.config import DiskConfig, MachineConfig, MemoryConfig
 
 COUNT = 50_000
+# users of the programs of Providers, and groups of their namespaces
+_PROGRAMS = 2048
 
 
 class NoUser(Terminal):
@@ -39,7 +41,15 @@ class UserRange:
     @property
     def layer_groups(self) -> range:
         """The groups of layers."""
-        return range(self.shared + 1, self.first + BLOCK) if self.counter is not None else range(0)
+        return range(self.shared + 1, self.first + BLOCK - _PROGRAMS) if self.counter is not None else range(0)
+
+    @property
+    def programs(self) -> range:
+        """The numbers of programs beside the machines, which are users and groups; none where programs run as whoever runs Paddock."""
+        if not self.first:
+            return range(0)
+        end = self.first + (BLOCK if self.counter is not None else self.count)
+        return range(end - min(_PROGRAMS, self.count // 4), end)
 
     def next_group(self) -> int:
         """A group that no layer has; after some hundred thousand the oldest again."""
@@ -67,7 +77,7 @@ class UserRange:
             return 0
         used = set(taken)
         for number in range(self.first, self.first + self.count):
-            if number not in used:
+            if number not in used and number not in self.programs:
                 return number
         raise NoUser("cannot give a machine a user of its own", why=f"all {self.count} numbers are in use", fix="delete machines")
 

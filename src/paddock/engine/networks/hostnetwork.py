@@ -63,21 +63,13 @@ def address_of(device: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
-def has_ipv6() -> bool:
-    """Return whether the host routes IPv6 anywhere: without a default route addresses have no use."""
-    try:
-        lines = Path("/proc/net/ipv6_route").read_text().splitlines()
-    except OSError:
-        return False
-    return any(line.startswith("0" * 32 + " 00 ") and line.split()[-1] != "lo" for line in lines)
-
-
 def may_filter() -> bool:
     """Return True if this process may set packet filters."""
-    return _is_admin() and nft() is not None
+    return is_admin() and nft() is not None
 
 
-def _is_admin() -> bool:
+def is_admin() -> bool:
+    """Return whether this process may administer networks."""
     status = Path("/proc/self/status").read_text()
     line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff:\t0")
     return bool(int(line.split()[1], 16) >> _CAP_NET_ADMIN & 1)
@@ -85,7 +77,7 @@ def _is_admin() -> bool:
 
 def why_not_routed() -> str:
     """Return the reason why this process cannot make taps and rules; "" if it can."""
-    if not _is_admin():
+    if not is_admin():
         return "Paddock does not run as root"
     if not os.access(_TUN, os.R_OK | os.W_OK):
         return "/dev/net/tun cannot be opened"

@@ -62,18 +62,18 @@ class Networks:
         self._claims = claims
         self._seconds = seconds
         self._wanted = check_network(settings.pod_network) if settings.pod_network else ""
-        self._why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
-        if settings.mode == "routed" and self._why_user:
-            raise NetworkUnusable("cannot route to machines", why=self._why_user, fix="run as root, or choose user mode")
+        why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
+        if settings.mode == "routed" and why_user:
+            raise NetworkUnusable("cannot route to machines", why=why_user, fix="run as root, or choose user mode")
         self._ledger = AddressStore.open(directory / "addresses.json", lambda: AddressTable("", os.urandom(5).hex()))
         self._cards: dict[tuple[str, str], NicSpec] = {}
         self._plugs: dict[tuple[str, str], AttachedNic] = {}
         self._names: Mapping[str, Collection[str]] = {}
         self._zone: Zone | None = None
-        reasons = (f"no pod network: {self._why_user}",) if self._why_user else ()
+        reasons = (f"no pod network: {why_user}",) if why_user else ()
         self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons)
         surroundings = PodNetworkSettings(directory, settings.service_network, settings.zone)
-        self._routed = None if self._why_user else RoutedPodNetwork(surroundings)
+        self._routed = None if why_user else RoutedPodNetwork(surroundings)
         self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
         self._listeners = Listeners(self._reach_target)
         self._published: tuple[PublishedService, ...] | None = None
@@ -89,11 +89,6 @@ class Networks:
     def mode(self) -> Literal["routed", "user"]:
         """The mode of cards' connections."""
         return "user" if self._routed is None else "routed"
-
-    @property
-    def why_user(self) -> str:
-        """The reason why there is no pod network; "" when there is one."""
-        return self._why_user
 
     @property
     def instance(self) -> str:

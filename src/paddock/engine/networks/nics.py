@@ -58,6 +58,23 @@ class Range:
     routes: tuple[tuple[str, str], ...] = ()
 
 
+# A packet that is larger than a burst would never pass; those of virtio have up to 64 KiB.
+LEAST_BURST = 128 << 10
+
+
+@dataclass(frozen=True)
+class TrafficLimit:
+    """The most bytes in a second to and from a guest, and the bytes that may come at once; 0: no limit."""
+
+    to_guest: int = 0
+    to_guest_burst: int = 0
+    from_guest: int = 0
+    from_guest_burst: int = 0
+
+
+NO_LIMIT = TrafficLimit()
+
+
 @dataclass(frozen=True)
 class HostBridge:
     """A bridge of the host that a card is put into."""
@@ -78,6 +95,8 @@ class HostBridge:
     dns: tuple[str, ...] = ()
     domain: str = ""
     search: tuple[str, ...] = ()
+    # of each card in it
+    traffic: TrafficLimit = NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -108,6 +127,7 @@ class NicSpec:
     user: int = 0
     # where a helper process puts its socket
     directory: str = ""
+    traffic: TrafficLimit = NO_LIMIT
 
     @property
     def key(self) -> tuple[str, str]:

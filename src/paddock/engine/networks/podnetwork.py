@@ -228,10 +228,10 @@ class RoutedPodNetwork:
             if inner.num_addresses < 4:
                 raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
             self._netlink.set_route(str(inner), _LOOPBACK, table=self._routes)
-            rule = TapNic(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports)
+            rule = TapNic(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports, card.traffic)
             guest, gateway = f"{inner[2]}/{inner.prefixlen}", str(inner[1])
         else:
-            rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports)
+            rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports, traffic=card.traffic)
             guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
         searched = card.search or dns.search(card.group, self._surroundings.zone)
         own = dns.own_names(card, self._surroundings.zone)
@@ -304,7 +304,7 @@ class RoutedPodNetwork:
             mtu=mtu,
             gateway=given.gateway if given is not None else "",
         )
-        return _Plugged(card, entry, plug, BridgedNic(device, card.owner, entry.mac, bridge.name, address), tap)
+        return _Plugged(card, entry, plug, BridgedNic(device, card.owner, entry.mac, bridge.name, address, card.traffic), tap)
 
     def _bridge_for(self, card: NicSpec) -> HostBridge:
         """The device that a card is put into. A VLAN is kept apart by the host's own bridge, or has a bridge of ours to itself."""

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from paddock.engine.networks.nics import NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol
+from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class TapNic:
     inner: str = ""
     inner_gateway: str = ""
     ports: tuple[Ports, ...] = ()
+    traffic: TrafficLimit = NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class BridgedNic:
     bridge: str
     # the one address it may use; "" where that is not ours to say
     address: str = ""
+    traffic: TrafficLimit = NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def text(table: RuleTable) -> str:
     lines = [f"table inet {table.name}", f"delete table inet {table.name}", f"table inet {table.name} {{"]
     for part in (
         _sets(table),
+        _traffic(table.cards, -320, 310),
         _guard(),
         _exchange(table),
         _policies(table, owners),
@@ -136,8 +139,26 @@ def _bridged(table: RuleTable) -> Iterator[str]:
         "ether type arp iifname . arp saddr ip != @sources counter drop",
         "ether type ip iifname . ip saddr != @sources counter drop",
     )
+    yield from _traffic(cards, -310, 0)
     yield from _chain("guard", rules, "filter hook prerouting priority -300")
     yield "}"
+
+
+def _traffic(cards: Iterable[TapNic | BridgedNic], before: int, after: int) -> Iterator[str]:
+    """Drop what is above the limits of a card. What a guest sends is counted before anything else, what it receives after."""
+    limited = sorted((card for card in cards if card.traffic != NO_LIMIT), key=lambda card: card.device)
+    sent = [_above("iifname", card, card.traffic.from_guest, card.traffic.from_guest_burst) for card in limited if card.traffic.from_guest]
+    received = [_above("oifname", card, card.traffic.to_guest, card.traffic.to_guest_burst) for card in limited if card.traffic.to_guest]
+    if sent:
+        yield from _chain("traffic_sent", sent, f"filter hook prerouting priority {before}")
+    if received:
+        yield from _chain("traffic_received", received, f"filter hook postrouting priority {after}")
+
+
+def _above(side: str, card: TapNic | BridgedNic, rate: int, burst: int) -> str:
+    # The kernel lets pass the burst and what a second allows at once.
+    once = max(burst - rate, LEAST_BURST)
+    return f'{side} "{card.device}" limit rate over {rate} bytes/second burst {once} bytes counter drop'
 
 
 def _addresses_by_owner(cards: Iterable[TapNic]) -> dict[str, list[str]]:

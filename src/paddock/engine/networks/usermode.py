@@ -17,7 +17,7 @@ from paddock.engine.machine.config import StreamNetwork, UserNetwork
 from paddock.engine.networks import passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
-from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, NicSpec, Protocol
+from paddock.engine.networks.nics import INNER_NETWORK, NO_LIMIT, AttachedNic, NicSpec, Protocol
 
 # owner, name of the card, protocol, address and port on the host, port of the guest
 Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]
@@ -35,6 +35,7 @@ PASST_PORTS = "only the ports that the card lists can be reached, as passt opens
 NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
 LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) as this host does, such as a cloud's metadata service"
+NO_LIMITS = "traffic is not limited: that needs root"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -143,6 +144,8 @@ class UserMode:
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
         if card.queues > 1:
             limits.append(ONE_QUEUE)
+        if card.traffic != NO_LIMIT:
+            limits.append(NO_LIMITS)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: bridges need root")
         return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits))
@@ -163,6 +166,8 @@ class UserMode:
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
+        if card.traffic != NO_LIMIT:
+            limits.append(NO_LIMITS)
         return _Plugged(card, entry, self._plug(card, entry, StreamNetwork(wanted.socket), inner, limits), helper)
 
     def _plug(

@@ -241,32 +241,35 @@ def _rigaud_machine(at: str) -> Rows:
 _T = "spec.template.spec"
 _REPLACED = "machines are replaced one after the other, as updateStrategy says, each with new disks"
 # What is changed without making the machine anew.
-_IN_PLACE = (f"{_T}.classRef", f"{_T}.powerState", f"{_T}.resources", f"{_T}.disks[].sizeGiB")
+_IN_PLACE = (f"{_T}.powerState", f"{_T}.resources.cpu", f"{_T}.resources.memoryMiB", f"{_T}.disks[].sizeGiB")
 _RIGAUD_SET: Rows = (
     EffectRow("spec.replicas", LIVE, "machines are added"),
     EffectRow("spec.replicas", LOSS, "the machines with the highest numbers are deleted", _DOWN),
     EffectRow("spec.selector", RECREATE, "the selector of a set is fixed: make another set"),
     EffectRow("spec.template", LOSS, _REPLACED),
     EffectRow("spec.template.metadata", LIVE, _LABELS),
-    *(row for row in _rigaud_machine(_T) if row.path.startswith(_IN_PLACE)),
+    *(row for row in _rigaud_machine(_T) if row.path in _IN_PLACE),
+    EffectRow(f"{_T}.disks[]", LIVE, "attached to every machine at once, where the Provider can", _COMING),
     *_each(
         "spec",
-        "updateStrategy minReadySeconds revisionHistoryLimit persistentVolumeClaimRetentionPolicy serviceName",
+        "updateStrategy minReadySeconds revisionHistoryLimit",
         LIVE,
         "the controller of the set follows at once",
     ),
+    *_each("spec", "persistentVolumeClaimRetentionPolicy serviceName", NONE, "no effect: the condition Unsupported lists it"),
     EffectRow("spec.ordinals", LOSS, "machines with other numbers are other machines: the old ones are deleted"),
-    EffectRow("spec.volumeClaimTemplates", NONE, "claims that exist stay; new machines get the new ones"),
+    EffectRow("spec.volumeClaimTemplates", NONE, "a set with claim templates is refused: a provider has no claims; use disks"),
 )
 _PROVIDER: Rows = (
     EffectRow("spec.type", RECREATE, "another type cannot find the machines of this one: make another Provider"),
     EffectRow("spec.defaults", NONE, "counts when a machine is made"),
     *_each(
         "spec",
-        "endpoint credentialSecretRef insecureSkipVerify rateLimit runtime healthCheck connectionPooling",
+        "endpoint credentialSecretRef insecureSkipVerify runtime",
         LIVE,
         "the provider's program is started anew; its machines run on",
     ),
+    *_each("spec", "rateLimit healthCheck connectionPooling", LIVE, "counts for the next call; the provider's machines run on"),
 )
 _RIGAUD_SNAPSHOT: Rows = (
     EffectRow("spec.vmRef", RECREATE, _ONCE),

@@ -1,15 +1,26 @@
 """The network cards of a machine, as the engine is asked for them, and as they stand in the status."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paddock.base import reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.networks import Interface, Network
 from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, Binding, DhcpOptions, HostBridge, NicSpec, Ports, Protocol
+from paddock.engine.networks.nics import (
+    INNER_NETWORK,
+    NO_LIMIT,
+    AttachedNic,
+    Binding,
+    DhcpOptions,
+    HostBridge,
+    NicSpec,
+    Ports,
+    Protocol,
+)
 from paddock.plan.instance.identity import owner_of
+from paddock.plan.instance.traffic import traffic_of
 
 # Binding plug-ins that are known by name (docs/spec/kubevirt.md 3.5).
 _PLUGINS: Mapping[str, Binding] = {"passt": "passt", "l2bridge": "bridge", "managedtap": "bridge"}
@@ -50,7 +61,11 @@ def _pod_card(instance: VirtualMachineInstance, card: Interface, network: Networ
     if binding is None:
         name = card.binding.name if card.binding is not None else ""
         return NicRefusal(card.name, f"the network binding {name} is not known here", reasons.BINDING_UNKNOWN)
-    return _card(instance, card, binding, None, domain, network)
+    try:
+        traffic = traffic_of(instance.metadata.annotations)
+    except ValueError as error:
+        return NicRefusal(card.name, str(error), reasons.NETWORK_MALFORMED)
+    return replace(_card(instance, card, binding, None, domain, network), traffic=traffic)
 
 
 def binding_of(card: Interface) -> Binding | None:
@@ -82,6 +97,7 @@ def _card(
         network=((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
         network6=((pod.vmIPv6NetworkCIDR if pod is not None else None) or "") if inside else "",
         bridge=bridge,
+        traffic=bridge.traffic if bridge is not None else NO_LIMIT,
         ports=tuple(_ports(card)) if inside else (),
         hostname=hostname_of(instance),
         domain=f"{instance.spec.subdomain}.{namespace}.svc.{domain}" if instance.spec.subdomain else "",

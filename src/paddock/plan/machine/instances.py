@@ -41,11 +41,6 @@ def start_revision_name(machine: Data) -> str:
     return f"{_START}{machine['metadata']['uid']}-{machine['metadata'].get('generation', 1)}"
 
 
-def is_start_revision(name: str, machine: Data) -> bool:
-    """Return whether a ControllerRevision is of a start of this machine."""
-    return name.startswith(f"{_START}{machine['metadata']['uid']}-")
-
-
 def start_revision(machine: Data) -> Data:
     """Return the revision of a machine at its start."""
     meta = machine["metadata"]

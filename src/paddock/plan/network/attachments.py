@@ -1,18 +1,21 @@
 """NetworkAttachmentDefinitions as bridges of the host. Pure.
 
 What is understood: type bridge (and its name cnv-bridge), alone or as the first of a list of plugins, with static, host-local, whereabouts
-or dhcp addresses. Addresses that a definition gives are given to the guest by DHCP. Everything else is reported, not ignored.
+or dhcp addresses, and type bandwidth after it. Addresses that a definition gives are given to the guest by DHCP. Everything else is
+reported, not ignored.
 """
 
 import ipaddress
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
 
 from paddock.base import reasons
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
-from paddock.engine.networks.nics import HostBridge, Range
+from paddock.engine.networks.nics import HostBridge, Range, TrafficLimit
+from paddock.plan.instance import traffic
 
 _TYPES = ("bridge", "cnv-bridge")
 _RANGES = ("host-local", "whereabouts")
@@ -48,7 +51,8 @@ def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> Host
     if not config:
         return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} has no configuration")
     try:
-        return _bridge(_plugin(msgspec.json.decode(config)))
+        document = msgspec.json.decode(config)
+        return replace(_bridge(_plugin(document)), traffic=_traffic(document))
     except msgspec.DecodeError as error:
         return AttachmentRefusal(f"the configuration of the NetworkAttachmentDefinition {name} is not JSON: {error}")
     except _Wrong as error:
@@ -94,6 +98,20 @@ def _bridge(plugin: Data) -> HostBridge:
         domain=str(dns.get("domain") or ""),
         search=tuple(map(str, dns.get("search") or ())),
     )
+
+
+def _traffic(document: Data) -> TrafficLimit:
+    """The limits of the bandwidth plugin, which speaks of bits."""
+    found: Data = next((each for each in document.get("plugins") or () if each.get("type") == "bandwidth"), {})
+    rates = {name: _bits(found, name) // 8 for name in ("ingressRate", "ingressBurst", "egressRate", "egressBurst")}
+    return TrafficLimit(rates["ingressRate"], rates["ingressBurst"], rates["egressRate"], rates["egressBurst"])
+
+
+def _bits(plugin: Data, name: str) -> int:
+    value = int(plugin.get(name) or 0)
+    if value and not traffic.LEAST_RATE <= value <= traffic.MOST_RATE:
+        raise _Wrong(f"{name} is {value}: give {traffic.LEAST_RATE} to {traffic.MOST_RATE} bits")
+    return value
 
 
 def _static(ipam: Data) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,8 @@ import msgspec
 from paddock.dialects.virtrigaud.shared import StatusCondition
 
 READY, PROVISIONING, RECONFIGURING, DELETING = "Ready", "Provisioning", "Reconfiguring", "Deleting"
+TLS = "TLSConfigured"
+PLACEMENT = "Placement"
 POWER, RESTART_REQUIRED, UNSUPPORTED = "PowerTransition", "RestartRequired", "Unsupported"
 
 

@@ -1,21 +1,25 @@
 """The class of a machine with its own overrides, as the provider contract has it (docs/spec/virtrigaud.md 3.4)."""
 
+from msgspec import UNSET, UnsetType
+
 from paddock.base import quantity
 from paddock.contract.payloads import (
     ClassPayload,
     DiskDefaultsPayload,
+    GpuPayload,
     LimitsPayload,
     PerformancePayload,
     SecurityPayload,
 )
+from paddock.dialects.virtrigaud.machine import GPUConfig, VirtualMachineResources
 from paddock.dialects.virtrigaud.vmclass import EncryptionPolicy, PerformanceProfile, SecurityProfile, VMClassSpec, VMResourceLimits
 from paddock.plan.virtrigaud.resizing import MachineSizes, mebibytes
 
 _GIB = 2**30
 
 
-def class_payload(spec: VMClassSpec, sizes: MachineSizes) -> ClassPayload:
-    """The hardware of a machine with these sizes."""
+def class_payload(spec: VMClassSpec, sizes: MachineSizes, own: VirtualMachineResources | None = None) -> ClassPayload:
+    """The hardware of a machine with these sizes; `own` are the resources of the machine itself."""
     disks = spec.diskDefaults
     return ClassPayload(
         cpu=sizes.cpu,
@@ -27,12 +31,17 @@ def class_payload(spec: VMClassSpec, sizes: MachineSizes) -> ClassPayload:
         performance_profile=_performance(spec.performanceProfile),
         security_profile=_security(spec.securityProfile),
         resource_limits=_limits(spec.resourceLimits),
+        gpu=_gpu(own.gpu if own is not None else None),
     )
 
 
 def gibibytes(amount: str | int) -> int:
     """A quantity in GiB, rounded up: a disk is never smaller than its class says."""
     return -(-quantity.whole(amount) // _GIB)
+
+
+def _gpu(given: GPUConfig | None) -> GpuPayload | UnsetType:
+    return UNSET if given is None else GpuPayload(count=given.count, type=given.type or "", memory_mib=given.memory or 0)
 
 
 def _performance(given: PerformanceProfile | None) -> PerformancePayload | None:

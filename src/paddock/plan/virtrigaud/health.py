@@ -5,12 +5,17 @@ from collections.abc import Sequence
 import msgspec
 
 from paddock.base import duration
+from paddock.contract.features import CLUSTERING
 from paddock.contract.messages import GetCapabilitiesResponse
 from paddock.dialects.virtrigaud.provider import HealthCheck, Provider, ProviderStatus, ReportedCapabilities, RuntimeStatus
-from paddock.plan.virtrigaud import reasons
-from paddock.plan.virtrigaud.conditions import DELETING, AspectValue, false, settled, true
+from paddock.dialects.virtrigaud.shared import SecretName
+from paddock.plan.virtrigaud import answers, reasons
+from paddock.plan.virtrigaud.conditions import DELETING, TLS, AspectValue, false, settled, true, without
 
-RUNTIME_READY, AVAILABLE, TLS, CAPABILITIES = "ProviderRuntimeReady", "ProviderAvailable", "TLSConfigured", "CapabilitiesReported"
+# A provider that names more has lost its way.
+_MOST_FEATURES = 100
+RUNTIME_READY, AVAILABLE, CAPABILITIES = "ProviderRuntimeReady", "ProviderAvailable", "CapabilitiesReported"
+VERIFIED = "HypervisorVerified"
 
 
 class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
@@ -22,8 +27,12 @@ class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
     reason: str = "DeploymentReady"
     message: str = ""
     endpoint: str = ""
-    # whether the connection to the program is encrypted; None: there is no connection
-    encrypted: bool | None = None
+    # how the connection to the program is secured; None: there is none to secure
+    tls: AspectValue | None = None
+    # of a cluster: its Service, and how many of its Pods are ready and available
+    service: str = ""
+    ready: int | None = None
+    available: int | None = None
 
 
 class CheckCounts(msgspec.Struct, frozen=True):
@@ -41,6 +50,8 @@ class ProviderFacts(msgspec.Struct, frozen=True):
     """Everything that a Provider's status is made from."""
 
     runtime: ProviderRuntimeFacts
+    # there is a driver to ask
+    connected: bool = True
     counts: CheckCounts = CheckCounts()
     # what the last check said; empty: it was well
     problem: str = ""
@@ -76,7 +87,7 @@ def is_healthy(before: bool | None, counts: CheckCounts, check: HealthCheck) -> 
     return before
 
 
-def capabilities(answer: GetCapabilitiesResponse) -> ReportedCapabilities:
+def capabilities(answer: GetCapabilitiesResponse, features: Sequence[str] = ()) -> ReportedCapabilities:
     """What a provider reports, as its status shows it."""
     return ReportedCapabilities(
         supportsReconfigureOnline=answer.supports_reconfigure_online,
@@ -95,11 +106,12 @@ def capabilities(answer: GetCapabilitiesResponse) -> ReportedCapabilities:
         supportedExportBackends=_listed(answer.supported_export_backends),
         supportedImportBackends=_listed(answer.supported_import_backends),
         supportedTransferModes=_listed(answer.supported_transfer_modes),
+        features=_listed(sorted({*features, *((CLUSTERING,) if answer.supports_clustering else ())})[:_MOST_FEATURES]),
     )
 
 
 def _listed(values: Sequence[str]) -> list[str] | None:
-    return list(values) or None
+    return answers.words(values) or None
 
 
 def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus:
@@ -108,23 +120,31 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
     running = runtime.phase == "Running"
     checks = settings(provider)
     known = is_healthy(before.healthy, facts.counts, checks) if checks.enabled else None
-    healthy = known if running else False
+    # While a program restarts, its driver stays, and the checks decide.
+    healthy = known if facts.connected else False
     values = [
         AspectValue(RUNTIME_READY, "True" if running else "False", runtime.reason, runtime.message),
-        _available(provider, facts, running, healthy),
-        *_tls(provider, runtime),
+        _available(provider, facts, healthy),
+        *([runtime.tls] if runtime.tls is not None else []),
         _capabilities(facts),
+        *_verification(provider),
         *_deletion(provider, facts),
     ]
-    kept = before.reportedCapabilities if facts.capabilities is None and running else facts.capabilities
+    kept = before.reportedCapabilities if facts.capabilities is None and facts.connected else facts.capabilities
     return msgspec.structs.replace(
         before,
         healthy=healthy,
         lastHealthCheck=facts.checked_at or before.lastHealthCheck,
         runtime=RuntimeStatus(
-            mode=provider.spec.runtime.mode, endpoint=runtime.endpoint or None, phase=runtime.phase, message=runtime.message or None
+            mode=provider.spec.runtime.mode,
+            endpoint=runtime.endpoint or None,
+            serviceRef=SecretName(name=runtime.service) if runtime.service else None,
+            phase=runtime.phase,
+            message=runtime.message or None,
+            readyReplicas=runtime.ready,
+            availableReplicas=runtime.available,
         ),
-        conditions=settled(before.conditions, values, now, provider.metadata.generation),
+        conditions=settled(without(before.conditions, *_over(provider, runtime)), values, now, provider.metadata.generation),
         observedGeneration=provider.metadata.generation,
         version=facts.version or before.version,
         connectedVMs=facts.machines,
@@ -132,8 +152,8 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
     )
 
 
-def _available(provider: Provider, facts: ProviderFacts, running: bool, healthy: bool | None) -> AspectValue:
-    if not running:
+def _available(provider: Provider, facts: ProviderFacts, healthy: bool | None) -> AspectValue:
+    if not facts.connected:
         return false(AVAILABLE, "RemoteUnavailable", facts.runtime.message)
     if healthy is None:
         unchecked = "has not been checked yet" if settings(provider).enabled else "is not checked: spec.healthCheck.enabled is false"
@@ -144,16 +164,17 @@ def _available(provider: Provider, facts: ProviderFacts, running: bool, healthy:
     return false(AVAILABLE, "RemoteUnavailable", facts.problem or "the provider does not answer")
 
 
-def _tls(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[AspectValue, ...]:
-    if runtime.encrypted is None:
+def _verification(provider: Provider) -> tuple[AspectValue, ...]:
+    if not provider.spec.insecureSkipVerify:
         return ()
-    if not runtime.encrypted:
-        text = "spec.runtime.service.tls.enabled is false: the connection to the provider is not encrypted"
-        return (false(TLS, "ExplicitlyDisabled", text),)
-    service = provider.spec.runtime.service
-    tls = service.tls if service is not None else None
-    given = tls.secretRef.name if tls is not None and tls.secretRef is not None else ""
-    return (true(TLS, "Enabled", f"with the certificates of Secret {given}" if given else "with managed certificates"),)
+    text = "spec.insecureSkipVerify is true: the provider takes any certificate of the hypervisor (development only)"
+    return (false(VERIFIED, "InsecureSkipVerify", text),)
+
+
+def _over(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[str, ...]:
+    """The conditions that no longer concern the Provider."""
+    found = [TLS] if runtime.tls is None else []
+    return (*found, VERIFIED) if not provider.spec.insecureSkipVerify else tuple(found)
 
 
 def _capabilities(facts: ProviderFacts) -> AspectValue:

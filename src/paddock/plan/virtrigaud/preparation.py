@@ -6,7 +6,7 @@ onMissing Import            task --> available
                             failed --> again, as often as `retries` says --> Failed, and again after a long pause
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -56,6 +56,12 @@ def provider_key(image_namespace: str, namespace: str, name: str) -> str:
     return name if namespace == image_namespace else f"{namespace}/{name}"
 
 
+def place_of(name: str, image_namespace: str) -> tuple[str, str]:
+    """The namespace and the name of a Provider, from its name in an image's status."""
+    namespace, slash, rest = name.partition("/")
+    return (namespace, rest) if slash else (image_namespace, name)
+
+
 def target_name(image: VMImage) -> str:
     """The name of the image at a provider; images of two namespaces do not collide."""
     return f"{namespace_of(image)}.{image.metadata.name}"
@@ -82,9 +88,11 @@ def needs_import(spec: VMImageSpec, provider_type: str) -> bool:
 
 
 def is_current(image: VMImage) -> bool:
-    """Return whether the status is about the image as it is now."""
-    status = image.status
-    return status is not None and status.observedGeneration == image.metadata.generation
+    """Return whether the status is about the image as it is now. Its deletion counts as a change, and changes nothing of its source."""
+    status, deleted = image.status, image.metadata.deletionTimestamp is not None
+    if status is None or status.observedGeneration is None:
+        return False
+    return status.observedGeneration in (image.metadata.generation, (image.metadata.generation or 0) - deleted)
 
 
 def prepared(image: VMImage, provider: str) -> ProviderImage | None:
@@ -94,13 +102,19 @@ def prepared(image: VMImage, provider: str) -> ProviderImage | None:
     return (image.status.providerStatus or {}).get(provider)
 
 
-def blocker(image: VMImage, use: ImageUse) -> ImageBlocker | None:
-    """The reason why a machine cannot be made from the image at a provider yet."""
+def blocker(image: VMImage, use: ImageUse, *, begun: bool) -> ImageBlocker | None:
+    """The reason why a machine cannot be made from the image at a provider yet.
+
+    One that is deleted waits for the machines whose creation has begun, so these are made from it.
+    """
     if not needs_import(image.spec, use.type) or use.imports is False:
         return None
     place = f"VMImage {namespace_of(image)}/{image.metadata.name}"
     found = prepared(image, use.provider)
-    if found is not None and found.available:
+    there = found is not None and found.available
+    if image.metadata.deletionTimestamp is not None and not (begun and there):
+        return ImageBlocker(reasons.WAITING, f"{place} is being deleted")
+    if there:
         return None
     missing = (image.spec.prepare or ImagePrepare()).onMissing
     if missing == "Fail":
@@ -139,14 +153,14 @@ def status(
     """The status of an image from how it stands at each provider that needs it."""
     before = image.status or VMImageStatus()
     found = tuple(states)
-    phase, reason, message = _summary(image, found)
+    available = sorted(name for name, each in entries.items() if each.available)
+    phase, reason, message = _summary(found, available)
     is_ready = phase == PHASE_READY
     importing = any(each.state == "importing" for each in found)
     values: list[AspectValue] = [
         true(READY, reason, message) if is_ready else false(READY, reason, message),
         true(IMPORTING, reasons.IMPORTING, message) if importing else false(IMPORTING, reason, message),
     ]
-    available = sorted(name for name, each in entries.items() if each.available)
     return msgspec.structs.replace(
         before,
         ready=is_ready,
@@ -170,12 +184,14 @@ _PHASES = {
 }
 
 
-def _summary(image: VMImage, found: tuple[ImageState, ...]) -> tuple[str, str, str]:
+def _summary(found: tuple[ImageState, ...], available: Sequence[str]) -> tuple[str, str, str]:
     """Phase, reason and message: the worst state counts."""
     worst = min((each for each in found if each.state in _ORDER), key=lambda each: _ORDER.index(each.state), default=None)
     if worst is not None:
         phase, reason = _PHASES[worst.state]
         return phase, reason, worst.message
+    if not found and available:
+        return PHASE_READY, reasons.PREPARED, f"prepared for {', '.join(available)}"
     if not found:
         return PENDING, reasons.WAITING, "no machine needs the image yet; it is prepared for the first that does"
     names = ", ".join(each.use.provider for each in found)

@@ -12,6 +12,7 @@ from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.dialects.virtrigaud.vmimage import VMImage
 from paddock.dialects.virtrigaud.vmnetworkattachment import VMNetworkAttachment
+from paddock.dialects.virtrigaud.vmplacementpolicy import VMPlacementPolicy
 from paddock.meta.objects import Resource
 from paddock.meta.world import ObjectSet, namespace_of
 from paddock.plan.virtrigaud import marks
@@ -38,6 +39,7 @@ class MachineDependencies(msgspec.Struct, frozen=True):
     image: VMImage | None = None
     # by namespace and name
     networks: Mapping[tuple[str, str], VMNetworkAttachment] = {}
+    policy: VMPlacementPolicy | None = None
     # the Secrets beside the machine, by name
     secrets: Mapping[str, Mapping[str, bytes]] = {}
     missing: tuple[MachineReference, ...] = ()
@@ -60,6 +62,8 @@ def references(vm: VirtrigaudVirtualMachine) -> Iterator[MachineReference]:
     if spec.imageRef is not None:
         found.append(_reference("VMImage", vm, spec.imageRef))
     found += [_reference("VMNetworkAttachment", vm, each.networkRef) for each in spec.networks or () if each.networkRef is not None]
+    if spec.placementRef is not None:
+        found.append(MachineReference("VMPlacementPolicy", namespace_of(vm), spec.placementRef.name))
     found += [MachineReference("Secret", namespace_of(vm), name) for name in secrets(vm)]
     yield from dict.fromkeys(found)
 
@@ -99,9 +103,11 @@ def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet) -> MachineDependenci
         _reference("VMNetworkAttachment", vm, each.networkRef) for each in spec.networks or () if each.networkRef is not None
     )
     networks = {(each.namespace, each.name): found for each in refs if (found := find(VMNetworkAttachment, each)) is not None}
+    placement = spec.placementRef
+    policy = find(VMPlacementPolicy, MachineReference("VMPlacementPolicy", namespace_of(vm), placement.name)) if placement else None
     names = dict.fromkeys(secrets(vm))
     held = {name: decoded(secret) for name in names if (secret := find(Secret, MachineReference("Secret", namespace_of(vm), name)))}
-    return MachineDependencies(provider, vmclass, image, networks, held, tuple(missing), tuple(refused))
+    return MachineDependencies(provider, vmclass, image, networks, policy, held, tuple(missing), tuple(refused))
 
 
 def may_use(namespace: str, owner: str, annotations: Mapping[str, str]) -> bool:

@@ -2,6 +2,8 @@
 
 import math
 
+from msgspec import UNSET
+
 from paddock.base import duration
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -11,6 +13,7 @@ from paddock.contract.payloads import (
     ImagePayload,
     MetaDataPayload,
     PlacementPayload,
+    ScsiPayload,
     UserDataPayload,
 )
 from paddock.dialects.virtrigaud.machine import DiskSpec, ProviderPlacement, VirtualMachineLifecycle
@@ -18,7 +21,8 @@ from paddock.dialects.virtrigaud.provider import Provider, ProviderDefaults
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmimage import ProviderImage
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import guest, hardware, reasons, resizing, rootdisk, wiring
+from paddock.plan.virtrigaud import guest, hardware, resizing, rootdisk, support, wiring
+from paddock.plan.virtrigaud.placement import decision
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.plan.virtrigaud.resizing import MachineSizes
@@ -39,25 +43,45 @@ def power(vm: VirtrigaudVirtualMachine, machine_id: str, operation: str) -> m.Po
     """The request for a change of power: on, off or shutdown."""
     operations = {"on": m.PowerOp.ON, "off": m.PowerOp.OFF, "shutdown": m.PowerOp.SHUTDOWN_GRACEFUL}
     seconds = max(1, math.ceil(shutdown_seconds(vm))) if operation == "shutdown" else 0
-    return m.PowerRequest(id=machine_id, op=operations[operation], graceful_timeout_seconds=seconds, owner=owner(vm))
+    return m.PowerRequest(
+        id=machine_id, op=operations[operation], graceful_timeout_seconds=seconds, target_host_id=host_of(vm), owner=owner(vm)
+    )
+
+
+def describe(vm: VirtrigaudVirtualMachine, machine_id: str) -> m.DescribeRequest:
+    """The request for a description."""
+    return m.DescribeRequest(id=machine_id, target_host_id=host_of(vm), owner=owner(vm))
+
+
+def delete(vm: VirtrigaudVirtualMachine, machine_id: str) -> m.DeleteRequest:
+    """The request for a deletion."""
+    return m.DeleteRequest(id=machine_id, target_host_id=host_of(vm), owner=owner(vm))
+
+
+def host_of(vm: VirtrigaudVirtualMachine) -> str:
+    """The host that a clustered provider is asked for a machine: where it was last, or where it was placed."""
+    placed = decision.of(vm).target_host
+    return ((vm.status.provider or {}).get("host") or placed) if placed and vm.status is not None else placed
 
 
 def create(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
     """The request for a new machine; raises `Refusal` for what cannot be requested."""
     provider, vmclass = found.provider, found.vmclass
     assert provider is not None and vmclass is not None
-    _refuse_unsupported(vm)
+    _check_sources(vm)
+    support.refuse(vm, found, provider.status.reportedCapabilities if provider.status is not None else None)
     sizes = resizing.wanted(vm, vmclass)
     return m.CreateRequest(
         name=vm.metadata.name,
         user_data=guest.user_data(vm, found.secrets),
-        class_json=payloads.encode(hardware.class_payload(vmclass.spec, sizes)),
+        class_json=payloads.encode(hardware.class_payload(vmclass.spec, sizes, vm.spec.resources)),
         image_json=payloads.encode(_root_disk(vm, found, prepared)),
         networks_json=wiring.encoded(wiring.cards(vm, provider, found), provider.spec.type),
         disks_json=payloads.encode_list(_disks(vm, sizes)),
         placement_json=payloads.encode(placement(vm, provider)),
         tags=tuple(vm.spec.tags or ()),
         meta_data=guest.meta_data(vm, found.secrets),
+        target_host_id=decision.of(vm).target_host,
         owner=owner(vm),
     )
 
@@ -71,7 +95,7 @@ def reconfigure(
     user, meta = guest.user_data(vm, found.secrets), guest.meta_data(vm, found.secrets)
     desired = DesiredPayload(
         name=vm.metadata.name,
-        machine_class=hardware.class_payload(vmclass.spec, sizes),
+        machine_class=hardware.class_payload(vmclass.spec, sizes, vm.spec.resources),
         image=_root_disk(vm, found, prepared) or ImagePayload(),
         networks=wiring.cards(vm, provider, found) or None,
         disks=_disks(vm, sizes) or None,
@@ -81,42 +105,33 @@ def reconfigure(
         tags=tuple(vm.spec.tags) if vm.spec.tags else None,
     )
     machine_id = (vm.status.id if vm.status is not None else None) or ""
-    return m.ReconfigureRequest(id=machine_id, desired_json=payloads.encode(desired), owner=owner(vm))
+    return m.ReconfigureRequest(id=machine_id, desired_json=payloads.encode(desired), target_host_id=host_of(vm), owner=owner(vm))
 
 
 def placement(vm: VirtrigaudVirtualMachine, provider: Provider) -> PlacementPayload | None:
-    """The place of a machine: its own fields over the Provider's defaults; datastore and storagePod count as one field."""
+    """The place of a machine: what was chosen for it, over its own fields, over the Provider's defaults.
+
+    Datastore and storagePod count as one field.
+    """
     own, defaults = vm.spec.placement or ProviderPlacement(), provider.spec.defaults or ProviderDefaults()
-    storage = own if own.datastore or own.storagePod else defaults
+    storage, placed = own if own.datastore or own.storagePod else defaults, decision.of(vm)
     made = PlacementPayload(
-        datastore=storage.datastore or "",
-        storage_pod=storage.storagePod or "",
-        cluster=own.cluster or defaults.cluster or "",
-        folder=own.folder or defaults.folder or "",
-        host=own.host or "",
+        datastore=placed.datastore or storage.datastore or "",
+        storage_pod="" if placed.datastore else storage.storagePod or "",
+        cluster=placed.cluster or own.cluster or defaults.cluster or "",
+        folder=placed.folder or own.folder or defaults.folder or "",
+        host=placed.host or own.host or "",
+        resource_pool=placed.resource_pool or own.resourcePool or defaults.resourcePool or UNSET,
     )
     return made if made != PlacementPayload() else None
 
 
-def _refuse_unsupported(vm: VirtrigaudVirtualMachine) -> None:
+def _check_sources(vm: VirtrigaudVirtualMachine) -> None:
     spec = vm.spec
     if spec.imageRef is not None and spec.importedDisk is not None:
         raise Refusal("the machine has imageRef and importedDisk", fix="remove one of them")
     if spec.imageRef is None and spec.importedDisk is None:
         raise Refusal("the machine has neither imageRef nor importedDisk", fix="set one of them")
-    if spec.resources is not None and spec.resources.gpu is not None:
-        what = "spec.resources.gpu cannot be requested: the provider contract has no field for it"
-        raise Refusal(what, fix="remove it", reason=reasons.UNSUPPORTED)
-
-
-def unsent(vm: VirtrigaudVirtualMachine, provider: Provider) -> tuple[str, ...]:
-    """What the machine asks for and the provider contract has no field for: the machine is made without it."""
-    own, defaults = vm.spec.placement, provider.spec.defaults
-    pool = (own.resourcePool if own is not None else None) or (defaults.resourcePool if defaults is not None else None)
-    found = [f"resourcePool {pool}"] if pool else []
-    for disk in vm.spec.disks or ():
-        found += [f"{name} of disk {disk.name}" for name in ("storageClass", "scsi") if getattr(disk, name) is not None]
-    return tuple(found)
 
 
 def _root_disk(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> ImagePayload | None:
@@ -132,6 +147,21 @@ def _disks(vm: VirtrigaudVirtualMachine, sizes: MachineSizes) -> tuple[DiskPaylo
     specs: dict[str, DiskSpec] = {each.name: each for each in vm.spec.disks or ()}
     names = [name for name in specs if name in (sizes.disks or {})]
     names += [name for name in sizes.disks or {} if name not in specs]
-    return tuple(
-        DiskPayload(size_gib=(sizes.disks or {})[name], type=specs[name].type if name in specs else "", name=name) for name in names
+    paths = rootdisk.imported_data(vm)
+    return tuple(_disk(name, (sizes.disks or {})[name], specs.get(name), paths.get(name)) for name in names)
+
+
+def _disk(name: str, size: int, spec: DiskSpec | None, path: str | None) -> DiskPayload:
+    if spec is None:
+        return DiskPayload(size_gib=size, name=name, path=path or UNSET)
+    scsi = spec.scsi
+    return DiskPayload(
+        size_gib=size,
+        type=spec.type,
+        name=name,
+        storage_class=spec.storageClass or UNSET,
+        scsi=UNSET
+        if scsi is None
+        else ScsiPayload(controller=scsi.controller, shared_bus=scsi.sharedBus, controller_type=scsi.controllerType),
+        path=path or UNSET,
     )

@@ -4,11 +4,12 @@ A running machine gets what the provider can change online and its class allows;
 while the machine runs, and a disk never shrinks.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.dialects.virtrigaud.machine import CurrentResources
 from paddock.dialects.virtrigaud.provider import ReportedCapabilities
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import PerformanceProfile, VMClass
@@ -23,7 +24,7 @@ class MachineSizes(msgspec.Struct, frozen=True):
     cpu: int = 0
     memory_mib: int = 0
     # sizes in GiB by name; None: not known
-    disks: Mapping[str, int] | None = None
+    disks: dict[str, int] | None = None
 
 
 class ResizePlan(msgspec.Struct, frozen=True):
@@ -73,9 +74,14 @@ def _disks(text: str | None) -> dict[str, int] | None:
         return None
 
 
-def disks_text(disks: Mapping[str, int]) -> str:
+def disks_text(disks: dict[str, int]) -> str:
     """The disks as the status keeps them."""
     return msgspec.json.encode(dict(sorted(disks.items()))).decode()
+
+
+def resources(sizes: MachineSizes) -> CurrentResources | None:
+    """Processors and memory as the status shows them; None when they are not known."""
+    return CurrentResources(cpu=sizes.cpu, memoryMiB=sizes.memory_mib) if sizes.cpu else None
 
 
 def decide(

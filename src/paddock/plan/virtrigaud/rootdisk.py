@@ -7,6 +7,7 @@ import msgspec
 from paddock.contract.payloads import ImagePayload
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import ImportedDiskRef
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmimage import (
     HTTPImageSource,
     ImagePrepare,
@@ -17,7 +18,7 @@ from paddock.dialects.virtrigaud.vmimage import (
     VMImage,
     VSphereImageSource,
 )
-from paddock.plan.virtrigaud import reasons
+from paddock.plan.virtrigaud import marks, reasons
 from paddock.plan.virtrigaud.refusals import Refusal
 
 _TEMPLATE = "template"
@@ -29,6 +30,14 @@ def imported(disk: ImportedDiskRef) -> ImagePayload:
     """An existing disk; one without a path lies where libvirt keeps its images."""
     path = disk.path or f"{_IMPORTED_DIRECTORY}/{disk.diskID}.{disk.format}"
     return ImagePayload(path=path, format=disk.format, checksum_type="sha256")
+
+
+def imported_data(vm: VirtrigaudVirtualMachine) -> dict[str, str]:
+    """The paths of imported disks that are the machine's data disks, by the disks' names; a migration has noted them."""
+    try:
+        return msgspec.json.decode((vm.metadata.annotations or {}).get(marks.IMPORTED_DISKS, "{}"), type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
 
 
 def from_image(image: VMImage, provider_type: str, prepared: ProviderImage | None) -> ImagePayload:

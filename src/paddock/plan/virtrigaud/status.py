@@ -5,26 +5,27 @@ from collections.abc import Iterable
 import msgspec
 
 from paddock.contract.messages import DescribeResponse
-from paddock.dialects.virtrigaud.machine import CurrentResources
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
-from paddock.plan.virtrigaud import marks, power, resizing
+from paddock.plan.virtrigaud import answers, marks, power, reverting
 from paddock.plan.virtrigaud.conditions import DELETING, READY, AspectValue, find, holds, settled
-from paddock.plan.virtrigaud.resizing import MachineSizes
 
 PENDING, PROVISIONING, RUNNING, STOPPED = "Pending", "Provisioning", "Running", "Stopped"
 RECONFIGURING, PHASE_DELETING, FAILED = "Reconfiguring", "Deleting", "Failed"
-_LONGEST = 1024
 
 
 class MachinePolls(msgspec.Struct, frozen=True):
     """Seconds between two observations of a machine, by how it is."""
 
     task: float = 5.0
+    # the first poll of a task that is mostly short: of snapshots and reverts
+    first: float = 1.0
     # something is under way, or an address is waited for
     transition: float = 10.0
     running: float = 120.0
     off: float = 300.0
     suspended: float = 120.0
+    # no place is left for the machine
+    placement: float = 30.0
 
 
 def of(vm: VirtrigaudVirtualMachine) -> VirtrigaudMachineStatus:
@@ -40,28 +41,10 @@ def observed(status: VirtrigaudMachineStatus, answer: DescribeResponse) -> Virtr
         status,
         # The field knows no other words; the message says what else there is.
         powerState=state if state in (power.ON, power.OFF) else None,
-        ips=list(answer.ips) or None,
-        consoleURL=answer.console_url or None,
-        provider={**_details(answer.provider_raw_json), **own} or None,
+        ips=answers.addresses(answer.ips) or None,
+        consoleURL=answers.link(answer.console_url) or None,
+        provider={**answers.details(answer.provider_raw_json), **own} or None,
     )
-
-
-def _details(text: str) -> dict[str, str]:
-    """A provider's own words; what is no object of texts is left out."""
-    try:
-        found = msgspec.json.decode(text or "{}", type=dict[str, str])
-    except msgspec.MsgspecError:
-        return {}
-    return {name: value[:_LONGEST] for name, value in found.items() if not name.startswith(marks.OWN_PREFIX)}
-
-
-def with_sizes(status: VirtrigaudMachineStatus, sizes: MachineSizes) -> VirtrigaudMachineStatus:
-    """The status with sizes that the provider has confirmed."""
-    provider = dict(status.provider or {})
-    if sizes.disks is not None:
-        provider[marks.DISKS] = resizing.disks_text(sizes.disks)
-    resources = CurrentResources(cpu=sizes.cpu, memoryMiB=sizes.memory_mib) if sizes.cpu else status.currentResources
-    return msgspec.structs.replace(status, currentResources=resources, provider=provider or None)
 
 
 def forgotten(status: VirtrigaudMachineStatus) -> VirtrigaudMachineStatus:
@@ -99,13 +82,14 @@ def phase(vm: VirtrigaudVirtualMachine, status: VirtrigaudMachineStatus, *, fail
     provisioning = holds(status.conditions, "Provisioning")
     if not status.id or provisioning:
         return PROVISIONING if provisioning else PENDING
-    if status.reconfigureTaskRef:
+    if status.reconfigureTaskRef or reverting.is_under_way(status):
         return RECONFIGURING
     if status.powerState == power.ON:
         return RUNNING
     if status.powerState == power.OFF:
         return STOPPED
-    return status.phase if status.phase in (RUNNING, STOPPED) else PENDING
+    # A new machine is provisioned until it was described for the first time.
+    return status.phase if status.phase in (RUNNING, STOPPED, PROVISIONING) else PENDING
 
 
 def pause(answer: DescribeResponse, polls: MachinePolls, *, settled: bool) -> float:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from paddock.contract import payloads
-from paddock.contract.payloads import NetworkPayload
+from paddock.contract.payloads import NetworkPayload, NetworkSecurityPayload, QosPayload
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import VMNetworkRef
 from paddock.dialects.virtrigaud.provider import Provider
@@ -14,10 +15,12 @@ from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmnetworkattachment import (
     IPAllocation,
     LibvirtNetwork,
+    NetworkSecurity,
     ProxmoxNetwork,
     VMNetworkAttachment,
     VSphereNetwork,
 )
+from paddock.meta.wire import to_data
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
 
@@ -57,6 +60,8 @@ def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Prov
         prefix=prefix,
         gateway=gateway,
         dns=ref.dns or _servers(allocation),
+        qos=_qos(network),
+        security=_security(network),
     )
 
 
@@ -94,6 +99,30 @@ def _vsphere(payload: NetworkPayload, block: VSphereNetwork, default: str) -> Ne
         vlan=vlan or 0,
         model=block.adapterType,
         pci_slot_number=block.pciSlotNumber,
+    )
+
+
+def _qos(network: VMNetworkAttachment | None) -> QosPayload | UnsetType:
+    given = network.spec.qos if network is not None else None
+    if given is None:
+        return UNSET
+    return QosPayload(ingress_limit=given.ingressLimit, egress_limit=given.egressLimit, priority=given.priority, dscp=given.dscp)
+
+
+def _security(network: VMNetworkAttachment | None) -> NetworkSecurityPayload | UnsetType:
+    given = network.spec.security if network is not None else None
+    vsphere = network.spec.network.vsphere if network is not None else None
+    switch = vsphere.security if vsphere is not None else None
+    if given is None and switch is None:
+        return UNSET
+    rules = given or NetworkSecurity()
+    return NetworkSecurityPayload(
+        firewall=to_data(rules.firewall) if rules.firewall is not None else None,
+        isolation=to_data(rules.isolation) if rules.isolation is not None else None,
+        encryption=to_data(rules.encryption) if rules.encryption is not None else None,
+        forbid_promiscuous=switch is not None and not switch.allowPromiscuous,
+        forbid_mac_changes=switch is not None and not switch.allowMACChanges,
+        forbid_forged_transmits=switch is not None and not switch.allowForgedTransmits,
     )
 
 

@@ -85,7 +85,8 @@ def test_a_copy_that_is_not_allowed_is_told_with_what_grants_it(play: Play, mana
             for document in yaml.safe_load_all(documents):
                 kind = {"Role": "roles", "RoleBinding": "rolebindings"}[document["kind"]]
                 assert (await stage.api.post(f"{roles}/{kind}", document)).status == 201
-            await asyncio.sleep(300)
+            # A refusal is tried again after five minutes, or up to a fifth more.
+            await asyncio.sleep(400)
         await stage.available()
         await stage.make(front("other", storage={"size": "30Gi"}))
         await stage.available("other")

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
+from tests.scenario.hosts import snapshotting
 
 
 async def size(host: Vitistack, name: str) -> str:
@@ -220,5 +221,35 @@ def test_a_machine_that_finds_nothing_to_boot_is_told_so_once(play: Play) -> Non
         assert (await host.events("web", "Machine")).count("NoBootSource") == 1
         assert "nothing to boot from" in (await host.condition("VirtualMachineReady"))[2]
         assert "NoBootSource" not in await host.events("net", "Machine")
+
+    play(script)
+
+
+@pytest.mark.parametrize("image", [False, True], ids=["blank", "imported"])
+def test_claims_that_a_restore_made_are_still_the_disks_of_the_machine(play: Play, image: bool) -> None:
+    async def script(host: Vitistack) -> None:
+        address = "http://images/debian.qcow2"
+        host.engine.images.offer(address)
+        annotations = {"vitistack.io/root-image": address} if image else {}
+        await host.make(machine(metadata={"annotations": annotations}, disks=[{"name": "data", "size": "1Gi"}]))
+        await host.up(seconds=60)
+        await host.make(snapshotting.snapshot())
+        await asyncio.sleep(20)
+        before = [(await host.seen("PersistentVolumeClaim", name))["metadata"]["uid"] for name in ("web-root", "web-data")]
+        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/power-state": "stopped"}}})
+        await asyncio.sleep(60)
+        await host.make(snapshotting.restore(volumeRestorePolicy="InPlace"))
+        await asyncio.sleep(30)
+        assert (await snapshotting.restored(host))["complete"]
+        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}})
+        uid = (await host.up(seconds=60))["metadata"]["uid"]
+        assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
+        for name in ("web-root", "web-data"):
+            claim = (await host.seen("PersistentVolumeClaim", name))["metadata"]
+            assert claim["uid"] not in before
+            assert uid in [each["uid"] for each in claim["ownerReferences"]]
+        await host.drop("Machine", "web")
+        await asyncio.sleep(120)
+        assert await host.names("PersistentVolumeClaim") == []
 
     play(script)

@@ -128,3 +128,26 @@ def test_a_host_that_cannot_run_machines_says_so_at_once(play: Play) -> None:
         assert await condition() == ("True", "ServerReady", api.clock.now())
 
     play(script)
+
+
+def test_limits_of_the_host_are_conditions_that_come_and_go(play: Play) -> None:
+    limits: list[presence.NodeLimit] = [presence.NodeLimit("KvmLimited", "Limited", "this host has no /dev/kvm")]
+
+    async def script(api: Harness) -> None:
+        await begin(api)
+        alive = Heartbeat(api.parts, HOST, limits=lambda: tuple(limits))
+        await alive.beat()
+        began = api.clock.now()
+        for _ in range(2):
+            found, limit = (await api.get(NODE)).data["status"]["conditions"]
+            assert (found["type"], found["status"]) == ("Ready", "True")
+            assert limit["lastTransitionTime"] == began
+            assert limit["type"] == "KvmLimited" and limit["status"] == "True" and limit["reason"] == "Limited"
+            assert limit["message"] == "this host has no /dev/kvm"
+            api.clock.time += 600
+            await alive.beat()
+        limits.clear()
+        await alive.beat()
+        await ready(api)
+
+    play(script)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.app.commands import provider, provider_bench, provider_conformance, provider_serve
+from paddock.app.commands import provider, provider_bench, provider_conformance, provider_serve, provider_verify
 from paddock.app.provider import connection, server
 from paddock.app.server import eventloop
 from paddock.base.errors import Terminal
@@ -187,10 +187,30 @@ def test_a_wrong_serve_is_refused(given: list[str], words: str, monkeypatch: pyt
         provider_serve.run(given, console()[0])
 
 
+@pytest.mark.spec("virtrigaud", 108)
+def test_the_variables_of_a_deployment_count_where_options_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[server.ServeSettings] = []
+
+    def take(settings: server.ServeSettings) -> int:
+        taken.append(settings)
+        return 0
+
+    monkeypatch.setattr(server, "run", take)
+    for name, value in (("PROVIDER_TYPE", "fake"), ("LOG_LEVEL", "warn"), ("LOG_FORMAT", "json")):
+        monkeypatch.setenv(name, value)
+    provider_serve.run(["--port=9000", "--health-port=8080"], console()[0])
+    provider_serve.run(["--type", "qemu", "--log-level", "debug", "--log-format", "text"], console()[0])
+    assert [(each.type, each.log_level, each.log_format) for each in taken] == [("fake", "warning", "json"), ("qemu", "debug", "text")]
+    assert (taken[0].server.port, taken[0].server.health_port) == (9000, 8080)
+    monkeypatch.setenv("LOG_LEVEL", "loud")
+    with pytest.raises(UsageError, match="LOG_LEVEL cannot be 'loud'"):
+        provider_serve.run([], console()[0])
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--type", "vsphere"], "Paddock has no vSphere driver"),
+        (["--type", "mainframe"], '"mainframe" is no type of provider'),
         (["--type", "fake", "--tls-dir", "/nowhere"], "cannot serve without TLS files in /nowhere"),
     ],
 )
@@ -225,3 +245,26 @@ def test_addresses(text: str, parts: tuple[str, int]) -> None:
 def test_bad_addresses(text: str) -> None:
     with pytest.raises(connection.BadAddress):
         connection.split(text)
+
+
+def test_the_cases_of_a_spec_are_listed(tmp_path: Path) -> None:
+    shown, out = console()
+    assert provider_verify.run(["--list"], shown) == 0
+    assert [line.split()[0] for line in out.getvalue().decode().splitlines()] == ["vm-create-delete", "vm-power-cycle"]
+    shown, out = console()
+    assert provider_verify.run(["--list", "--skip", "*-cycle"], shown) == 0
+    assert out.getvalue().decode().split()[0] == "vm-create-delete"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "--set image=VALUE"),
+        (["--set", "image"], "--set NAME=VALUE"),
+        (["-f", "/nowhere/spec.yaml"], "cannot read /nowhere/spec.yaml"),
+    ],
+)
+def test_a_spec_that_cannot_be_used(words: list[str], says: str) -> None:
+    with pytest.raises(Terminal) as caught:
+        provider_verify.run(words, console()[0])
+    assert says in str(caught.value)

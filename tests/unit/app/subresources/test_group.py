@@ -15,7 +15,19 @@ from tests.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
 from tests.scripted import scripted
 from tests.unit.app.subresources.world import BASE, World, hardware, path
 
-VMI = ("console", "vnc", "vnc/screenshot", "usbredir", "vsock", "portforward", "guestosinfo", "userlist", "filesystemlist", "objectgraph")
+VMI = (
+    "console",
+    "consolelog",
+    "vnc",
+    "vnc/screenshot",
+    "usbredir",
+    "vsock",
+    "portforward",
+    "guestosinfo",
+    "userlist",
+    "filesystemlist",
+    "objectgraph",
+)
 VMI_PUT = (
     "pause",
     "unpause",
@@ -24,12 +36,14 @@ VMI_PUT = (
     "softreboot",
     "reset",
     "renew",
+    "guestexec",
+    "guestfile",
     "addvolume",
     "removevolume",
     "evacuate/cancel",
     "backup",
 )
-VM = ("expand-spec", "portforward", "objectgraph")
+VM = ("expand-spec", "consolelog", "portforward", "objectgraph")
 VM_PUT = ("start", "stop", "restart", "migrate", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
 SEV = {"sev/fetchcertchain": "GET", "sev/querylaunchmeasurement": "GET", "sev/setupsession": "PUT", "sev/injectlaunchsecret": "PUT"}
 OTHERS = (*SEV, "redefine-checkpoint")

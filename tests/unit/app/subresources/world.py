@@ -62,6 +62,16 @@ class FakeNetworks:
         return await open_datagrams(("127.0.0.1", self.ports[port]))
 
 
+class FakeConsoleLogs:
+    """The console's output of runs that are over, by owner."""
+
+    def __init__(self) -> None:
+        self.logs: dict[str, bytes] = {}
+
+    def kept(self, owner: str) -> bytes | None:
+        return self.logs.get(owner)
+
+
 class World:
     """All of it; `api` is the harness."""
 
@@ -69,12 +79,13 @@ class World:
         self.api = api or Harness()
         self.machines = FakeMachines()
         self.networks = FakeNetworks()
+        self.consoles = FakeConsoleLogs()
         self.told: list[tuple[str, str, str]] = []
 
     async def __aenter__(self) -> "World":
         await self.api.__aenter__()
         self.stored = StoredObjects(self.api.parts)
-        self.subresources = SubresourceApi(Given(self.api.parts, self.machines, self.networks, self._tell))
+        self.subresources = SubresourceApi(Given(self.api.parts, self.machines, self.networks, self.consoles, self._tell))
         self.subresources.serve(self.api.api)
         return self
 

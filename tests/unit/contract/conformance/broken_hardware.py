@@ -199,9 +199,19 @@ def a_linked_clone_takes_its_source_along(driver: FakeDriver) -> None:
 
 @breaks("clone-twice")
 def a_repeated_clone_makes_another_machine(driver: FakeDriver) -> None:
-    driver._snapshots._existing = lambda source, request: None  # type: ignore[method-assign]
+    driver._snapshots._existing = lambda request: None  # type: ignore[method-assign]
+
+
+@breaks("clone-orphaned")
+def a_clone_is_looked_for_at_its_source(driver: FakeDriver) -> None:
+    async def answer(original: Any, request: Any) -> m.CloneResponse:
+        inside(driver).machine(request.source_vm_id)
+        response: m.CloneResponse = await original(request)
+        return response
+
+    replace(driver, "clone", answer)
 
 
 @breaks("clone-conflict")
 def a_clone_takes_over_another_machine(driver: FakeDriver) -> None:
-    driver._snapshots._existing = lambda source, request: inside(driver).named(request.target_name)  # type: ignore[method-assign]
+    driver._snapshots._existing = lambda request: inside(driver).named(request.target_name)  # type: ignore[method-assign]

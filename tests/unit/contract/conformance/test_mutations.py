@@ -10,7 +10,7 @@ from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings, TaskMode
+from paddock.drivers.fake.settings import FakeDatastore, FakeSettings, TaskMode
 from tests import virtualtime
 from tests.unit.contract.conformance.mutationtable import MUTATIONS, Mutation
 
@@ -18,7 +18,8 @@ PREPARE = {"source": {"http": {"url": "https://images.example/small.qcow2"}}}
 
 
 def judged(folder: Path, mutation: Mutation | None = None, mode: TaskMode = "async") -> SuiteResult:
-    settings = FakeSettings(tasks=mode, directory=str(folder), hanging_guests="*-hang")
+    datastores = (FakeDatastore(name="ds1", pod="gold"), FakeDatastore(name="ds2"))
+    settings = FakeSettings(tasks=mode, directory=str(folder), hanging_guests="*-hang", datastores=datastores)
     found: list[SuiteResult] = []
 
     async def script() -> None:
@@ -26,7 +27,11 @@ def judged(folder: Path, mutation: Mutation | None = None, mode: TaskMode = "asy
         if mutation is not None:
             mutation(driver)
         wanted = ConformanceSettings(
-            task_seconds=30, prepare=PREPARE, transfer_url="pvc://claim/run", transfer_directory=str(folder / "claim" / "run")
+            task_seconds=30,
+            command=("true",),
+            prepare=PREPARE,
+            transfer_url="pvc://claim/run",
+            transfer_directory=str(folder / "claim" / "run"),
         )
         found.append(await suite.judge(driver, wanted, chance=random.Random(1)))
 

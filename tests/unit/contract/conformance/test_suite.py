@@ -66,8 +66,12 @@ def test_what_was_not_named_is_skipped() -> None:
     result, _ = judged(FakeSettings())
     reasons = {each.name: each.reason for each in result.results if each.status == "skipped"}
     assert reasons == {
-        **dict.fromkeys(("image-prepare", "image-checksum"), "no image to prepare was named"),
-        **dict.fromkeys(("export", "export-unknown", "import", "import-checksum", "import-missing"), "no staging URL was named"),
+        "datastores": "the provider does not have datastores",
+        **dict.fromkeys(("image-prepare", "image-checksum", "image-delete"), "no image to prepare was named"),
+        **dict.fromkeys(("exec", "exec-off"), "no command of the guest was named"),
+        **dict.fromkeys(
+            ("export", "export-unknown", "import", "import-checksum", "import-missing", "transfer-delete"), "no staging URL was named"
+        ),
     }
 
 

@@ -168,3 +168,16 @@ async def test_a_machine_that_was_never_made_goes_at_once() -> None:
         await asyncio.sleep(2)
         await life.delete()
         await life.gone(seconds=3)
+
+
+@pytest.mark.spec("virtrigaud", 53)
+@pytest.mark.parametrize("rpc", ["Describe", "Power", "TaskStatus"])
+@timeless
+async def test_another_call_that_does_not_find_the_machine(rpc: str) -> None:
+    """Only the answer to the deletion itself says that the machine is gone."""
+    async with rigaud(faults=(RpcFault(rpc=rpc, kind=ErrorKind.NOT_FOUND, after=1, count=1),)) as life:
+        await life.make(machine())
+        await life.until(life.machines)
+        await life.delete()
+        await life.gone()
+        assert await life.machines() == []

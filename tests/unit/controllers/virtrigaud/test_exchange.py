@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paddock.controllers.virtrigaud.hooks import HookError, exchange
+from paddock.controllers.virtrigaud.machines.hooks import HookError, exchange
 from paddock.dialects.virtrigaud.rules import hosts
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import RpcFault
@@ -119,3 +120,84 @@ async def test_the_manager_ends_at_each_call(number: int) -> None:
         restarting = asyncio.create_task(restart())
         await live(life)
         restarting.cancel()
+
+
+@pytest.mark.spec("virtrigaud", 26, 39)
+@timeless
+async def test_a_create_without_an_answer_and_another_spec() -> None:
+    """The machine was made with the sizes of the first request; nobody says that it has those of the second one."""
+    fault = RpcFault(rpc="Create", effect="lost-answer", kind=ErrorKind.TIMEOUT)
+    async with rigaud(faults=(fault,)) as life:
+        await life.make(machine(resources={"cpu": 1}, disks=[{"name": "data", "sizeGiB": 10}]))
+        await life.until(lambda: life.machines())
+        await life.merge("web", {"spec": {"resources": {"cpu": 4}, "disks": [{"name": "data", "sizeGiB": 20}]}})
+        await life.merge("web", {"metadata": {"annotations": {"virtrigaud.io/allow-restart": "true"}}})
+        status = await life.ready()
+        assert status["currentResources"]["cpu"] == 4
+        (there,) = await life.machines()
+        assert (there.cpu, sorted(disk.size_gib for disk in there.disks)) == (4, [10, 20])
+
+
+@pytest.mark.spec("virtrigaud", 39)
+@timeless
+async def test_a_reconfigure_without_an_answer_that_is_taken_back() -> None:
+    fault = RpcFault(rpc="Reconfigure", effect="lost-answer", kind=ErrorKind.TIMEOUT)
+    async with rigaud(faults=(fault,)) as life:
+        await life.make(machine(powerState="Off"))
+        await life.ready()
+        await life.merge("web", {"spec": {"resources": {"cpu": 4}}})
+        await life.until(lambda: _has(life, 4))
+        await life.merge("web", {"spec": {"resources": None}})
+        await life.ready()
+        await asyncio.sleep(700)
+        assert await _has(life, 2)
+        assert (await life.status())["currentResources"]["cpu"] == 2
+
+
+@pytest.mark.spec("virtrigaud", 26)
+@timeless
+async def test_a_refusal_after_a_create_without_an_answer() -> None:
+    """The refusal says nothing about the first create, so the deletion looks for its machine."""
+    faults = (
+        RpcFault(rpc="Create", effect="lost-answer", kind=ErrorKind.UNAVAILABLE),
+        RpcFault(rpc="Create", kind=ErrorKind.INVALID_SPEC, after=1),
+    )
+    async with rigaud(faults=faults) as life:
+        await life.make(machine())
+        await life.until(lambda: _failed(life))
+        assert len(await life.machines()) == 1
+        await life.delete()
+        await life.gone()
+        assert await life.machines() == []
+
+
+async def _has(life: Rigaud, cpu: int) -> bool:
+    return [each.cpu for each in await life.machines()] == [cpu]
+
+
+async def _failed(life: Rigaud) -> bool:
+    return bool((await life.status()).get("phase") == "Failed")
+
+
+@timeless
+async def test_a_refusal_whose_report_is_lost_is_reported() -> None:
+    async with rigaud(faults=(RpcFault(rpc="Create", kind=ErrorKind.INVALID_SPEC, count=0),)) as life:
+        send, lost = life.wire.send, 0
+
+        async def loses(ask: TransportRequest) -> TransportResponse:
+            nonlocal lost
+            if ask.method == "PATCH" and "/virtualmachines/web/status" in ask.target and b"ValidationError" in ask.body and not lost:
+                lost += 1
+                return TransportResponse(503, {}, b"{}")
+            return await send(ask)
+
+        life.wire.send = loses  # type: ignore[method-assign]
+        await life.make(machine())
+
+        async def reported() -> bool:
+            return (await life.said("Ready")) == ("False", "ValidationError")
+
+        await life.until(reported, 60)
+        asked = life.driver.count("Create")
+        await asyncio.sleep(600)
+        assert lost == 1 and life.driver.count("Create") == asked == 2

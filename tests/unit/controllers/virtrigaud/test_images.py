@@ -54,6 +54,21 @@ async def test_a_preparation_survives_the_manager() -> None:
         assert life.driver.count("ImagePrepare") == 1
 
 
+@timeless
+async def test_a_preparation_is_followed_to_its_end_without_the_machine_that_wanted_it() -> None:
+    async with rigaud(task_seconds=SecondsRange(30.0, 30.0)) as life:
+        await life.make(image("cloud", URL), cloud(powerState="Off"))
+        await asyncio.sleep(6)
+        assert (await of_image(life))["prepareTaskRef"]
+        await life.delete()
+        await life.gone()
+        await asyncio.sleep(60)
+        status = await of_image(life)
+        assert "prepareTaskRef" not in status and status["providerStatus"]["lab"]["available"]
+        assert (status["phase"], status["ready"], status["availableOn"]) == ("Ready", True, ["lab"])
+        assert (await life.condition("Ready", "cloud", "VMImage"))["message"] == "prepared for lab"
+
+
 @pytest.mark.spec("virtrigaud", 58)
 @pytest.mark.parametrize(("missing", "phase", "reason"), [("Fail", "Failed", "MissingOnProvider"), ("Wait", "Pending", "WaitingForImage")])
 @timeless

@@ -238,7 +238,7 @@ async def test_the_documented_examples_wait_for_the_network_and_converge() -> No
         await life.make({**attachment, "metadata": {"name": "app-network-attachment"}})
         status = await life.ready("web-server")
         assert status["phase"] == "Running"
-        assert "resourcePool Production" in (await life.condition("Unsupported", "web-server"))["message"]
+        assert json.loads(life.driver.of("Create")[0].placement_json)["ResourcePool"] == "Production"
 
 
 @pytest.mark.spec("virtrigaud", 56)

@@ -71,6 +71,21 @@ def test_an_end_is_told_and_what_was_held_is_let_go(play: Play, end: str, phase:
     play(script)
 
 
+def test_the_console_log_outlives_the_run_and_goes_with_the_object(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.directory.serial = b"its last words"
+        machine.end("guest-shutdown")
+        await asyncio.sleep(1)
+        assert host.engine.machines.get(machine.id) is None
+        assert host.engine.consoles.kept(machine.id) == b"its last words"
+        assert (await host.api.call("DELETE", f"{VMIS}/web")).status == 200
+        await asyncio.sleep(5)
+        assert host.engine.consoles.kept(machine.id) is None
+
+    play(script)
+
+
 @pytest.mark.spec("kubevirt", 83)
 def test_the_accelerator_is_chosen_by_firmware_and_what_it_cannot_do_is_told(play: Play) -> None:
     secure: dict[str, Any] = {"firmware": {"bootloader": {"efi": {}}}, "features": {"smm": {"enabled": True}}}

@@ -44,6 +44,7 @@ NETWORKS: dict[str, Any] = {"vsphere": VSphereNetwork(), "libvirt": LibvirtNetwo
         ("vsphere dataVolume", "libvirt", "dataVolume"),
         ("vsphere libvirt", "proxmox", None),
         ("vsphere", "qemu", None),
+        ("vsphere libvirt", "qemu", None),
         ("", "libvirt", None),
     ],
 )
@@ -51,6 +52,21 @@ def test_the_block_of_an_image(given_blocks: str, provider: str, counts: str | N
     source = ImageSource(**{name: IMAGES[name] for name in given_blocks.split()})
     assert sources.image_block(source, provider) == counts
     assert set(sources.image_blocks(source, provider)) == set(given_blocks.split())
+
+
+@pytest.mark.spec("virtrigaud", 61)
+@pytest.mark.parametrize(
+    ("block", "provider", "counts"),
+    [
+        (LibvirtImageSource(url="https://images.example/u.img"), "qemu", "libvirt"),
+        (LibvirtImageSource(url="https://images.example/u.img"), "proxmox", None),
+        (LibvirtImageSource(url="ftp://images.example/u.img"), "qemu", None),
+        (LibvirtImageSource(path="/var/lib/libvirt/images/u.qcow2"), "qemu", None),
+    ],
+)
+def test_qemu_downloads_what_libvirt_would(block: LibvirtImageSource, provider: str, counts: str | None) -> None:
+    assert sources.image_block(ImageSource(vsphere=VSphereImageSource(templateName="u"), libvirt=block), provider) == counts
+    assert sources.image_block(ImageSource(http=HTTPImageSource(), libvirt=block), provider) == "http"
 
 
 @pytest.mark.spec("virtrigaud", 62)

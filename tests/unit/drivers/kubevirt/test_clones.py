@@ -47,6 +47,58 @@ def test_a_clone_is_off_and_outlives_its_source(play: Play, runs: bool) -> None:
     play(script)
 
 
+def test_two_targets_of_one_name_do_not_get_one_machine(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.made()
+        one, other = (m.ObjectIdentity(namespace=each, name="twin") for each in ("team", "rest"))
+        twin = await cloned(target, vm_id, target_vm=one)
+        with pytest.raises(ProviderError) as error:
+            await target.driver.clone(m.CloneRequest(source_vm_id=vm_id, target_name="twin", target_vm=other))
+        assert error.value.kind is ErrorKind.CONFLICT and (await target.seen(twin)).exists
+        # A clone of the clone is nobody's yet.
+        again = m.CloneRequest(source_vm_id=twin, target_name="third", target_vm=other)
+        assert await target.ends((await target.driver.clone(again)).task) == ""
+
+    play(script)
+
+
+def test_a_clone_is_found_again_after_its_source_is_gone(play: Play) -> None:
+    """Whoever lost the answer can still remove the machine; a stranger gets nothing."""
+
+    async def script(target: Target) -> None:
+        vm_id = await target.made()
+        one, other = (m.ObjectIdentity(namespace=each, name="twin") for each in ("team", "rest"))
+        twin = await cloned(target, vm_id, target_vm=one)
+        assert await target.ends((await target.driver.delete(m.DeleteRequest(id=vm_id))).task) == ""
+        await asyncio.sleep(30)
+        again = await target.driver.clone(m.CloneRequest(source_vm_id=vm_id, target_name="twin", target_vm=one))
+        assert again == m.CloneResponse(target_vm_id=twin)
+        for name, whose in (("twin", other), ("third", one)):
+            with pytest.raises(ProviderError) as error:
+                await target.driver.clone(m.CloneRequest(source_vm_id=vm_id, target_name=name, target_vm=whose))
+            assert error.value.kind is ErrorKind.NOT_FOUND
+
+    play(script)
+
+
+def test_a_snapshot_is_cloned(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.made(disks=(p.DiskPayload(name="data", size_gib=1),))
+        kept = await target.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=vm_id, name_hint="kept"))
+        assert await target.ends(kept.task) == ""
+        twin = await cloned(target, vm_id, customize_json=json.dumps({"snapshotId": kept.snapshot_id}))
+        wish = (await target.host.api.get("/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones")).data["items"]
+        assert not wish or wish[0]["spec"]["source"]["kind"] == "VirtualMachineSnapshot"
+        assert await target.power(twin, m.PowerOp.ON) == ""
+        for strange in ("kept/none", "kept"):
+            request = m.CloneRequest(source_vm_id=vm_id, target_name="third", customize_json=json.dumps({"snapshotId": strange}))
+            with pytest.raises(ProviderError) as error:
+                await target.driver.clone(request)
+            assert error.value.kind is ErrorKind.NOT_FOUND
+
+    play(script)
+
+
 def test_a_clone_is_customized(play: Play) -> None:
     async def script(target: Target) -> None:
         nic = p.NetworkPayload(name="lan", bridge="br0", static_ip="10.0.0.5")

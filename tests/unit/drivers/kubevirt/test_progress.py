@@ -11,9 +11,9 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.driverkit.progress import DONE, RUNNING, TaskProgress
 from paddock.drivers.kubevirt import progress
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.drivers.kubevirt.progress import DONE, RUNNING
 from paddock.meta.wire import from_data
 
 FALSE = {"type": "Running", "status": "False", "message": "404"}
@@ -86,7 +86,7 @@ def run(cpus: int = 2, phase: str = "Running", plugged: str = "Ready") -> Virtua
         (machine(hot=True), run(), [], DONE),
     ],
 )
-def test_changes(found: VirtualMachine, instance: VirtualMachineInstance | None, claims: list[Any], wanted: progress.TaskProgress) -> None:
+def test_changes(found: VirtualMachine, instance: VirtualMachineInstance | None, claims: list[Any], wanted: TaskProgress) -> None:
     assert progress.reconfigured(found, instance, claims, 2) == wanted
 
 

@@ -193,6 +193,22 @@ def test_disks_of_an_adopted_machine_stay(play: Play) -> None:
     play(script)
 
 
+def test_cards_of_an_adopted_machine_stay(play: Play) -> None:
+    async def script(target: Target) -> None:
+        cards = [{"name": "one", "masquerade": {}, "macAddress": "02:00:00:00:00:01"}, {"name": "two", "bridge": {}}]
+        networks = [{"name": "one", "pod": {}}, {"name": "two", "multus": {"networkName": "lan"}}]
+        await target.host.make(machine("alien", "Halted", domain={"devices": {"interfaces": cards}}, networks=networks))
+        vm_id = (await target.driver.list_vms(m.ListVMsRequest())).vms[0].id
+        before = (await target.host.vm("alien"))["spec"]["template"]["spec"]
+        await changed(target, vm_id, sized(HARDWARE, 3, 512))
+        after = (await target.host.vm("alien"))["spec"]["template"]["spec"]
+        told = await target.details(vm_id)
+        assert (told["cpus"], told["memoryMiB"]) == ("3", "512")
+        assert after["domain"]["devices"] == before["domain"]["devices"] and after["networks"] == before["networks"]
+
+    play(script)
+
+
 def test_networks_tags_and_documents_follow(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made(user_data=b"#cloud-config\n", networks=(p.NetworkPayload(name="lan"),))

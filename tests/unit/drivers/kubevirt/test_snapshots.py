@@ -55,6 +55,22 @@ def test_the_same_name_is_the_same_snapshot(play: Play) -> None:
     play(script)
 
 
+def test_a_snapshot_that_failed_is_taken_again(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.made()
+        first = await taken(target, vm_id)
+        failed = {"status": {"phase": "Failed", "readyToUse": False, "error": {"message": "no room"}}}
+        await target.host.api.merge(f"{SNAPSHOTS}/{first.partition('/')[0]}/status", failed)
+        with pytest.raises(ProviderError, match="no room") as caught:
+            await taken(target, vm_id)
+        assert caught.value.kind == ErrorKind.UNAVAILABLE
+        await asyncio.sleep(5)
+        assert await taken(target, vm_id) != first
+        assert len((await target.names(SNAPSHOTS))["virtualmachinesnapshots"]) == 1
+
+    play(script)
+
+
 def test_deleting_a_snapshot(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made()

@@ -14,7 +14,7 @@ from paddock.engine.images import download, sparse
 from paddock.engine.images.cleanup import ImageUpkeep
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line
+from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line, library_name, library_url
 from paddock.engine.images.sparse import SparseWriter
 from tests import imageserver
 from tests.imageserver import Server, running
@@ -39,6 +39,32 @@ def test_a_file_of_this_host(fetch: Fetch, tmp_path: Path) -> None:
     assert fetch(File(path)).path.stat().st_ino == inode
     path.write_bytes(disk(seed=2))
     assert fetch(File(path)).digest == hashlib.sha256(disk(seed=2)).hexdigest()
+
+
+def test_an_image_that_has_a_name_needs_no_network(fetch: Fetch, root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "disk.raw"
+    path.write_bytes(BODY)
+    first = fetch(File(path))
+    with pytest.raises(ImageError, match='no image called "tiny"'):
+        fetch(Http(library_url("tiny")))
+    ImageLibrary(root).name("tiny", first)
+    assert fetch(Http(library_url("tiny"))) == first == ImageLibrary(root).named("tiny")
+    assert "tiny" in ImageLibrary(root).records()[0].sources
+    with pytest.raises(ImageError, match="has the digest"):
+        fetch(Http(library_url("tiny"), checksum=f"sha256:{'0' * 64}"))
+    ImageLibrary(root).remove(first.digest)
+    assert ImageLibrary(root).named("tiny") is None
+
+
+@pytest.mark.parametrize("name", ["", "../index", "a b", "-a", "A", "a" * 64])
+def test_a_bad_name_of_an_image(name: str) -> None:
+    with pytest.raises(ImageError, match="cannot be the name"):
+        library_url(name)
+
+
+@pytest.mark.parametrize("url", ["https://images.paddock.internal.example/tiny", "http://images.paddock.internal/tiny"])
+def test_other_addresses_are_no_names(url: str) -> None:
+    assert library_name(url) == ""
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])

@@ -170,6 +170,51 @@ def test_programs_passwords_and_keys() -> None:
     converse(told, script)
 
 
+def test_files_are_read_and_written_in_parts_and_never_stay_open() -> None:
+    written = iter([3, 2, 0])
+    answers: dict[str, Answer] = {
+        "guest-file-open": lambda _: returns(9),
+        "guest-file-seek": lambda _: returns({"position": 4, "eof": False}),
+        "guest-file-read": lambda _: returns({"count": 2, "buf-b64": "aGlnaA==", "eof": True}),
+        "guest-file-write": lambda _: returns({"count": next(written), "eof": False}),
+        "guest-file-flush": lambda _: returns({}),
+        "guest-file-close": lambda _: returns({}),
+    }
+
+    def heard(command: str) -> list[object]:
+        return [one.get("arguments") for one in told.heard if one["execute"] == command]
+
+    async def script(agent: Agent) -> None:
+        # The guest says more than it was asked for.
+        assert await agent.read_file("/etc/x", 4, 2) == (b"hi", True)
+        await agent.write_file("/etc/x", 4, b"12345")
+        with pytest.raises(AgentError, match="took none of the data"):
+            await agent.write_file("/etc/x", 0, b"1")
+        assert [one["mode"] for one in heard("guest-file-open") if isinstance(one, dict)] == ["rb", "r+b", "wb"]
+        assert heard("guest-file-seek") == [{"handle": 9, "offset": 4, "whence": "set"}] * 2
+        assert [one["buf-b64"] for one in heard("guest-file-write") if isinstance(one, dict)] == ["MTIzNDU=", "NDU=", "MQ=="]
+        assert heard("guest-file-close") == [{"handle": 9}] * 3
+
+    told = Guest(answers)
+    converse(told, script)
+
+
+def test_a_program_is_left_to_run() -> None:
+    answers: dict[str, Answer] = {
+        "guest-exec": lambda _: returns({"pid": 7}),
+        "guest-exec-status": lambda _: returns({"exited": False}),
+    }
+
+    async def script(agent: Agent) -> None:
+        number = await agent.spawn(["sleep", "900"], b"input")
+        assert number == 7 and await agent.outcome(number, 0.1) is None
+        (started,) = [one["arguments"] for one in told.heard if one["execute"] == "guest-exec"]
+        assert started == {"path": "sleep", "arg": ["900"], "capture-output": True, "input-data": "aW5wdXQ="}
+
+    told = Guest(answers)
+    converse(told, script)
+
+
 def test_nobody_there() -> None:
     async def script(agent: Agent) -> None:
         agent.opened(False)

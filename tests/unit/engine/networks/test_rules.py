@@ -6,7 +6,16 @@ import pytest
 
 from paddock.engine.networks import rules, serviceforwards
 from paddock.engine.networks.listeners import ListenEndpoint
-from paddock.engine.networks.nics import ForwardTarget, NicPeer, NicPolicy, PolicyAllowance, Ports, PublishedPort, PublishedService
+from paddock.engine.networks.nics import (
+    ForwardTarget,
+    NicPeer,
+    NicPolicy,
+    PolicyAllowance,
+    Ports,
+    PublishedPort,
+    PublishedService,
+    TrafficLimit,
+)
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 from tests.golden import Golden
 
@@ -43,7 +52,17 @@ FULL = replace(
 )
 
 
-@pytest.mark.parametrize(("name", "table"), [("empty", EMPTY), ("full", FULL)])
+LIMITED = replace(
+    EMPTY,
+    cards=(TapNic("pk1", "a", "02:00:00:00:00:01", "10.112.64.5", traffic=TrafficLimit(125_000, 1_000_000, 250_000)),),
+    bridged=(
+        BridgedNic("pk2", "b", "02:00:00:00:00:02", "br1", traffic=TrafficLimit(from_guest=500_000, from_guest_burst=500_000)),
+        BridgedNic("pk3", "c", "02:00:00:00:00:03", "br1"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("name", "table"), [("empty", EMPTY), ("full", FULL), ("limited", LIMITED)])
 def test_the_text(golden: Golden, name: str, table: RuleTable) -> None:
     golden(f"rules_{name}.nft", rules.text(table))
 

@@ -10,7 +10,7 @@ from paddock.engine.machine.config import UserNetwork
 from paddock.engine.networks import passt, usermode
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import Networks, NetworkSettings
-from paddock.engine.networks.nics import NicSpec, Ports, Protocol
+from paddock.engine.networks.nics import NicSpec, Ports, Protocol, TrafficLimit
 
 USER = NetworkSettings(mode="user")
 PLACES = [
@@ -59,6 +59,15 @@ def test_another_network_inside(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_refused(tmp_path: Path, card: NicSpec, why: str) -> None:
     with pytest.raises(NetworkUnusable, match=why):
         asyncio.run(Networks(tmp_path, USER).plug(card))
+
+
+def test_limits_of_traffic_are_named(tmp_path: Path) -> None:
+    async def script() -> None:
+        networks = Networks(tmp_path, USER)
+        assert usermode.NO_LIMITS not in (await networks.plug(NicSpec("vm", "default"))).limits
+        assert usermode.NO_LIMITS in (await networks.plug(NicSpec("vm", "default", traffic=TrafficLimit(1000)))).limits
+
+    asyncio.run(script())
 
 
 def test_a_port_is_opened_once_when_somebody_dials(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports
+from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
 from paddock.plan.instance import nics
 
 
@@ -74,3 +74,23 @@ def test_queues_follow_the_processors_where_asked_for() -> None:
     old = only(instance({"masquerade": {}, "model": "e1000"}, POD, networkInterfaceMultiqueue=True))
     assert isinstance(many, NicSpec) and isinstance(old, NicSpec)
     assert (many.queues, old.queues) == (4, 1)
+
+
+def test_annotations_limit_the_pod_networks_traffic() -> None:
+    found = instance({"masquerade": {}}, POD)
+    found = msgspec.structs.replace(
+        found, metadata=msgspec.structs.replace(found.metadata, annotations={"kubernetes.io/egress-bandwidth": "8M"})
+    )
+    card = only(found)
+    assert isinstance(card, NicSpec) and card.traffic == TrafficLimit(from_guest=1_000_000, from_guest_burst=1_000_000)
+    wrong = msgspec.structs.replace(
+        found, metadata=msgspec.structs.replace(found.metadata, annotations={"kubernetes.io/egress-bandwidth": "much"})
+    )
+    refused = only(wrong)
+    assert isinstance(refused, nics.NicRefusal) and "egress-bandwidth" in refused.message
+
+
+def test_a_definition_limits_the_traffic_of_its_cards() -> None:
+    limit = TrafficLimit(to_guest=1000)
+    card = only(instance({"bridge": {}}, {"multus": {"networkName": "lan"}}), {"default": HostBridge("br1", traffic=limit)})
+    assert isinstance(card, NicSpec) and card.traffic == limit

@@ -57,17 +57,24 @@ PLACEMENTS: list[tuple[Data | None, Data | None, PlacementPayload | None]] = [
 ]
 
 
+@pytest.mark.spec("virtrigaud", 45)
 @pytest.mark.parametrize(("own", "defaults", "expected"), PLACEMENTS)
 def test_placement(own: Data | None, defaults: Data | None, expected: PlacementPayload | None) -> None:
     assert requests.placement(machine(placement=own), provider(defaults=defaults)) == expected
 
 
-def test_what_is_not_sent_is_named() -> None:
-    disks = [{"name": "a", "sizeGiB": 1, "storageClass": "gold", "scsi": {"controller": 1}}]
+@pytest.mark.spec("virtrigaud", 43, 45)
+def test_what_upstreams_contract_does_not_have_is_sent_all_the_same() -> None:
+    disks = [{"name": "a", "sizeGiB": 1, "storageClass": "gold", "scsi": {"controller": 1}}, {"name": "b", "sizeGiB": 1}]
     vm = machine(disks=disks, placement={"resourcePool": "pool"})
-    assert requests.unsent(vm, provider()) == ("resourcePool pool", "storageClass of disk a", "scsi of disk a")
-    assert requests.unsent(machine(), provider(defaults={"resourcePool": "p"})) == ("resourcePool p",)
-    assert requests.unsent(machine(), provider()) == ()
+    made = requests.create(vm, found(vm), None)
+    first, second = json.loads(made.disks_json)
+    assert first["StorageClass"] == "gold"
+    assert first["SCSI"] == {"Controller": 1, "SharedBus": "noSharing", "ControllerType": "pvscsi"}
+    assert second == {"SizeGiB": 1, "Type": "thin", "Name": "b"}
+    assert json.loads(made.placement_json)["ResourcePool"] == "pool"
+    changed = json.loads(requests.reconfigure(vm, found(vm), MachineSizes(2, 4096, {"a": 2, "b": 1}), None).desired_json)
+    assert changed["Disks"][0]["StorageClass"] == "gold" and changed["Placement"]["ResourcePool"] == "pool"
 
 
 # --- the guest's documents --------------------------------------------------------------------------------------------------
@@ -218,10 +225,3 @@ def test_the_prepared_place_takes_over() -> None:
 def test_a_source_that_cannot_be_used(kind: str, source: Data, why: str) -> None:
     with pytest.raises(Refusal, match=why):
         rootdisk.from_image(image(source), kind, None)
-
-
-def test_a_gpu_is_refused() -> None:
-    vm = machine(resources={"gpu": {"count": 1}})
-    with pytest.raises(Refusal, match="gpu cannot be requested") as caught:
-        requests.create(vm, found(vm), None)
-    assert caught.value.reason == "UnsupportedByProvider"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.conformance.results import read
+from tools.conformance.results import ProviderRun, read
 
 ROOT = Path(__file__).parents[4]
 
@@ -48,6 +48,10 @@ def test_teardown_fails(broken): pass
 def test_expected_failure(): assert False
 
 def test_unmarked(): pass
+
+def test_run(record_property):
+    run = '{"driver": "toy", "against": "a table", "capabilities": [], "cases": {"validate": "passed"}}'
+    record_property("provider-run", run)
 """
 
 
@@ -69,10 +73,12 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
         ("test_it.py::test_half[1]", "passed"),
         ("test_it.py::test_half[2]", "failed"),
         ("test_it.py::test_passes", "passed"),
+        ("test_it.py::test_run", "passed"),
         ("test_it.py::test_skips", "skipped"),
         ("test_it.py::test_teardown_fails", "failed"),
     ]
     assert found[3].items == (("kubevirt", 61), ("stakater", 1), ("stakater", 2))
+    assert found[4].runs == (ProviderRun("toy", "a table", (), (("validate", "passed"),)),)
 
 
 def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester) -> None:
@@ -91,7 +97,7 @@ def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester) -> No
     # passed over, and not looked at
     assert found["test_it.py::test_passes"] == found["test_other.py::test_half[1]"] == "passed"
     assert {node.partition("::")[0] for node in found} == {"test_it.py", "test_other.py"}
-    assert len(found) == 4 + 6
+    assert len(found) == 5 + 7
 
 
 def test_a_whole_run_keeps_nothing_of_what_it_ran(pytester: pytest.Pytester) -> None:

@@ -1,6 +1,6 @@
 """The parts of a body that may be recorded. Secrets never are.
 
-- Secrets, ConfigMaps and tokens are recorded without bodies and without messages, whatever a policy says.
+- Secrets, ConfigMaps, tokens, and the files and commands of guests are recorded without bodies and messages, whatever a policy says.
 - Of other kinds of the program, members that are declared as secret are removed wherever their names appear, also in patches;
   with them goes the annotation in which kubectl keeps the whole last configuration.
 """
@@ -14,6 +14,7 @@ import orjson
 
 from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.protobuf import decode as decode_protobuf
+from paddock.apiserver.resources.kubevirtsubresources import GROUP, INSTANCES
 from paddock.apiserver.routing import RequestRoute
 from paddock.dialects import catalog
 from paddock.meta.failure import Failure
@@ -27,6 +28,9 @@ _CLOSED = frozenset(
         ("", "serviceaccounts", "token"),
         ("authentication.k8s.io", "tokenreviews", ""),
         ("upload.cdi.kubevirt.io", "uploadtokenrequests", ""),
+        # Files of guests; commands whose input and variables may be passwords.
+        (GROUP, INSTANCES, "guestfile"),
+        (GROUP, INSTANCES, "guestexec"),
     )
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

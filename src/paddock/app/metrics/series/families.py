@@ -180,6 +180,7 @@ RULES = _gauges(
         "namespace:kubevirt_vm:sum": "Machines in a namespace.",
         "kubevirt_vmi_phase_count": "Running machines by node, phase and kind.",
         "node:kubevirt_vmi_phase:sum": "Running machines by node, phase and kind.",
+        "vmi:kubevirt_vmi_memory_used_bytes:sum": "Memory that a guest uses.",
         "kubevirt_vmsnapshot_succeeded_timestamp_seconds": "When the snapshot of a machine was complete.",
     },
 )
@@ -221,6 +222,16 @@ CDI = (
         },
     ),
 )
+CONTAINERS = (
+    *_counters("container_", {"cpu_usage_seconds_total": "Processor time of a machine's process, as of a container of virt-launcher."}),
+    *_gauges(
+        "container_memory_",
+        {
+            "working_set_bytes": "Resident memory of a machine's process, as of a container of virt-launcher.",
+            "rss": "Resident memory of a machine's process, as of a container of virt-launcher.",
+        },
+    ),
+)
 ALL = (
     *IDENTITY,
     *STATE,
@@ -235,4 +246,5 @@ ALL = (
     *RULES,
     *PLANE,
     *CDI,
+    *CONTAINERS,
 )

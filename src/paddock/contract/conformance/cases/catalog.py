@@ -1,7 +1,7 @@
 """Every case, in the order of a run."""
 
 from paddock.contract.conformance.case import ConformanceCase
-from paddock.contract.conformance.cases import images, inputs, machines, power, provider, reconfigure, snapshots, transfers
+from paddock.contract.conformance.cases import extensions, images, inputs, machines, power, provider, reconfigure, snapshots, transfers
 
 CASES: tuple[ConformanceCase, ...] = (
     *provider.CASES,
@@ -12,4 +12,5 @@ CASES: tuple[ConformanceCase, ...] = (
     *images.CASES,
     *transfers.CASES,
     *inputs.CASES,
+    *extensions.CASES,
 )

@@ -12,28 +12,32 @@ from paddock.contract.conformance.context import ConformanceContext
 _IMPORT = ("supports_image_import",)
 
 
-def _spec(context: ConformanceContext) -> dict[str, Any]:
+def image_spec(context: ConformanceContext) -> dict[str, Any]:
+    """The image to prepare, if one was named."""
     if context.settings.prepare is None:
         raise context.skip("no image to prepare was named")
     return context.settings.prepare
 
 
 async def _prepare(context: ConformanceContext) -> None:
-    request = m.ImagePrepareRequest(image_json=payloads.encode_manifest(_spec(context)), target_name=f"{context.settings.prefix}-image")
-    prepared = await _prepared(context, request)
-    again = await _prepared(context, request)
+    request = m.ImagePrepareRequest(
+        image_json=payloads.encode_manifest(image_spec(context)), target_name=f"{context.settings.prefix}-image"
+    )
+    made = await prepared(context, request)
+    again = await prepared(context, request)
     context.check(
-        (again.prepared_image_id, again.prepared_image_path) == (prepared.prepared_image_id, prepared.prepared_image_path),
+        (again.prepared_image_id, again.prepared_image_path) == (made.prepared_image_id, made.prepared_image_path),
         "a repeated ImagePrepare made another image",
     )
-    path, template = prepared.prepared_image_path, prepared.prepared_image_id
+    path, template = made.prepared_image_path, made.prepared_image_id
     image = payloads.ImagePayload(path=path, format="qcow2") if path else payloads.ImagePayload(template_name=template)
     machine = await context.create(context.request(image_json=payloads.encode(image)))
     await context.power(machine, m.PowerOp.ON)
     await context.expect_power(machine, "On")
 
 
-async def _prepared(context: ConformanceContext, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
+async def prepared(context: ConformanceContext, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
+    """Prepare an image and wait for the end."""
     response = await context.provider.image_prepare(request)
     context.check(response.prepared_image_id or response.prepared_image_path, "ImagePrepare answers without an id and without a path")
     await context.finish("ImagePrepare", response.task)
@@ -41,7 +45,7 @@ async def _prepared(context: ConformanceContext, request: m.ImagePrepareRequest)
 
 
 async def _checksum(context: ConformanceContext) -> None:
-    spec = msgspec.json.decode(msgspec.json.encode(_spec(context)))
+    spec = msgspec.json.decode(msgspec.json.encode(image_spec(context)))
     blocks = [each for each in (spec.get("source") or {}).values() if isinstance(each, dict) and (each.get("url") or each.get("ovaURL"))]
     if not blocks:
         raise context.skip("the named image has no source with a checksum")

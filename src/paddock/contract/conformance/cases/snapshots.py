@@ -163,6 +163,20 @@ async def _twice(context: ConformanceContext) -> None:
     context.check(len(found) == 1, f"ListVMs has {len(found)} machines named {clone.name}", "there must be one")
 
 
+async def _orphaned(context: ConformanceContext) -> None:
+    if not context.features:
+        raise context.skip("a provider without extension features does not promise it")
+    source = await _source(context)
+    clone = await _cloned(context, source)
+    await context.delete(source)
+    again = await _cloned(context, source, name=clone.name)
+    context.check(again.id == clone.id, "a repeated Clone does not find its machine when the source is gone", f"ids {clone.id}, {again.id}")
+    other = m.CloneRequest(
+        source_vm_id=source.id, target_name=context.name(), target_vm=m.ObjectIdentity(namespace="conformance", name="x")
+    )
+    await context.refused("a clone of a machine that is gone", context.provider.clone(other), ErrorKind.NOT_FOUND)
+
+
 async def _foreign_name(context: ConformanceContext) -> None:
     source, other = await _source(context), await context.create()
     target = m.ObjectIdentity(namespace="conformance", name="somebody-else")
@@ -180,5 +194,6 @@ CASES = (
     ConformanceCase(name="clone-full", text="A clone has its own disks and survives its source", run=_full, optional=True),
     ConformanceCase(name="clone-linked", text="A linked clone leaves its source alone", run=_linked, needs=_LINKED),
     ConformanceCase(name="clone-twice", text="A repeated Clone makes one machine", run=_twice, optional=True),
+    ConformanceCase(name="clone-orphaned", text="A repeated Clone finds its machine when the source is gone", run=_orphaned, optional=True),
     ConformanceCase(name="clone-conflict", text="A clone under another owner's name is a Conflict", run=_foreign_name, optional=True),
 )

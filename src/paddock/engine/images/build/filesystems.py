@@ -13,11 +13,12 @@ _UUID = "7a1d0c52-7f2e-4f0c-8d43-0f0f3c1b9a11"
 TOOLS = {"mkfs.vfat": "dosfstools", "mcopy": "mtools", "mmd": "mtools", "mke2fs": "e2fsprogs"}
 
 
-def fat(path: Path, size: int, label: str, files: Mapping[str, bytes]) -> None:
-    """A FAT file system with these files."""
+def fat(path: Path, size: int, label: str, files: Mapping[str, bytes], cluster: int = 0) -> None:
+    """A FAT file system with these files; `cluster` is how many sectors one has, 0 leaves it to mkfs.vfat."""
     need(TOOLS, "make the file systems of an image")
     path.unlink(missing_ok=True)
-    run(["mkfs.vfat", "--invariant", "-n", label, "-C", path, str(size // 1024)])
+    clusters = ["-s", str(cluster)] if cluster else []
+    run(["mkfs.vfat", "--invariant", *clusters, "-n", label, "-C", path, str(size // 1024)])
     with TemporaryDirectory() as temporary:
         work = Path(temporary)
         folders = sorted({str(folder) for name in files for folder in PurePosixPath(name).parents if str(folder) != "."})

@@ -1,5 +1,6 @@
 """The pure parts of building an image: archives, partition tables, and what apt and kernels say."""
 
+import os
 import stat
 import struct
 import subprocess
@@ -9,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from paddock.engine.images.build import disk, kernel, tiny, tinyguest
+from paddock.engine.images.build import answers, disk, kernel, tiny, tinyguest
 from paddock.engine.images.build.disk import Partition
 from paddock.engine.images.build.initramfs import archive
 from paddock.engine.images.build.packages import Package, PackageMember, parse_uris
@@ -144,3 +145,29 @@ def test_the_guest_reads_its_name_in_any_layout(meta: str, tmp_path: Path) -> No
 def test_the_tiny_guest_does_not_test_its_timer() -> None:
     """On a busy host the kernel's test of the timer fails under emulation, and the kernel panics, again and again."""
     assert "no_timer_check" in tiny._ARGUMENTS.split()
+
+
+def test_a_bios_moves_the_kernels_file_and_not_all_of_its_memory() -> None:
+    bios, uefi = tiny.start("16").splitlines(), tiny.start().splitlines()
+    assert [line.split()[0] for line in bios] == ["linux16", "initrd16", "boot"] and "linux16" in tiny._GRUB_MODULES
+    assert [line.split()[0] for line in uefi] == ["linux", "initrd", "boot"]
+    assert bios[0].split()[1:] == uefi[0].split()[1:] == ["/vmlinuz", *tiny._ARGUMENTS.split()]
+
+
+def test_an_answer_of_apt_holds_until_its_lists_change(tmp_path: Path) -> None:
+    lists, question = tmp_path / "lists", ["debian", "busybox"]
+    lists.mkdir()
+    (lists / "main").write_text("a")
+    os.utime(lists / "main", (1, 1))
+    apt = [str(lists), str(tmp_path / "absent")]
+    assert answers.remembered(tmp_path, "debian", question, apt) == ""
+    answers.remember(tmp_path, "debian", question, "tiny-debian-1", apt)
+    assert answers.remembered(tmp_path, "debian", question, apt) == "tiny-debian-1"
+    assert answers.remembered(tmp_path, "debian", [*question, "x"], apt) == ""
+    os.utime(tmp_path / "answer-debian.json", (1, 1))
+    assert answers.remembered(tmp_path, "debian", question, apt) == ""
+    answers.remember(tmp_path, "debian", question, "tiny-debian-1", apt)
+    os.utime(lists / "main", (2, 2))
+    assert answers.remembered(tmp_path, "debian", question, apt) == ""
+    (tmp_path / "answer-debian.json").write_text("[")
+    assert answers.remembered(tmp_path, "debian", question, apt) == ""

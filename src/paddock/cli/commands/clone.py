@@ -1,0 +1,75 @@
+"""`paddock clone`: makes a machine with copies of another machine's disks."""
+
+import argparse
+from collections.abc import Sequence
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+_TEXT = """Make a machine with copies of another machine's disks, running or not. The clone has a firmware UUID and MAC addresses of its
+own; what the guest keeps in its disks, such as a host name or SSH host keys, is the same. The clone starts with --start."""
+_EXITS = {0: "success", 2: "wrong usage, or the clone failed"}
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("clone", _TEXT, "[OPTIONS] [KIND/]NAME NEW", _EXITS)
+    arguments.add_machine(options, "Machine to clone")
+    options.add_argument("new", metavar="NEW", help="Name of the clone")
+    options.add_argument("--start", action="store_true", help="Start the clone (default: it stays off)")
+    text = "Make a VirtualMachine of KubeVirt, of a machine whose dialect has no clones"
+    arguments.add_choice(options, ("--dialect",), ("kubevirt",), text)
+    arguments.add_dry_run(options)
+    arguments.add_wait(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    arguments.check_name(parsed.new)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_clone(parsed, console))
+
+
+async def _clone(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli.machines import snapshots, writing  # noqa: PLC0415 - as above
+    from paddock.cli.machines.edits import ChangeRefused  # noqa: PLC0415
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.machines.kinds import VIRTRIGAUD, VM  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.client.errors import NotFound  # noqa: PLC0415
+    from paddock.client.options import WriteOptions  # noqa: PLC0415
+    from paddock.client.target import Key  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        name = f"{parsed.new}-{int(server.clock.seconds())}"
+        target, wanted = snapshots.clone_wish(machine, parsed.new, name, as_kubevirt=parsed.dialect == "kubevirt", start=parsed.start)
+        kind = VIRTRIGAUD if machine.kind is VIRTRIGAUD else VM
+        if parsed.start and not parsed.wait and kind is VM:
+            raise ChangeRefused("cannot start a clone without waiting for it", fix="leave out --start or --no-wait")
+        key = Key(wanted["metadata"]["namespace"], parsed.new)
+        try:
+            await server.client.get(kind.target, key)
+            raise ChangeRefused(
+                f"cannot make the clone {parsed.new}", why=f"there is {kind.word}/{parsed.new} already", fix="choose another name"
+            )
+        except NotFound:
+            pass
+        if parsed.dry_run:
+            await server.client.create(target, wanted, key.namespace, WriteOptions(dry_run=True))
+            console.say(f"paddock: the server would clone {machine} as {kind.word}/{parsed.new}; nothing was changed (--dry-run)")
+            return GOOD
+        await snapshots.clone(server, target, wanted, parsed.timeout if parsed.wait else 0.0)
+        if parsed.start and parsed.wait and kind is VM:
+            made = await find(server.client, f"{kind.word}/{parsed.new}", key.namespace)
+            await writing.send(server.client, writing.power(made, "start"))
+    console.out(f"{kind.word}/{parsed.new} cloned from {machine}\n")
+    if not parsed.start:
+        console.say(f"paddock: it is off; `paddock start {parsed.new}` starts it")
+    return GOOD

@@ -1,0 +1,71 @@
+"""`paddock console`: connects the terminal to the serial console of a machine; no virtctl is needed."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.cli.guests import commandline
+from paddock.cli.guests.commandline import ConsoleWish
+
+if TYPE_CHECKING:
+    from paddock.cli.guests.guest import GuestAccess
+    from paddock.client.access import Access
+
+_TEXT = """Connect to the serial console of a machine. Ctrl+] disconnects. The session begins with the last screen and outlives a restart of
+the machine. One session at a time has the console: a new one ends the old."""
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("console", _TEXT, "[OPTIONS] [KIND/]NAME")
+    arguments.add_machine(options, commandline.MACHINE_TEXT)
+    options.add_argument("--wait", action="store_true", help="Wait for a machine that is starting, and for each next start")
+    options.add_argument("--replay", action="store_true", help="Show the log of this boot first")
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Connect the terminal with the console until either side ends."""
+    parsed = parser().parse_args(given)
+    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
+
+    servers.serve(_talk(parsed, console))
+    console.say("\r" if sys.stdin.isatty() else "")
+    return 0
+
+
+async def _talk(parsed: argparse.Namespace, console: Console) -> None:
+    async with commandline.reached(parsed, console, "open the console", running=not parsed.wait) as guest:
+        await _at_terminal(guest, console, ConsoleWish(wait=parsed.wait, replay=parsed.replay))
+
+
+async def attach(access: "Access", namespace: str, name: str, console: Console) -> None:
+    """Connect the terminal with the console of a VirtualMachine, until either side ends this session."""
+    from paddock.base.clock import SystemClock  # noqa: PLC0415
+    from paddock.cli.guests import guest as guests  # noqa: PLC0415
+    from paddock.cli.servers import ServerSession  # noqa: PLC0415
+    from paddock.client.client import Client, ClientSettings  # noqa: PLC0415
+    from paddock.client.http.https import Https  # noqa: PLC0415
+
+    async with Client(Https(access), ClientSettings(warnings=False)) as client:
+        server = ServerSession(client, access, namespace, SystemClock())
+        guest = await guests.access(server, f"vm/{name}", "open the console")
+        await _at_terminal(guest, console, ConsoleWish(restarts=False))
+    console.say("\r")
+
+
+async def _at_terminal(guest: "GuestAccess", console: Console, wish: ConsoleWish) -> None:
+    from paddock.cli.guests import consoles  # noqa: PLC0415
+
+    console.say("paddock: ctrl+] leaves, Enter shows a prompt")
+    keyboard = consoles.Keyboard(sys.stdin.fileno())
+    with consoles.raw(sys.stdin.fileno()):
+        keyboard.open()
+        try:
+            await consoles.attach(guest, keyboard, sys.stdout.fileno(), wish)
+        finally:
+            keyboard.close()

@@ -1,0 +1,48 @@
+"""`paddock disk grow`: makes a disk of a machine larger."""
+
+import argparse
+from collections.abc import Sequence
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+
+_TEXT = """Make a disk larger. The guest sees the new size at once where the disk can grow while it runs, and has to grow its file
+system itself; cloud-init does that for the root disk at the next boot. A disk never shrinks."""
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("disk grow", _TEXT, "[OPTIONS] [KIND/]NAME DISK SIZE", arguments.CHANGE_EXITS)
+    arguments.add_machine(options, "Machine to change")
+    options.add_argument("disk", metavar="DISK", help="Disk to grow; root is the root disk of Stakater's and Vitistack's machines")
+    options.add_argument("size", metavar="SIZE", help="New size, such as 40Gi, or what to add, such as +20Gi")
+    arguments.add_dry_run(options)
+    arguments.add_yes(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_grow(parsed, console))
+
+
+async def _grow(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli.machines import changing, disks, edits  # noqa: PLC0415 - as above
+    from paddock.cli.machines.claims import growth, sized  # noqa: PLC0415
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        size = disks.target_size(await sized(server.client, machine, disks.listed(machine)), parsed.disk, parsed.size)
+        data, claim = disks.grown(machine, parsed.disk, size)
+        changes = [edits.edit(machine, data)]
+        if claim:
+            changes.append(await growth(server.client, machine, claim, size))
+        done = changing.options_of(parsed, f"has {size} on the disk {parsed.disk}")
+        return await changing.carry_out(server, machine, changes, done, console)

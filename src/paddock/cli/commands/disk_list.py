@@ -1,0 +1,66 @@
+"""`paddock disk ls`: lists the disks of a machine."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.disks import DiskRow
+
+_TEXT = "List the disks of a machine: size, source, bus, and the name that the guest has for each."
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("disk ls", _TEXT, "[OPTIONS] [KIND/]NAME")
+    arguments.add_machine(options, "Machine to look at")
+    arguments.add_views(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_list(parsed, console))
+
+
+async def _list(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli.machines.claims import sized  # noqa: PLC0415 - as above
+    from paddock.cli.machines.disks import listed  # noqa: PLC0415
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.machines.views import shown  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        rows = await sized(server.client, machine, listed(machine))
+    titles = ("NAME", "SIZE", "SOURCE", "BUS", "GUEST", "STATE", *(("CLAIM",) if parsed.output == "wide" else ()))
+    console.out(shown(parsed.output, titles, [_cells(each, wide=parsed.output == "wide") for each in rows], [_data(each) for each in rows]))
+    return GOOD
+
+
+def _cells(row: "DiskRow", *, wide: bool) -> tuple[str, ...]:
+    from paddock.cli.machines.views import size  # noqa: PLC0415 - as above
+
+    return (row.name, size(row.size), row.source, row.bus, row.device, row.state, *((row.claim,) if wide else ()))
+
+
+def _data(row: "DiskRow") -> dict[str, Any]:
+    found = {
+        "name": row.name,
+        "size": row.size,
+        "source": row.source,
+        "claim": row.claim,
+        "bus": row.bus,
+        "guest": row.device,
+        "state": row.state,
+    }
+    return {name: value for name, value in found.items() if value not in (None, "")}

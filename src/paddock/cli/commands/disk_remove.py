@@ -1,0 +1,90 @@
+"""`paddock disk rm`: takes a disk out of a machine."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import FINDINGS, GOOD
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.finding import MachineView
+    from paddock.cli.servers import ServerSession
+
+_TEXT = """Take a disk out of a machine. Its data stays on its claim unless --purge is given, and another machine can use it. Unmount it
+in the guest first."""
+# A guest lets go of a disk within seconds, or not at all.
+_UNPLUG_SECONDS = 60.0
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("disk rm", _TEXT, "[OPTIONS] [KIND/]NAME DISK", arguments.CHANGE_EXITS)
+    arguments.add_machine(options, "Machine to change")
+    options.add_argument("disk", metavar="DISK", help="Disk to take out")
+    options.add_argument("--purge", action="store_true", help="Delete the disk's claim, too, with all data (KubeVirt)")
+    options.add_argument("--restart", action="store_true", help="Restart the guest if it keeps the disk otherwise")
+    arguments.add_dry_run(options)
+    arguments.add_yes(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_remove(parsed, console))
+
+
+async def _remove(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli import confirming  # noqa: PLC0415 - as above
+    from paddock.cli.machines import changing, disks, edits  # noqa: PLC0415
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        data, claim = disks.removed(machine, parsed.disk)
+        if parsed.purge and not claim:
+            raise edits.ChangeRefused(
+                f'cannot delete the data of the disk "{parsed.disk}" of {machine}',
+                why="its source has no claim"
+                if machine.kind.plural == "virtualmachines" and not machine.kind.front
+                else "its controller keeps it",
+                fix="leave --purge out; the data goes with the machine",
+            )
+        if parsed.purge and not parsed.dry_run:
+            question = f"Delete the claim {claim} with all data of the disk {parsed.disk}?"
+            if not confirming.agreed(console, question, yes=parsed.yes):
+                confirming.refused(console, "nothing was changed", "--yes removes the disk and its data without a question")
+                return FINDINGS
+        done = changing.options_of(parsed, f"no longer has the disk {parsed.disk}")
+        code = await changing.carry_out(server, machine, [edits.edit(machine, data)], done, console)
+        if code != GOOD or parsed.dry_run:
+            return code
+        if parsed.purge:
+            return await _purge(server, machine, claim, console)
+        if claim:
+            console.say(
+                f"paddock: the claim {claim} keeps the data; `paddock disk add {machine.name} {parsed.disk} --claim {claim}` brings it back"
+            )
+        return code
+
+
+async def _purge(server: "ServerSession", machine: "MachineView", claim: str, console: Console) -> int:
+    from paddock.cli.machines import changing, claims  # noqa: PLC0415 - as above
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+
+    async def free() -> bool:
+        return not claims.is_in_use(await find(server.client, str(machine), machine.namespace), claim)
+
+    if not await changing.until(free, _UNPLUG_SECONDS):
+        console.say(f"paddock: the guest still uses the claim {claim}, so it was not deleted; restart the machine and repeat the command")
+        return FINDINGS
+    await claims.purge(server.client, machine, claim)
+    console.out(f"claim/{claim} deleted\n")
+    return GOOD

@@ -1,0 +1,117 @@
+"""`paddock events`: shows what happened to a machine and to what was made of it, or in a namespace."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paddock.cli import arguments, tables, terminal
+from paddock.cli.console import Console, one_line
+from paddock.cli.exits import GOOD
+from paddock.cli.tables import Cell, TableColumn
+
+if TYPE_CHECKING:
+    from paddock.cli.servers import ServerSession
+    from paddock.client.target import Data
+
+_TEXT = """Show what happened, the oldest first: to a machine and what was made of it, or in the whole namespace. With -w, go on."""
+_COLUMNS = (
+    TableColumn(title="AGE", right=True),
+    TableColumn(title="TYPE"),
+    TableColumn(title="OBJECT", shrinks=True, least=16),
+    TableColumn(title="REASON"),
+)
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("events", _TEXT, "[OPTIONS] [[KIND/]NAME]")
+    arguments.add_machine(options, "Machine (default: the whole namespace)", optional=True)
+    options.add_argument("--warnings", action="store_true", help="Warnings only")
+    arguments.add_all_namespaces(options)
+    arguments.add_watch(options)
+    arguments.add_views(options, ("json", "yaml"))
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
+    parsed = options.parse_args(given)
+    if parsed.all_namespaces and parsed.name:
+        options.error("-A goes without a machine")
+    # Everything that talks to servers is heavy.
+    from paddock.cli.servers import serve  # noqa: PLC0415
+
+    serve(_show(parsed, console))
+    return GOOD
+
+
+async def _show(parsed: argparse.Namespace, console: Console) -> None:
+    from paddock.cli import report  # noqa: PLC0415 - as above
+    from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.client.options import Selection, WatchOptions  # noqa: PLC0415
+    from paddock.client.target import EVENTS  # noqa: PLC0415
+
+    async with connected(parsed, console) as session:
+        about = await _about(session, parsed.name)
+        selection = Selection(namespace="" if parsed.all_namespaces else session.namespace)
+        listed = await session.client.list(EVENTS, selection)
+        found = sorted((each for each in listed.items if _is_wanted(each, about, parsed.warnings)), key=_when)
+        if parsed.output:
+            console.out(report.structured(found, parsed.output))
+            return
+        lines = _lines(found, session.clock.seconds(), header=True)
+        console.out("".join(f"{line}\n" for line in lines if found))
+        if not found:
+            console.say("paddock: no events" + (f" about {parsed.name}" if parsed.name else ""))
+        console.flush()
+        revision = listed.revision
+        while parsed.watch:
+            async for event in session.client.watch(EVENTS, selection, WatchOptions(revision=revision)):
+                revision = event.object["metadata"].get("resourceVersion") or revision
+                if event.type in ("ADDED", "MODIFIED") and _is_wanted(event.object, about, parsed.warnings):
+                    console.out("".join(f"{line}\n" for line in _lines([event.object], session.clock.seconds(), header=False)))
+                    console.flush()
+
+
+async def _about(session: "ServerSession", name: str) -> set[str]:
+    """Return the names of the objects that the events are to be about; empty for all."""
+    if not name:
+        return set()
+    from paddock.cli.machines import finding, parts  # noqa: PLC0415 - as above
+
+    machine = await finding.find(session.client, name, session.namespace)
+    keys = (machine.key, machine.vm_key, machine.vmi_key)
+    return {each.name for each in keys if each is not None} | {each.claim for each in parts.disks(machine) if each.claim}
+
+
+def _is_wanted(event: "Data", about: set[str], warnings: bool) -> bool:
+    named = (event.get("involvedObject") or {}).get("name")
+    return (not about or named in about) and (not warnings or event.get("type") == "Warning")
+
+
+def _when(event: "Data") -> str:
+    series = event.get("series") or {}
+    times: list[Any] = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
+    return next((str(each) for each in times if each), str(event["metadata"].get("creationTimestamp") or ""))
+
+
+def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
+    from paddock.meta import ages  # noqa: PLC0415 - as above
+
+    rows: list[tables.Row] = []
+    for event in events:
+        about = event.get("involvedObject") or {}
+        kind = Cell(str(event.get("type", "")), "red" if event.get("type") == "Warning" else "")
+        rows.append((ages.age(_when(event), now), kind, f"{about.get('kind')}/{about.get('name')}", str(event.get("reason", ""))))
+    screen = terminal.current()
+    lines = tables.lines(_COLUMNS, rows, screen, header=header)
+    texts = (["MESSAGE"] if header else []) + [one_line(_message(each)) for each in events]
+    # A message is a sentence: the terminal breaks it, nobody cuts it.
+    return [f"{line}   {text}" for line, text in zip(lines, texts, strict=True)]
+
+
+def _message(event: "Data") -> str:
+    count = (event.get("series") or {}).get("count") or event.get("count") or 1
+    return f"{event.get('message', '')}{f' (x{count})' if count > 1 else ''}"

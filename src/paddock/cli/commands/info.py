@@ -1,0 +1,103 @@
+"""`paddock info`: shows one machine at a glance."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from paddock.cli import arguments, terminal
+from paddock.cli.console import Console, one_line
+from paddock.cli.exits import GOOD
+from paddock.cli.terminal import Screen
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.finding import MachineView
+
+_TEXT = """Show a machine at a glance: its state, addresses, sizes, disks and networks. If it is not well, the cause stands below, as of
+`paddock why`."""
+_FORMATS = ("json", "yaml", "name")
+_LABEL = 11
+_MOST_LABELS = 6
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("info", _TEXT, "[OPTIONS] [KIND/]NAME")
+    arguments.add_machine(options, "Machine, such as web or stakater/web")
+    arguments.add_views(options, _FORMATS)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    # Everything that talks to servers is heavy.
+    from paddock.cli.servers import serve  # noqa: PLC0415
+
+    serve(_show(parsed, console))
+    return GOOD
+
+
+async def _show(parsed: argparse.Namespace, console: Console) -> None:
+    from paddock.cli import explanations, report  # noqa: PLC0415 - as above
+    from paddock.cli.commands import ls  # noqa: PLC0415
+    from paddock.cli.diagnosis.explain import explain  # noqa: PLC0415
+    from paddock.cli.machines import finding  # noqa: PLC0415
+    from paddock.cli.serverreader import ServerReader  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as session:
+        machine = await finding.find(session.client, parsed.name, session.namespace)
+        if parsed.output == "name":
+            console.out(f"{machine}\n")
+            return
+        if parsed.output:
+            console.out(report.structured(ls.as_data(machine), parsed.output))
+            return
+        scene = await ServerReader(session.client, session.clock).gather(machine.ref)
+    console.out("".join(f"{line}\n" for line in _lines(machine, scene.now, terminal.current())))
+    answer = explain(scene, machine.ref)
+    if answer.state not in ("good", "unknown"):
+        console.out("\n" + "".join(f"{line}\n" for line in explanations.lines(answer, scene.now)))
+
+
+def _lines(machine: "MachineView", now: float, screen: Screen) -> Iterator[str]:
+    for label, text in _facts(machine, now, screen):
+        if text:
+            yield f"{f'{label}:' if label else '':<{_LABEL}} {text}"
+
+
+def _facts(machine: "MachineView", now: float, screen: Screen) -> Iterator[tuple[str, str]]:
+    from paddock.cli.diagnosis.scene import at, entries, texts  # noqa: PLC0415 - as above
+    from paddock.cli.machines import facts, parts  # noqa: PLC0415
+    from paddock.meta import ages  # noqa: PLC0415
+
+    found = facts.of(machine)
+    status = screen.paint(found.status, found.colour)
+    running = f" for {ages.age(found.since, now)}" if found.since and found.status == "Running" else ""
+    yield "machine", f"{machine.name} in namespace {machine.namespace}"
+    yield "dialect", f"{machine.dialect} ({machine.kind.qualified})"
+    yield "status", f"{status}{running}{', protected from deletion' if found.protected else ''}"
+    key = machine.vm_key
+    if machine.kind.front:
+        given = texts(machine.data, "status", "id")
+        yield "made", f"VirtualMachine {key.name}" if key else f"{given} at its Provider" if given else "no VirtualMachine yet"
+    yield "size", f"{found.cpus or '?'} CPUs, {facts.size(found.memory) if found.memory else '?'} of memory"
+    yield "addresses", ", ".join(found.ips)
+    yield "node", found.node
+    yield "image", one_line(found.image)
+    yield "guest", one_line(" ".join(filter(None, (found.guest, texts(machine.vmi, "status", "guestOSInfo", "kernelRelease")))))
+    if machine.vmi is not None:
+        agent = any(
+            texts(each, "type") == "AgentConnected" and texts(each, "status") == "True"
+            for each in entries(machine.vmi, "status", "conditions")
+        )
+        yield "agent", "connected" if agent else "not connected"
+    for index, disk in enumerate(parts.disks(machine)):
+        yield ("disks" if index == 0 else ""), str(disk)
+    for index, nic in enumerate(parts.nics(machine)):
+        yield ("networks" if index == 0 else ""), str(nic)
+    labels = at(machine.data, "metadata", "labels") or {}
+    yield "labels", ", ".join(f"{name}={value}" for name, value in sorted(labels.items())[:_MOST_LABELS])
+    if found.created:
+        yield "created", f"{ages.age(found.created, now)} ago"

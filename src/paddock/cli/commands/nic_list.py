@@ -1,0 +1,64 @@
+"""`paddock nic ls`: lists the network interfaces of a machine."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.nics import NicRow
+
+_TEXT = "List the network interfaces of a machine: network, MAC address, and the addresses of a running guest."
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("nic ls", _TEXT, "[OPTIONS] [KIND/]NAME")
+    arguments.add_machine(options, "Machine to look at")
+    arguments.add_views(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_list(parsed, console))
+
+
+async def _list(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli.machines.finding import find  # noqa: PLC0415 - as above
+    from paddock.cli.machines.nics import listed  # noqa: PLC0415
+    from paddock.cli.machines.views import shown  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        rows = listed(await find(server.client, parsed.name, server.namespace))
+    wide = parsed.output == "wide"
+    titles = ("NAME", "NETWORK", "MAC", "ADDRESS", "STATE", *(("BINDING", "MODEL") if wide else ()))
+    console.out(shown(parsed.output, titles, [_cells(each, wide=wide) for each in rows], [_data(each) for each in rows]))
+    return GOOD
+
+
+def _cells(row: "NicRow", *, wide: bool) -> tuple[str, ...]:
+    addresses = ", ".join(row.addresses if wide else row.addresses[:1])
+    return (row.name, row.network, row.mac, addresses, row.state, *((row.binding, row.model) if wide else ()))
+
+
+def _data(row: "NicRow") -> dict[str, Any]:
+    found = {
+        "name": row.name,
+        "network": row.network,
+        "mac": row.mac,
+        "addresses": list(row.addresses),
+        "state": row.state,
+        "binding": row.binding,
+        "model": row.model,
+    }
+    return {name: value for name, value in found.items() if value}

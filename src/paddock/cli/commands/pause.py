@@ -1,0 +1,18 @@
+"""`paddock pause`: stops the processors of machines."""
+
+from collections.abc import Sequence
+
+from paddock.cli import arguments, powercommands
+from paddock.cli.console import Console
+
+_TEXT = """Stop the processors of machines. Their memory stays as it is; `paddock unpause` lets them go on."""
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    return powercommands.parser("pause", _TEXT)
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    return powercommands.carry_out("pause", parser(), given, console)

@@ -1,0 +1,19 @@
+"""`paddock protect`: protects machines from deletion."""
+
+from collections.abc import Sequence
+
+from paddock.cli import arguments, protection
+from paddock.cli.console import Console
+
+_TEXT = """Protect machines from deletion with the label kubevirt.io/vm-delete-protection. The server of `paddock up` refuses to delete
+such a machine, whoever asks; on other servers the command says whether anything enforces the label."""
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    return protection.parser("protect", _TEXT)
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    return protection.carry_out(parser(), given, console, wanted=True)

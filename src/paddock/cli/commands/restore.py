@@ -1,0 +1,105 @@
+"""`paddock restore`: brings the disks of a machine back to a snapshot. `paddock backup restore` is for the store of a server."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser, UsageError
+from paddock.cli.console import Console
+from paddock.cli.exits import FINDINGS, GOOD
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.finding import MachineView
+    from paddock.cli.servers import ServerSession
+
+_TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. What the guest wrote since
+then is lost, so take a snapshot before if you may want it. `paddock backup restore` replaces the store of a server."""
+_EXITS = {0: "success", 1: "nothing was changed: the answer was no, or --yes is missing", 2: "wrong usage, or the restore failed"}
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("restore", _TEXT, "[OPTIONS] [KIND/]NAME SNAPSHOT", _EXITS)
+    arguments.add_machine(options, "Machine to bring back")
+    # Optional for argparse alone: the former spelling gets an answer of its own.
+    options.add_argument("snapshot", metavar="SNAPSHOT", nargs="?", default="", help="Snapshot of it; `paddock snap ls NAME` lists them")
+    options.add_argument("--no-start", action="store_true", help="Leave the machine stopped afterwards")
+    arguments.add_dry_run(options)
+    arguments.add_yes(options)
+    arguments.add_timeout(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
+    if "--dir" in given or any(word.startswith("--dir=") for word in given):
+        raise UsageError(
+            "`paddock restore` is for snapshots of machines", fix="the store of a server: paddock backup restore FILE --dir DIR"
+        )
+    parsed = options.parse_args(given)
+    if not parsed.snapshot:
+        raise UsageError(
+            "name a machine and a snapshot: paddock restore NAME SNAPSHOT",
+            why="a single word would be the backup of a server's store",
+            fix=f"for that: paddock backup restore {parsed.name}",
+        )
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_restore(parsed, console))
+
+
+async def _restore(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli import confirming  # noqa: PLC0415 - as above
+    from paddock.cli.machines import changing, snapshots  # noqa: PLC0415
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        found = await snapshots.named(server, machine, parsed.snapshot)
+        if snapshots.state_of(found) != "ready":
+            raise Terminal(
+                f"the snapshot {parsed.snapshot} cannot be restored", why=f"it is {snapshots.state_of(found)}", fix="take another one"
+            )
+        running = changing.runs(machine)
+        for line in _plan(parsed, machine, snapshots.row(found).created, running=running):
+            console.say(line)
+        if parsed.dry_run:
+            console.say("paddock: nothing was changed (--dry-run)")
+            return GOOD
+        if not confirming.agreed(console, "Go on?", yes=parsed.yes):
+            confirming.refused(console, "nothing was changed", "--yes restores without a question")
+            return FINDINGS
+        await _carry_out(parsed, server, machine, running=running)
+        console.out(f"{machine} restored to {parsed.snapshot}\n")
+    return GOOD
+
+
+def _plan(parsed: argparse.Namespace, machine: "MachineView", created: str, *, running: bool) -> list[str]:
+    lines = [f"{machine}: the disks become as they were at {created}; what was written since is lost."]
+    if running:
+        lines.append("The guest shuts down for it" + (" and stays off." if parsed.no_start else " and starts again."))
+    return lines
+
+
+async def _carry_out(parsed: argparse.Namespace, server: "ServerSession", machine: "MachineView", *, running: bool) -> None:
+    from paddock.cli.machines import changing, snapshots, writing  # noqa: PLC0415 - as above
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.machines.kinds import VIRTRIGAUD  # noqa: PLC0415
+
+    # VirtRigaud's Providers stop and start the machine themselves.
+    by_hand = running and machine.kind is not VIRTRIGAUD
+    if by_hand:
+        await snapshots.stopped(server, machine, parsed.timeout)
+    name = f"{parsed.snapshot}-{int(server.clock.seconds())}"
+    try:
+        await snapshots.restore(server, machine, parsed.snapshot, name, parsed.timeout)
+    finally:
+        if by_hand and not parsed.no_start:
+            now = await find(server.client, str(machine), machine.namespace)
+            if not changing.runs(now):
+                await writing.send(server.client, writing.power(now, "start"))

@@ -1,0 +1,75 @@
+"""`paddock snap`: takes a snapshot of a machine. `snap ls` and `snap rm` stand below it, as with images and disks."""
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+_TEXT = """Take a snapshot of all disks of a machine, running or not. With a guest agent the file systems of the guest are frozen for
+it. `paddock snap ls` lists snapshots, `paddock snap rm` deletes one, `paddock restore` brings the disks back. A machine called ls or rm is
+vm/ls or vm/rm here."""
+_EXITS = {0: "success", 2: "wrong usage, or the snapshot failed"}
+# verb -> its module and its summary
+COMMANDS = {
+    "ls": ("paddock.cli.commands.snap_list", "List the snapshots of machines"),
+    "rm": ("paddock.cli.commands.snap_remove", "Delete a snapshot of a machine"),
+}
+_ALIASES = {"list": "ls", "remove": "rm", "delete": "rm"}
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("snap", _TEXT, "[OPTIONS] [KIND/]NAME [SNAPSHOT]", _EXITS)
+    arguments.add_machine(options, "Machine to take a snapshot of")
+    text = "Name of the snapshot (default: the machine's name and the time)"
+    options.add_argument("snapshot", metavar="SNAPSHOT", nargs="?", default="", help=text)
+    arguments.add_wait(options)
+    arguments.add_dry_run(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Take a snapshot, or run one of the verbs."""
+    verb = _ALIASES.get(given[0], given[0]) if given else ""
+    if verb in COMMANDS:
+        code: int = import_module(COMMANDS[verb][0]).run(list(given[1:]), console)
+        return code
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_take(parsed, console))
+
+
+async def _take(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli.machines import snapshots  # noqa: PLC0415 - as above
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.client.options import WriteOptions  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        name = parsed.snapshot or default_name(machine.name, server.clock.seconds())
+        arguments.check_name(name)
+        if parsed.dry_run:
+            key = snapshots.place_of(machine, name)
+            wanted = snapshots.wish(machine, name)
+            await server.client.create(snapshots.kind_of(machine), wanted, key.namespace, WriteOptions(dry_run=True))
+            console.say(f"paddock: the server would take the snapshot {name} of {machine}; nothing was changed (--dry-run)")
+            return GOOD
+        taken = await snapshots.take(server, machine, name, parsed.timeout if parsed.wait else 0.0)
+    if snapshots.row(taken).consistency == "like a power cut":
+        console.say("paddock: the guest has no agent that freezes its file systems; they are as after a power cut")
+    console.out(f"{name}\n")
+    return GOOD
+
+
+def default_name(machine: str, seconds: float) -> str:
+    """Return a name that sorts by time: web-20261123-204500."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    return f"{machine}-{datetime.fromtimestamp(seconds, UTC):%Y%m%d-%H%M%S}"

@@ -1,0 +1,53 @@
+"""`paddock snap rm`: deletes a snapshot of a machine."""
+
+import argparse
+from collections.abc import Sequence
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import FINDINGS, GOOD
+
+_TEXT = "Delete a snapshot with its data. The machine and its disks stay as they are."
+_EXITS = {0: "success", 1: "nothing was deleted: the answer was no, or --yes is missing", 2: "wrong usage, or there is no such snapshot"}
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("snap rm", _TEXT, "[OPTIONS] [KIND/]NAME SNAPSHOT...", _EXITS)
+    arguments.add_machine(options, "Machine of the snapshot")
+    options.add_argument("snapshots", metavar="SNAPSHOT", nargs="+", help="Snapshot to delete; `paddock snap ls` lists them")
+    arguments.add_dry_run(options)
+    arguments.add_yes(options)
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_remove(parsed, console))
+
+
+async def _remove(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli import confirming  # noqa: PLC0415 - as above
+    from paddock.cli.machines import snapshots  # noqa: PLC0415
+    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.client.options import DeletionOptions  # noqa: PLC0415
+
+    async with connected(parsed, console) as server:
+        machine = await find(server.client, parsed.name, server.namespace)
+        for name in parsed.snapshots:
+            await snapshots.named(server, machine, name)
+        question = f"Delete {', '.join(parsed.snapshots)} of {machine}? What only the snapshot has is lost."
+        if not parsed.dry_run and not confirming.agreed(console, question, yes=parsed.yes):
+            confirming.refused(console, "nothing was deleted", "--yes deletes without a question")
+            return FINDINGS
+        for name in parsed.snapshots:
+            deletion = DeletionOptions(dry_run=parsed.dry_run)
+            await server.client.delete(snapshots.kind_of(machine), snapshots.place_of(machine, name), deletion)
+            console.out(f"{name} {'would be deleted' if parsed.dry_run else 'deleted'}\n")
+    return GOOD

@@ -1,0 +1,21 @@
+"""`paddock stop`: shuts machines down, and waits until they have stopped."""
+
+from collections.abc import Sequence
+
+from paddock.cli import arguments, powercommands
+from paddock.cli.console import Console
+
+_TEXT = """Shut machines down and wait until they have stopped. The wish is written into the object
+that you wrote, so that they stay stopped."""
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = powercommands.parser("stop", _TEXT)
+    options.add_argument("--force", "--now", action="store_true", help="Cut the power instead of shutting the guest down")
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    return powercommands.carry_out("stop", parser(), given, console)

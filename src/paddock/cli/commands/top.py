@@ -1,0 +1,101 @@
+"""`paddock top`: shows what running machines use: processors, memory, disks and networks."""
+
+import argparse
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from paddock.cli import arguments, tables, terminal
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+from paddock.cli.tables import TableColumn
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.usage import MachineUsage
+    from paddock.cli.servers import ServerSession
+    from paddock.client.target import Key
+
+_TEXT = """Show what running machines use, measured over two seconds: processors in cores, memory of the process and of the guest, and the
+rates of disks and networks. A cluster without Paddock's series shows processors and memory, by metrics.k8s.io."""
+_SECONDS = 2.0
+_COLUMNS = (
+    TableColumn(title="NAME", shrinks=True, least=12),
+    TableColumn(title="CPU", right=True),
+    TableColumn(title="MEMORY", right=True),
+    TableColumn(title="GUEST", right=True),
+    TableColumn(title="READ/s", right=True),
+    TableColumn(title="WRITE/s", right=True),
+    TableColumn(title="IN/s", right=True),
+    TableColumn(title="OUT/s", right=True),
+)
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("top", _TEXT)
+    arguments.add_all_namespaces(options)
+    arguments.add_selector(options)
+    arguments.add_watch(options)
+    arguments.add_views(options, ("json", "yaml"))
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    # Everything that talks to servers is heavy.
+    from paddock.cli.servers import serve  # noqa: PLC0415
+
+    serve(_show(parsed, console))
+    return GOOD
+
+
+async def _show(parsed: argparse.Namespace, console: Console) -> None:
+    from paddock.cli import report  # noqa: PLC0415 - as above
+    from paddock.cli.live import LiveView  # noqa: PLC0415
+    from paddock.cli.machines import usage  # noqa: PLC0415
+    from paddock.cli.servers import connected  # noqa: PLC0415
+
+    async with connected(parsed, console) as session:
+        view = LiveView(console, terminal.current())
+        before = await usage.read(session.client)
+        while True:
+            await asyncio.sleep(_SECONDS)
+            after = await usage.read(session.client)
+            rows = await _rows(session, parsed, usage.rates(before, after))
+            if parsed.output:
+                console.out(report.structured([{"name": name, **each.as_data()} for name, each in rows.items()], parsed.output))
+            elif parsed.watch:
+                view.show(_lines(rows))
+            elif rows:
+                console.out("".join(f"{line}\n" for line in _lines(rows)))
+            else:
+                console.say("paddock: no machine runs here; -A looks at all namespaces")
+            if not parsed.watch:
+                return
+            before = after
+
+
+async def _rows(session: "ServerSession", parsed: argparse.Namespace, found: Mapping["Key", "MachineUsage"]) -> dict[str, "MachineUsage"]:
+    """Return the use of each machine by the name that the user gave it."""
+    from paddock.cli.machines import finding  # noqa: PLC0415 - as above
+
+    machines = await finding.every(session.client, None if parsed.all_namespaces else session.namespace, parsed.selector)
+    used = [(each, found[each.vmi_key]) for each in machines if each.vmi_key is not None and each.vmi_key in found]
+    busiest = sorted(used, key=lambda pair: -pair[1].cpu)
+    return {f"{each.namespace}/{each.name}" if parsed.all_namespaces else each.name: row for each, row in busiest}
+
+
+def _lines(rows: Mapping[str, "MachineUsage"]) -> list[str]:
+    from paddock.cli.machines import facts  # noqa: PLC0415 - as above
+
+    cells = [
+        (
+            name,
+            f"{each.cpu:.2f}",
+            *(facts.size(int(value)) for value in (each.memory, each.guest, each.read, each.write, each.received, each.sent)),
+        )
+        for name, each in rows.items()
+    ]
+    return tables.lines(_COLUMNS, cells, terminal.current())

@@ -1,0 +1,18 @@
+"""`paddock unpause`: lets paused machines go on."""
+
+from collections.abc import Sequence
+
+from paddock.cli import arguments, powercommands
+from paddock.cli.console import Console
+
+_TEXT = """Let paused machines go on."""
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    return powercommands.parser("unpause", _TEXT)
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    return powercommands.carry_out("unpause", parser(), given, console)

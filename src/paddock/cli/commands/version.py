@@ -1,0 +1,36 @@
+"""`paddock version`: prints the version and the commit that it was built from."""
+
+from collections.abc import Sequence
+
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+_TEXT = "Print the version, and the commit that the program was built from."
+_EXITS = {0: "success", 2: "wrong usage"}
+
+
+def parser() -> arguments.Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("version", _TEXT, exits=_EXITS)
+    arguments.add_format(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Print it."""
+    output = parser().parse_args(given).output
+    # Reading the metadata of the installation costs more than a whole command.
+    from paddock.base import build  # noqa: PLC0415
+
+    found = build.read()
+    if output == "text":
+        console.out(f"paddock {found}\n")
+        return GOOD
+    import platform  # noqa: PLC0415 - as above
+
+    from paddock.cli import report  # noqa: PLC0415 - as above
+
+    data = {"version": found.version, "commit": found.commit, "python": platform.python_version(), "machine": platform.machine()}
+    console.out(report.structured(data, output))
+    return GOOD

@@ -1,0 +1,181 @@
+"""The wish of `paddock run`, and the manifests that it becomes in each dialect. `--dry-run -o yaml` prints what would be applied."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import Terminal
+from paddock.cli.creation.imagewords import ImageWord, base_name
+from paddock.dialects import admission
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.wire import to_data
+from paddock.meta.world import ObjectSet
+from paddock.schema.finding import Severity, format_path
+from paddock.schema.kind import AdmissionSettings
+from paddock.translate import catalog
+
+Data = dict[str, Any]
+DIALECTS = (catalog.HUB, *catalog.DIALECTS)
+# Dialects whose disks are copies of a DataSource.
+_OF_DATA_SOURCES = ("kubermatic", "stakater")
+# Kinds that every later run of the same image or dialect uses, too. They stay when a machine goes.
+_SHARED = ("DataSource", "Provider", "VMNetworkAttachment", "Secret")
+_ROOT, _SEED = "root", "cloudinit"
+_GRACE_SECONDS = 30
+
+
+class BadWish(Terminal):
+    """A value that no machine can have."""
+
+
+class HostPort(msgspec.Struct, frozen=True):
+    """A port of this host that leads to one of the guest."""
+
+    host: int
+    guest: int
+    protocol: str = "TCP"
+
+
+class NewMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine to make. `address` is the image's, with its scheme; amounts are Kubernetes' quantities."""
+
+    name: str
+    namespace: str
+    dialect: str
+    image: ImageWord
+    address: str
+    cpus: int = 1
+    memory: str = "1Gi"
+    disk: str = "10Gi"
+    user_data: str = ""
+    ports: tuple[HostPort, ...] = ()
+
+
+def port(text: str) -> HostPort:
+    """Return the port of `HOST:GUEST`, `HOST:GUEST/udp` or `PORT`, which is the same on both sides. Raises `BadWish`."""
+    numbers, _, protocol = text.partition("/")
+    host, colon, guest = numbers.partition(":")
+    words = (host, guest if colon else host)
+    if protocol.upper() not in ("", "TCP", "UDP") or not all(word.isdecimal() and 0 < int(word) < 65536 for word in words):
+        raise BadWish(f'"{text}" is no port', fix="write HOST:GUEST such as 8080:80, or 5353:53/udp")
+    return HostPort(int(words[0]), int(words[1]), protocol.upper() or "TCP")
+
+
+def manifests(wishes: Sequence[NewMachine]) -> list[Data]:
+    """Return the objects of all machines in the order in which they are applied, each once. Raises `BadWish`."""
+    made: dict[tuple[str, str, str], Data] = {}
+    for wish in wishes:
+        for data in _of(wish):
+            made.setdefault((data["apiVersion"], data["kind"], data["metadata"]["name"]), data)
+    return sorted(made.values(), key=lambda data: data["kind"] not in _SHARED)
+
+
+def is_shared(data: Data) -> bool:
+    """Return whether later runs use an object, too."""
+    return data["kind"] in _SHARED
+
+
+def _of(wish: NewMachine) -> list[Data]:
+    source = _data_source(wish)
+    machine = _machine(wish)
+    world = [source, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
+    checked = {each.kind: each for each in map(_checked, world)}
+    # Kubermatic's machines are KubeVirt's; only their disks come from elsewhere.
+    made = (
+        [machine] if wish.dialect in (catalog.HUB, "kubermatic") else _translated(checked["VirtualMachine"], list(checked.values()), wish)
+    )
+    if wish.dialect in _OF_DATA_SOURCES:
+        made = [source, *made]
+    if wish.ports:
+        made.append(_service(wish))
+    for data in made:
+        _checked(data)
+    return made
+
+
+def _checked(data: Data) -> Resource:
+    """Return an object as the server would admit it. Raises `BadWish` with its findings."""
+    result = admission.admit(data, AdmissionSettings())
+    errors = [each for each in result.findings if each.severity is Severity.ERROR]
+    if errors or not isinstance(result.value, Resource):
+        why = "; ".join(dict.fromkeys(f"{format_path(each.path)}: {each.message}" for each in errors))
+        raise BadWish(f"cannot make {data['kind']} {data['metadata']['name']}", why=why or "the kind is unknown")
+    return result.value
+
+
+def _translated(machine: Resource, world: Sequence[Resource], wish: NewMachine) -> list[Data]:
+    found = catalog.from_kubevirt(wish.dialect)(machine, ObjectSet(world), Rendering())
+    return [to_data(each) for each in found.value]
+
+
+def _meta(name: str, wish: NewMachine) -> Data:
+    return {"name": name, "namespace": wish.namespace}
+
+
+def _source(wish: NewMachine) -> Data:
+    return {"registry" if wish.address.startswith("docker://") else "http": {"url": wish.address}}
+
+
+def _data_source(wish: NewMachine) -> Data:
+    """A DataSource that all machines of an image share."""
+    metadata = _meta(_data_source_name(wish), wish)
+    return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": metadata, "spec": {"source": _source(wish)}}
+
+
+def _data_source_name(wish: NewMachine) -> str:
+    return f"run-{base_name(wish.image)}"
+
+
+def _template(wish: NewMachine) -> Data:
+    """The root disk. It grows into what the image leaves free."""
+    size = {"resources": {"requests": {"storage": wish.disk}}}
+    if wish.dialect in _OF_DATA_SOURCES:
+        reference = {"kind": "DataSource", "name": _data_source_name(wish), "namespace": wish.namespace}
+        spec: Data = {"sourceRef": reference, "storage": size}
+    else:
+        spec = {"source": _source(wish), "storage": size}
+    return {"metadata": {"name": f"{wish.name}-{_ROOT}"}, "spec": spec}
+
+
+def _machine(wish: NewMachine) -> Data:
+    """The machine of KubeVirt that the other dialects are translated from."""
+    names = [_ROOT, *([_SEED] if wish.user_data else [])]
+    volumes: list[Data] = [{"name": _ROOT, "dataVolume": {"name": f"{wish.name}-{_ROOT}"}}]
+    if wish.user_data:
+        volumes.append({"name": _SEED, "cloudInitNoCloud": {"userData": wish.user_data}})
+    devices: Data = {
+        "disks": [{"name": name, "disk": {"bus": "virtio"}} for name in names],
+        "interfaces": [{"name": "default", "masquerade": {}}],
+    }
+    spec: Data = {
+        "domain": {"cpu": {"cores": wish.cpus}, "memory": {"guest": wish.memory}, "devices": devices},
+        "networks": [{"name": "default", "pod": {}}],
+        "volumes": volumes,
+    }
+    # What a dialect cannot say is not said: a translation would report it as a loss.
+    if wish.dialect in (catalog.HUB, "kubermatic"):
+        devices["rng"] = {}
+    if wish.dialect != "vitistack":
+        spec["terminationGracePeriodSeconds"] = _GRACE_SECONDS
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": _meta(wish.name, wish),
+        "spec": {
+            "runStrategy": "RerunOnFailure" if wish.dialect in _OF_DATA_SOURCES else "Always",
+            "dataVolumeTemplates": [_template(wish)],
+            "template": {"spec": spec},
+        },
+    }
+
+
+def _service(wish: NewMachine) -> Data:
+    """A load balancer of this host: its address is the host's."""
+    ports = [
+        {"name": f"{each.protocol.lower()}-{each.host}", "port": each.host, "targetPort": each.guest, "protocol": each.protocol}
+        for each in wish.ports
+    ]
+    spec = {"type": "LoadBalancer", "selector": {"vm.kubevirt.io/name": wish.name}, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(wish.name, wish), "spec": spec}

@@ -1,0 +1,298 @@
+"""Snapshots of machines: KubeVirt's for every machine that has a VirtualMachine here, VirtRigaud's own for its machines.
+
+A restore of a machine with a front changes its disks and nothing that the user wrote: the claims keep their names, so that the controller
+of the front finds what it made.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from paddock.base.nearest import nearest
+from paddock.cli.diagnosis.scene import at, conditions, texts
+from paddock.cli.machines import changing, finding, writing
+from paddock.cli.machines.edits import ChangeRefused
+from paddock.cli.machines.finding import MachineView
+from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD
+from paddock.cli.servers import ServerSession
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import Selection, merge_patch
+from paddock.client.target import Data, Key, Target, plain
+
+SNAPSHOTS = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", "VirtualMachineSnapshot")
+RESTORES = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinerestores", "VirtualMachineRestore")
+RIGAUD_SNAPSHOTS = plain("infra.virtrigaud.io", "v1beta1", "vmsnapshots", "VMSnapshot")
+# Stakater's controller leaves a machine alone that has this.
+_PAUSED = "crossplane.io/paused"
+
+
+class SnapshotNotTaken(ChangeRefused):
+    """A snapshot, a restore or a clone failed, or did not end in time."""
+
+
+class SnapshotRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot as `snap ls` shows it."""
+
+    name: str
+    machine: str
+    state: str
+    created: str
+    # the guest's file systems were frozen for it
+    consistency: str
+
+
+# --- the kind of a machine's snapshots --------------------------------------------------------------------------------------
+
+
+def kind_of(machine: MachineView) -> Target[Data]:
+    """Return the kind of the snapshots of a machine."""
+    return RIGAUD_SNAPSHOTS if machine.kind is VIRTRIGAUD else SNAPSHOTS
+
+
+def place_of(machine: MachineView, name: str) -> Key:
+    """Return the place of a snapshot. Raises `MachineNotFound` for a machine without a VirtualMachine."""
+    if machine.kind is VIRTRIGAUD:
+        return Key(machine.namespace, name)
+    return Key(finding.needs_vm(machine, "take snapshots").namespace, name)
+
+
+def _source(machine: MachineView) -> dict[str, str]:
+    key = finding.needs_vm(machine, "take snapshots")
+    return {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": key.name}
+
+
+# --- taking and listing -----------------------------------------------------------------------------------------------------
+
+
+def wish(machine: MachineView, name: str) -> Data:
+    """Return the object that asks for a snapshot."""
+    metadata = {"name": name, "namespace": place_of(machine, name).namespace}
+    if machine.kind is VIRTRIGAUD:
+        head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMSnapshot"}
+        return {**head, "metadata": metadata, "spec": {"vmRef": {"name": machine.name}}}
+    head = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot"}
+    return {**head, "metadata": metadata, "spec": {"source": _source(machine)}}
+
+
+async def take(server: ServerSession, machine: MachineView, name: str, seconds: float) -> Data:
+    """Take a snapshot, and wait until it can be restored unless `seconds` is 0. Raises `SnapshotNotTaken`."""
+    target, key = kind_of(machine), place_of(machine, name)
+    try:
+        await server.client.create(target, wish(machine, name), key.namespace)
+    except AlreadyExists as error:
+        raise SnapshotNotTaken(f"there is a snapshot {name} already", fix="choose another name, or leave it out") from error
+    found: Data = {}
+
+    async def over() -> bool:
+        now: Data = await server.client.get(target, key)
+        found.clear()
+        found.update(now)
+        return state_of(found) in ("ready", "failed")
+
+    if seconds and not await changing.until(over, seconds):
+        raise SnapshotNotTaken(
+            f"the snapshot {name} of {machine} is not ready after {seconds:g} s",
+            fix=f"`paddock snap ls {machine.name}` shows how it goes on",
+        )
+    if state_of(found) == "failed":
+        raise SnapshotNotTaken(f"the snapshot {name} of {machine} failed", why=_reason(found), fix=f"`paddock why {machine}` says more")
+    return found
+
+
+def state_of(snapshot: Data) -> str:
+    """Return `ready`, `failed`, or the phase that it is in."""
+    phase = texts(snapshot, "status", "phase")
+    if at(snapshot, "status", "readyToUse") or phase == "Ready":
+        return "ready"
+    return {"Failed": "failed", "Expired": "failed", "InProgress": "in progress"}.get(phase, phase.lower() or "pending")
+
+
+def _reason(found: Data) -> str:
+    error = texts(found, "status", "error", "message") or texts(found, "status", "message")
+    failure = conditions(found).get("Failure") or conditions(found).get("Ready") or {}
+    return error or texts(failure, "message") or texts(failure, "reason")
+
+
+async def listed(server: ServerSession, machine: MachineView | None, namespace: str) -> list[SnapshotRow]:
+    """Return the snapshots of a machine, or of all machines of a namespace, the oldest first."""
+    rows = []
+    for target in (SNAPSHOTS, RIGAUD_SNAPSHOTS) if machine is None else (kind_of(machine),):
+        where = namespace if machine is None else place_of(machine, "-").namespace
+        try:
+            answer = await server.client.list(target, Selection(namespace=where))
+        except NotFound:
+            continue
+        rows += [row(each) for each in answer.items if machine is None or _is_of(machine, each)]
+    return sorted(rows, key=lambda each: (each.created, each.name))
+
+
+def _is_of(machine: MachineView, snapshot: Data) -> bool:
+    if machine.kind is VIRTRIGAUD:
+        return texts(snapshot, "spec", "vmRef", "name") == machine.name
+    return machine.vm_key is not None and texts(snapshot, "spec", "source", "name") == machine.vm_key.name
+
+
+def row(snapshot: Data) -> SnapshotRow:
+    """Return a snapshot for a list."""
+    indications = at(snapshot, "status", "indications") or ()
+    consistency = "" if "Online" not in indications else "file systems" if "GuestAgent" in indications else "like a power cut"
+    return SnapshotRow(
+        name=texts(snapshot, "metadata", "name"),
+        machine=texts(snapshot, "spec", "source", "name") or texts(snapshot, "spec", "vmRef", "name"),
+        state=state_of(snapshot),
+        created=texts(snapshot, "status", "creationTime") or texts(snapshot, "metadata", "creationTimestamp"),
+        consistency=consistency,
+    )
+
+
+async def named(server: ServerSession, machine: MachineView, name: str) -> Data:
+    """Return a snapshot of a machine. Raises `ChangeRefused` with the nearest name."""
+    try:
+        found: Data = await server.client.get(kind_of(machine), place_of(machine, name))
+        if _is_of(machine, found):
+            return found
+    except NotFound:
+        pass
+    known = [each.name for each in await listed(server, machine, machine.namespace)]
+    meant = nearest(name, known)
+    fix = f'did you mean "{meant}"?' if meant else f"`paddock snap ls {machine.name}` lists them" if known else "it has none"
+    raise ChangeRefused(f'{machine} has no snapshot "{name}"', fix=fix)
+
+
+# --- restoring --------------------------------------------------------------------------------------------------------------
+
+
+async def restore(server: ServerSession, machine: MachineView, snapshot: str, restore_name: str, seconds: float) -> None:
+    """Bring the disks of a stopped machine back to a snapshot. Raises `SnapshotNotTaken`."""
+    if machine.kind is VIRTRIGAUD:
+        await _revert(server, machine, snapshot, seconds)
+        return
+    paused = machine.kind is STAKATER
+    if paused:
+        await _annotate(server, machine, "true")
+    try:
+        await _replace_disks(server, machine, snapshot, restore_name, seconds)
+    finally:
+        if paused:
+            await _annotate(server, machine, at(machine.data, "metadata", "annotations", _PAUSED))
+
+
+async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: str, restore_name: str, seconds: float) -> None:
+    key = Key(finding.needs_vm(machine, "restore the disks").namespace, restore_name)
+    spec: dict[str, Any] = {
+        "target": _source(machine),
+        "virtualMachineSnapshotName": snapshot,
+        "targetReadinessPolicy": "FailImmediate",
+        "volumeRestorePolicy": "InPlace",
+    }
+    head = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineRestore"}
+    await server.client.create(RESTORES, {**head, "metadata": {"name": key.name, "namespace": key.namespace}, "spec": spec}, key.namespace)
+    found: Data = {}
+
+    async def over() -> bool:
+        now: Data = await server.client.get(RESTORES, key)
+        found.clear()
+        found.update(now)
+        failed = texts(conditions(found).get("Failure") or {}, "status") == "True"
+        return bool(at(found, "status", "complete")) or failed
+
+    if not await changing.until(over, seconds):
+        raise SnapshotNotTaken(
+            f"the restore of {machine} is not complete after {seconds:g} s",
+            fix=f"`kubectl describe vmrestore {key.name}` shows how it goes on",
+        )
+    if not at(found, "status", "complete"):
+        raise SnapshotNotTaken(
+            f"the restore of {machine} failed", why=_reason(found), fix="correct that, and repeat the restore; the snapshot is still there"
+        )
+
+
+async def _annotate(server: ServerSession, machine: MachineView, value: object) -> None:
+    document = {"metadata": {"annotations": {_PAUSED: value}}}
+    await server.client.patch(machine.kind.target, machine.key, merge_patch(document))
+
+
+async def _revert(server: ServerSession, machine: MachineView, snapshot: str, seconds: float) -> None:
+    """Have VirtRigaud revert the machine. A reference that is the same as before would ask for nothing."""
+    client, key = server.client, machine.key
+    if at(machine.data, "spec", "snapshot", "revertToRef"):
+        await client.patch(machine.kind.target, key, merge_patch({"spec": {"snapshot": None}}))
+    found = await client.patch(machine.kind.target, key, merge_patch({"spec": {"snapshot": {"revertToRef": {"name": snapshot}}}}))
+    generation = at(found, "metadata", "generation")
+
+    async def over() -> bool:
+        now = await client.get(machine.kind.target, key)
+        settled = at(now, "status", "observedGeneration") == generation and texts(now, "status", "phase") != "Reconfiguring"
+        return settled and texts(conditions(now).get("Ready") or {}, "status") == "True"
+
+    if not await changing.until(over, seconds):
+        raise SnapshotNotTaken(
+            f"{machine} is not back at {snapshot} after {seconds:g} s", fix=f"`paddock why {machine}` says what it waits for"
+        )
+
+
+async def stopped(server: ServerSession, machine: MachineView, seconds: float) -> None:
+    """Stop a machine and wait until its guest is gone. Raises `SnapshotNotTaken`."""
+    await writing.send(server.client, writing.power(machine, "stop"))
+
+    async def gone() -> bool:
+        return not changing.runs(await finding.find(server.client, str(machine), machine.namespace))
+
+    if not await changing.until(gone, seconds):
+        raise SnapshotNotTaken(
+            f"{machine} did not stop within {seconds:g} s",
+            fix=f"`paddock stop {machine.name} --force` ends its guest, then repeat the command",
+        )
+
+
+# --- clones -----------------------------------------------------------------------------------------------------------------
+
+CLONES = plain("clone.kubevirt.io", "v1beta1", "virtualmachineclones", "VirtualMachineClone")
+RIGAUD_CLONES = plain("infra.virtrigaud.io", "v1beta1", "vmclones", "VMClone")
+_OVER: Mapping[str, bool] = {"Succeeded": True, "Ready": True, "Failed": False}
+
+
+def clone_wish(machine: MachineView, new: str, name: str, *, as_kubevirt: bool, start: bool) -> tuple[Target[Data], Data]:
+    """Return the object that asks for a clone, of its kind. Raises `ChangeRefused`."""
+    if machine.kind is VIRTRIGAUD:
+        head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMClone"}
+        spec = {"source": {"vmRef": {"name": machine.name}}, "target": {"name": new}, "options": {"powerOn": start}}
+        return RIGAUD_CLONES, {**head, "metadata": {"name": name, "namespace": machine.namespace}, "spec": spec}
+    if machine.kind.front and not as_kubevirt:
+        raise ChangeRefused(
+            f"cannot clone {machine} as a machine of {machine.dialect}",
+            why=f"{machine.dialect} has no kind for clones, and no field that takes the disks of another machine",
+            fix=f"`paddock clone {machine.name} {new} --dialect kubevirt` makes a VirtualMachine of KubeVirt",
+        )
+    key = finding.needs_vm(machine, "make a clone")
+    head = {"apiVersion": "clone.kubevirt.io/v1beta1", "kind": "VirtualMachineClone"}
+    target = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": new}
+    spec = {"source": _source(machine), "target": target}
+    if machine.kind.front:
+        # What the front marks its machines with would claim the clone, too.
+        group = f"!{machine.kind.group}/*"
+        spec |= {"labelFilters": ["*", group], "annotationFilters": ["*", group], "template": {"labelFilters": ["*", group]}}
+    return CLONES, {**head, "metadata": {"name": name, "namespace": key.namespace}, "spec": spec}
+
+
+async def clone(server: ServerSession, target: Target[Data], wanted: Data, seconds: float) -> None:
+    """Make a clone, and wait for it unless `seconds` is 0. Raises `SnapshotNotTaken`."""
+    key = Key(wanted["metadata"]["namespace"], wanted["metadata"]["name"])
+    await server.client.create(target, wanted, key.namespace)
+    if not seconds:
+        return
+    found: Data = {}
+
+    async def over() -> bool:
+        now: Data = await server.client.get(target, key)
+        found.clear()
+        found.update(now)
+        return texts(found, "status", "phase") in _OVER
+
+    if not await changing.until(over, seconds):
+        raise SnapshotNotTaken(
+            f"the clone is not complete after {seconds:g} s", fix=f"`paddock why {target.kind}/{key.name}` says what it waits for"
+        )
+    if not _OVER[texts(found, "status", "phase")]:
+        raise SnapshotNotTaken("the clone failed", why=_reason(found), fix=f"`paddock why {target.kind}/{key.name}` says more")

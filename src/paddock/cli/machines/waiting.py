@@ -1,0 +1,116 @@
+"""Waits until a machine is as somebody wants it, and says why it does not become so."""
+
+import asyncio
+from collections.abc import Callable
+
+from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError, Transient
+from paddock.cli.diagnosis.explain import explain
+from paddock.cli.diagnosis.scene import at, holds, texts
+from paddock.cli.machines import facts, finding
+from paddock.cli.machines.finding import MachineNotFound, MachineView
+from paddock.cli.serverreader import ServerReader
+from paddock.client.client import Client
+
+_FIRST, _LONGEST = 0.2, 1.0
+# States from which a machine seldom comes by itself. So long may it stay in one before nobody waits any more.
+HOPELESS = frozenset(
+    ("ErrorUnschedulable", "ErrorPvcNotFound", "DataVolumeError", "CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "Failed")
+)
+_PATIENCE = 15.0
+
+
+class NotReached(PaddockError):
+    """A machine did not become what was wanted in time."""
+
+
+Done = Callable[[MachineView | None], bool]
+
+
+class MachineWaiter:
+    """Follows one machine until it is as wanted. `tell` gets a line for each state on the way."""
+
+    def __init__(self, client: Client, clock: Clock, tell: Callable[[str], None]) -> None:
+        self._client = client
+        self._clock = clock
+        self._tell = tell
+
+    async def until(self, machine: MachineView, done: Done, seconds: float, goal: str) -> MachineView | None:
+        """Return the machine when it is done; None when it is gone. Raises `NotReached`."""
+        loop = asyncio.get_running_loop()
+        deadline, pause, status, hopeless_since = loop.time() + seconds, _FIRST, facts.of(machine).status, 0.0
+        while True:
+            now = await self.look(machine)
+            if done(now):
+                return now
+            before, status = status, facts.of(now).status if now is not None else "gone"
+            if status != before:
+                self._tell(f"{machine}: {status}")
+                hopeless_since = loop.time() if status in HOPELESS else 0.0
+            if loop.time() >= deadline or (hopeless_since and loop.time() - hopeless_since > _PATIENCE):
+                raise await self._not_reached(now or machine, status, goal)
+            await asyncio.sleep(min(pause, max(deadline - loop.time(), 0.01)))
+            pause = min(pause * 1.3, _LONGEST)
+
+    async def look(self, machine: MachineView) -> MachineView | None:
+        """Return the machine as it is now; None when it is gone."""
+        try:
+            found = await finding.find(self._client, str(machine), machine.namespace)
+        except MachineNotFound:
+            return None
+        except Transient:
+            # A server that restarts answers soon.
+            return machine
+        same = texts(found.data, "metadata", "uid") == texts(machine.data, "metadata", "uid")
+        return found if same else None
+
+    async def _not_reached(self, machine: MachineView, status: str, goal: str) -> NotReached:
+        try:
+            scene = await ServerReader(self._client, self._clock).gather(machine.ref)
+            cause = explain(scene, machine.ref).cause
+        except PaddockError:
+            cause = None
+        why = cause.cause.rstrip(".") if cause is not None else ""
+        return NotReached(f"{machine} is not {goal}: it is {status}", why=why, fix=f"`paddock why {machine} -n {machine.namespace}`")
+
+
+# --- what machines become ---------------------------------------------------------------------------------------------------
+
+
+def is_live(machine: MachineView | None) -> bool:
+    """Return whether a guest runs, or is about to."""
+    if machine is None:
+        return False
+    if machine.vmi is not None:
+        return texts(machine.vmi, "status", "phase") not in ("Succeeded", "Failed")
+    return machine.vm is None and texts(machine.data, "status", "powerState") == "On"
+
+
+def is_running(machine: MachineView | None) -> bool:
+    """Return whether a guest runs and is ready."""
+    if machine is None or machine.vmi is None:
+        return is_live(machine)
+    deleting = at(machine.vmi, "metadata", "deletionTimestamp") is not None
+    return texts(machine.vmi, "status", "phase") == "Running" and not deleting and (holds(machine.vmi, "Ready") or is_paused(machine))
+
+
+def is_stopped(machine: MachineView | None) -> bool:
+    """Return whether no guest runs."""
+    return not is_live(machine)
+
+
+def is_paused(machine: MachineView | None) -> bool:
+    """Return whether the guest is paused."""
+    return machine is not None and holds(machine.vmi, "Paused")
+
+
+def is_another_run(before: MachineView) -> Done:
+    """Return a check that a later run of the machine is ready: with its guest agent, if the run before had one."""
+    uid, agent = texts(before.vmi, "metadata", "uid"), holds(before.vmi, "AgentConnected")
+
+    def done(now: MachineView | None) -> bool:
+        if now is None or not is_running(now) or texts(now.vmi, "metadata", "uid") == uid:
+            return False
+        return holds(now.vmi, "AgentConnected") or not agent
+
+    return done

@@ -1,0 +1,1 @@
+"""Dashboards for Grafana and rules for Prometheus that query what a server of Paddock serves."""

@@ -1,0 +1,63 @@
+"""`paddock protect` and `unprotect` differ in one word; what they share is here."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paddock.cli import arguments, several
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+
+if TYPE_CHECKING:
+    from paddock.cli.machines.finding import MachineView
+    from paddock.cli.servers import ServerSession
+
+
+def parser(command: str, text: str) -> Parser:
+    """Return a parser with the options that the two share."""
+    options = arguments.parser(command, text, "[OPTIONS] [KIND/]NAME...")
+    several.add_names(options)
+    arguments.add_dry_run(options)
+    arguments.add_server(options)
+    return options
+
+
+def carry_out(options: Parser, given: Sequence[str], console: Console, *, wanted: bool) -> int:
+    """Protect the machines that are named, or take their protection off."""
+    # Everything that talks to servers is heavy.
+    from paddock.cli.servers import serve  # noqa: PLC0415
+
+    return serve(_work(options.parse_args(given), console, wanted))
+
+
+async def _work(parsed: argparse.Namespace, console: Console, wanted: bool) -> int:
+    from paddock.cli.servers import connected  # noqa: PLC0415 - as above
+
+    async with connected(parsed, console) as session:
+
+        async def one(machine: "MachineView") -> str:
+            return await protect(session, machine, wanted=wanted, dry_run=parsed.dry_run)
+
+        return await several.each(session, parsed.names, console, one)
+
+
+async def protect(session: "ServerSession", machine: "MachineView", *, wanted: bool, dry_run: bool) -> str:
+    """Set or remove the label, and try whether the server enforces it. Return the outcome for people."""
+    from paddock.cli.machines import facts, writing  # noqa: PLC0415 - as above
+    from paddock.client.errors import ApiError, Forbidden, Invalid  # noqa: PLC0415
+    from paddock.client.options import DeletionOptions  # noqa: PLC0415
+
+    if not wanted and not facts.is_protected(machine.data):
+        return "is not protected"
+    value = facts.PROTECTED if wanted else None
+    await writing.send(session.client, writing.member(machine, ("metadata", "labels", facts.PROTECTION), value), dry_run=dry_run)
+    if not wanted or dry_run:
+        return f"{'protected' if wanted else 'unprotected'}{' (dry run)' if dry_run else ''}"
+    try:
+        # A dry run of a deletion shows whether anything refuses it.
+        await session.client.delete(machine.kind.target, machine.key, DeletionOptions(dry_run=True))
+    except (Forbidden, Invalid):
+        return "protected: the server refuses to delete it"
+    except ApiError as error:
+        return f"labelled {facts.PROTECTION}; whether the server enforces that is not known: {error}"
+    return f"labelled {facts.PROTECTION}: `paddock rm` refuses to delete it, but this server has no policy against other deletions"

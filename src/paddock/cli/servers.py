@@ -1,0 +1,46 @@
+"""A connection to the server that the command line names.
+
+Everything here is heavy, because it loads the client. A command imports this module inside the function that uses it.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from paddock.base.clock import Clock, SystemClock
+from paddock.cli import serveraccess
+from paddock.cli.console import Console
+from paddock.client.access import Access
+from paddock.client.client import Client, ClientSettings
+from paddock.client.http.https import Https
+
+T = TypeVar("T")
+
+
+class ServerSession(msgspec.Struct, frozen=True):
+    """A server, and what a command needs to talk to it. `namespace` is the one that the user means."""
+
+    client: Client
+    access: Access
+    namespace: str
+    clock: Clock
+
+
+@asynccontextmanager
+async def connected(parsed: argparse.Namespace, console: Console, *, warnings: bool = False) -> AsyncIterator[ServerSession]:
+    """Connect to the server that the options of `arguments.add_server` name. With `warnings`, the log has what the server warns of.
+
+    Commands that send what the user wrote want the warnings. For the others they are about kinds that nobody wrote.
+    """
+    access = serveraccess.find(parsed, console)
+    async with Client(Https(access), ClientSettings(warnings=warnings)) as client:
+        yield ServerSession(client, access, parsed.namespace or access.namespace, SystemClock())
+
+
+def serve(work: Coroutine[Any, Any, T]) -> T:
+    """Run the part of a command that talks to a server, to its end."""
+    return asyncio.run(work)

@@ -1,0 +1,24 @@
+"""The server's warnings about what a person sent, on standard error."""
+
+import logging
+
+from paddock.cli.console import Console, one_line
+
+
+class WarningPrinter(logging.Handler):
+    """Prints the warnings that the client logs."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one."""
+        if text := getattr(record, "warning", ""):
+            # 299 - "the text"
+            self._console.say(one_line(f"Warning: {str(text).partition(chr(34))[2].rstrip(chr(34)) or text}"))
+
+
+def show(console: Console) -> None:
+    """Print the server's warnings from now on."""
+    logging.getLogger("paddock.client.client").addHandler(WarningPrinter(console))

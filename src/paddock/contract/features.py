@@ -1,0 +1,59 @@
+"""Names of what a provider can do beyond `provider.v1`: calls of the extension service, and members of payloads that it takes.
+
+A name stands for all that begins with it and a dot: a provider with `class` takes every member of a class. A provider that reports nothing
+has none of them, as all of upstream's.
+"""
+
+from collections.abc import Iterable
+
+# Calls.
+EXEC = "exec"
+IMAGE_DELETE = "image-delete"
+TRANSFER_DELETE = "transfer-delete"
+DATASTORES = "datastores"
+
+# All members of a class, or of a disk.
+CLASS = "class"
+DISKS = "disks"
+
+# What GetCapabilities says of hosts, as a Provider's status keeps it: machines are addressed on their hosts.
+CLUSTERING = "clustering"
+
+# Members that only Paddock sends.
+RESOURCE_POOL = "placement.resourcePool"
+STORAGE_CLASS = "disks.storageClass"
+SCSI = "disks.scsi"
+# A disk of a create is an imported one.
+IMPORTED_DISKS = "disks.path"
+# A clone of a machine as it was in a snapshot.
+CLONE_SNAPSHOT = "clone.snapshotId"
+GPU = "class.gpu"
+NETWORK_QOS = "networks.qos"
+NETWORK_SECURITY = "networks.security"
+
+# Members of upstream's contract, which a provider may take and not obey.
+GUEST_TOOLS = "class.guestToolsPolicy"
+RESOURCE_LIMITS = "class.resourceLimits"
+PERFORMANCE = "class.performanceProfile"
+SECURITY = "class.securityProfile"
+
+CALLS = (EXEC, IMAGE_DELETE, TRANSFER_DELETE, DATASTORES)
+MEMBERS = (
+    RESOURCE_POOL,
+    STORAGE_CLASS,
+    SCSI,
+    IMPORTED_DISKS,
+    CLONE_SNAPSHOT,
+    GPU,
+    NETWORK_QOS,
+    NETWORK_SECURITY,
+    GUEST_TOOLS,
+    RESOURCE_LIMITS,
+    PERFORMANCE,
+    SECURITY,
+)
+
+
+def has(reported: Iterable[str] | None, feature: str) -> bool:
+    """Return whether a feature is among those that were reported, by its own name or by one that stands for it."""
+    return any(feature == each or feature.startswith(f"{each}.") for each in reported or ())

@@ -1,0 +1,1 @@
+"""Clones of machines (docs/spec/virtrigaud.md 2.6)."""

@@ -1,0 +1,84 @@
+"""Polls the tasks of clones, and judges the errors of their providers."""
+
+import msgspec
+
+from paddock.contract import messages as m
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud.clones.passes import ClonePass
+from paddock.controllers.virtrigaud.context import VirtrigaudParts
+from paddock.plan.virtrigaud import reasons
+
+_UNKNOWN_TASK = (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC)
+# What these errors answer, the provider has not done, and would not do if it were asked again.
+_FINAL = {
+    ErrorKind.INVALID_SPEC: reasons.VALIDATION_ERROR,
+    ErrorKind.NOT_SUPPORTED: reasons.UNSUPPORTED,
+    ErrorKind.CONFLICT: reasons.PROVIDER_CONFLICT,
+    ErrorKind.QUOTA_EXCEEDED: reasons.INSUFFICIENT_RESOURCES,
+    ErrorKind.NOT_FOUND: reasons.SOURCE_NOT_FOUND,
+}
+
+
+class CloneAttemptFailed(Exception):
+    """An attempt has failed. `nothing_made`: the provider has positively made nothing."""
+
+    def __init__(self, reason: str, message: str, *, nothing_made: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.nothing_made = nothing_made
+
+
+class TaskPoll(msgspec.Struct, frozen=True):
+    """The outcome of a poll."""
+
+    # seconds until the next poll; None: no task is under way any more
+    wait: float | None = None
+    # what the task ended with
+    problem: str = ""
+    # the provider does not know the task
+    lost: bool = False
+
+
+class TaskFollowing:
+    """Polls tasks."""
+
+    def __init__(self, parts: VirtrigaudParts) -> None:
+        self._parts = parts
+
+    def started(self, look: ClonePass, task: m.TaskRef | None) -> None:
+        """Note a task, which is polled after a while."""
+        look.change(taskRef=task.id if task is not None and task.id else None)
+        look.memory.task_due = self._parts.now() + self._parts.settings.polls.task
+
+    async def follow(self, look: ClonePass) -> TaskPoll:
+        """Poll the task under way, if there is one."""
+        task, now = look.status.taskRef, self._parts.now()
+        if not task:
+            return TaskPoll()
+        if now < look.memory.task_due:
+            return TaskPoll(look.memory.task_due - now)
+        try:
+            answer = await look.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
+        except ProviderError as error:
+            # A provider that was started again does not know its tasks: what is there tells the rest.
+            if error.kind not in _UNKNOWN_TASK:
+                raise
+            look.change(taskRef=None)
+            return TaskPoll(lost=True)
+        if not answer.error and not answer.done:
+            look.memory.task_due = now + self._parts.settings.polls.task
+            return TaskPoll(self._parts.settings.polls.task)
+        look.change(taskRef=None)
+        return TaskPoll(problem=answer.error[:1024])
+
+    def final(self, error: ProviderError, where: str) -> CloneAttemptFailed | None:
+        """The failure that an error means for an attempt; None for one that passes."""
+        reason = _FINAL.get(error.kind)
+        return CloneAttemptFailed(reason, f"{where}: {error.reported}", nothing_made=True) if reason is not None else None
+
+    def hold(self, look: ClonePass, error: ProviderError) -> float:
+        """Pause after an error that passes; the seconds."""
+        look.memory.failures += 1
+        pause = self._parts.pause(look.memory.failures, error)
+        look.memory.until = self._parts.now() + pause
+        return pause

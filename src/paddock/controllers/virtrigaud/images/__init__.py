@@ -1,0 +1,1 @@
+"""The controller of images (docs/spec/virtrigaud.md 2.3)."""

@@ -1,0 +1,233 @@
+"""Prepares images at the Providers whose machines need them: once for each image and Provider, however many machines wait.
+
+One controller writes an image's status, so two machines cannot begin the same preparation. Tasks and results are in the status; how often a
+preparation failed is remembered in this process.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from paddock.client.target import Key
+from paddock.contract import messages as m
+from paddock.contract import payloads
+from paddock.contract.driver import Driver
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.context import VirtrigaudParts
+from paddock.controllers.virtrigaud.images.removal import ImageRemoval
+from paddock.controllers.virtrigaud.usage import CountPauses
+from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ProviderImage, VMImage
+from paddock.meta import ages
+from paddock.meta.wire import to_data
+from paddock.plan.virtrigaud import preparation, reasons, removal
+from paddock.plan.virtrigaud.preparation import ImageState, ImageUse
+from paddock.plan.virtrigaud.references import MachineReference
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
+
+# Machines that come within so long of each other count together.
+_TOGETHER_SECONDS = 0.5
+
+
+class _Attempts(msgspec.Struct):
+    """How often a preparation failed in a row, for one generation of the image, and when it is tried again."""
+
+    generation: int | None
+    failures: int = 0
+    until: float = 0.0
+    problem: str = ""
+
+
+class _ImagePass:
+    """One image, and what the pass changes."""
+
+    def __init__(self, image: VMImage, now: str) -> None:
+        self.image = image
+        self.now = now
+        current = preparation.is_current(image)
+        status = image.status
+        # What was prepared from another source is of no use.
+        self.entries: dict[str, ProviderImage] = dict((status.providerStatus if status is not None and current else None) or {})
+        self.tasks = preparation.tasks_of(status) if current else {}
+        self.prepared = False
+        self.wait: float | None = None
+
+    def note_preparation(self) -> None:
+        """Note that a preparation began."""
+        self.prepared = True
+
+    def look_again(self, seconds: float) -> None:
+        """Look again after so long, if nobody wants it sooner."""
+        self.wait = seconds if self.wait is None else min(self.wait, seconds)
+
+
+class VirtrigaudImageReconciler:
+    """Reconciles images."""
+
+    def __init__(self, parts: VirtrigaudParts) -> None:
+        self._parts = parts
+        self._statuses = StatusWriter(parts.client, targets.IMAGES, parts.caches.images.expectations)
+        self._pauses = CountPauses(parts, _TOGETHER_SECONDS)
+        self._attempts: dict[tuple[str, str], _Attempts] = {}
+        self._polled: dict[tuple[str, str], float] = {}
+        self._removal = ImageRemoval(parts, self._statuses)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Prepare one image where it is needed, and report how it stands."""
+        seen = self._parts.caches.images.cache.get(key)
+        if seen is None:
+            self._pauses.forget(key)
+            return DONE
+        if seen.meta.going:
+            return await self._removal.advance(seen)
+        if (pause := self._pauses.left(seen)) > 0:
+            return again(pause)
+        self._pauses.wrote(seen)
+        look = _ImagePass(seen.read(targets.IMAGES), self._parts.timestamp())
+        uses = self._uses(key, look.tasks)
+        if any(_is_imported(look.image, use) for _, use in uses) and await self._removal.prepare(seen):
+            return DONE
+        states = [await self._stand(look, seen.meta.uid, place, use) for place, use in uses]
+        for each in states:
+            if each.state == "failed" and look.image.status is not None and look.image.status.phase != preparation.FAILED:
+                about = reference(targets.IMAGES, seen.meta)
+                self._parts.teller.tell(about, "Warning", reasons.PREPARATION_FAILED, each.message)
+        wanted = preparation.status(look.image, look.entries, states, look.tasks, look.now)
+        if look.prepared:
+            wanted = msgspec.structs.replace(wanted, lastPrepareTime=look.now)
+        await self._statuses.write_surely(seen, wanted)
+        return again(look.wait) if look.wait is not None else DONE
+
+    def _uses(self, key: Key, tasks: Iterable[str]) -> list[tuple[Key, ImageUse]]:
+        """The Providers whose machines name the image, and those that still prepare it, with what they report."""
+        caches = self._parts.caches
+        places = dict.fromkeys(caches.references(seen)[0] for seen in caches.referring("VMImage", key) if not seen.meta.going)
+        places |= dict.fromkeys(MachineReference("Provider", *preparation.place_of(each, key.namespace)) for each in tasks)
+        found = []
+        for place in places:
+            where, provider = Key(place.namespace, place.name), caches.read(place)
+            if isinstance(provider, Provider):
+                reported = caches.capabilities(where)
+                name = preparation.provider_key(key.namespace, where.namespace, where.name)
+                imports = reported.supportsImageImport if reported is not None else None
+                found.append((where, ImageUse(name, provider.spec.type, imports)))
+        return found
+
+    async def _stand(self, look: _ImagePass, uid: str, place: Key, use: ImageUse) -> ImageState:
+        """Bring the image a step on at one Provider."""
+        if not preparation.needs_import(look.image.spec, use.type):
+            return ImageState(use, "reference")
+        entry = look.entries.get(use.provider)
+        if entry is not None and entry.available:
+            look.tasks.pop(use.provider, None)
+            return ImageState(use, "ready")
+        missing = (look.image.spec.prepare or ImagePrepare()).onMissing
+        if missing == "Fail":
+            return ImageState(use, "missing", f"the image is not at Provider {use.provider}, and onMissing is Fail")
+        if missing == "Wait":
+            return ImageState(use, "waiting", f"waiting until somebody makes the image available at Provider {use.provider}")
+        if use.imports is not True:
+            return ImageState(
+                use, "unprepared" if use.imports is False else "due", f"Provider {use.provider} has not reported what it can do"
+            )
+        driver = self._parts.providers.find(place, use.type).driver
+        if driver is None:
+            return ImageState(use, "due", f"Provider {use.provider} cannot be reached")
+        return await self._import(look, uid, use, driver)
+
+    # --- importing --------------------------------------------------------------------------------------------------------
+
+    async def _import(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver) -> ImageState:
+        attempts = self._attempts.get((uid, use.provider))
+        if attempts is None or attempts.generation != look.image.metadata.generation:
+            attempts = self._attempts[uid, use.provider] = _Attempts(look.image.metadata.generation)
+        now = self._parts.now()
+        if attempts.until > now:
+            look.look_again(attempts.until - now)
+            return self._failed_state(look, use, attempts)
+        try:
+            if use.provider in look.tasks:
+                return await self._poll(look, uid, use, driver, attempts)
+            return await self._prepare(look, uid, use, driver)
+        except ProviderError as error:
+            return self._failed(look, use, attempts, error.reported, terminal=not _is_transient(error))
+
+    async def _prepare(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver) -> ImageState:
+        document = payloads.encode_manifest(to_data(look.image.spec))
+        request = m.ImagePrepareRequest(image_json=document, target_name=preparation.target_name(look.image))
+        answer = await driver.image_prepare(request)
+        entry = ProviderImage(
+            id=answer.prepared_image_id or None, path=answer.prepared_image_path or None, lastUpdated=look.now, message=removal.PREPARING
+        )
+        look.note_preparation()
+        if answer.task is None or not answer.task.id:
+            return self._ready(look, uid, use, entry)
+        look.entries[use.provider] = entry
+        look.tasks[use.provider] = answer.task.id
+        self._polled[uid, use.provider] = self._parts.now()
+        look.look_again(preparation.POLL_SECONDS)
+        return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+
+    async def _poll(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
+        now = self._parts.now()
+        entry = look.entries.get(use.provider) or ProviderImage(lastUpdated=look.now)
+        due = self._polled.get((uid, use.provider), 0.0) + preparation.POLL_SECONDS
+        if due > now:
+            look.look_again(due - now)
+            return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+        answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.tasks[use.provider])))
+        if answer.error:
+            look.tasks.pop(use.provider)
+            return self._failed(look, use, attempts, answer.error)
+        if answer.done:
+            return self._ready(look, uid, use, entry)
+        since = ages.seconds_of(entry.lastUpdated or "") or now
+        seconds = preparation.timeout_seconds(look.image.spec)
+        if now - since > seconds:
+            look.tasks.pop(use.provider)
+            return self._failed(look, use, attempts, f"it took longer than {seconds:g} s")
+        self._polled[uid, use.provider] = now
+        look.look_again(preparation.POLL_SECONDS)
+        return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+
+    def _ready(self, look: _ImagePass, uid: str, use: ImageUse, entry: ProviderImage) -> ImageState:
+        look.entries[use.provider] = msgspec.structs.replace(entry, available=True, lastUpdated=look.now, message=removal.PREPARED)
+        look.tasks.pop(use.provider, None)
+        self._attempts.pop((uid, use.provider), None)
+        self._polled.pop((uid, use.provider), None)
+        return ImageState(use, "ready")
+
+    def _failed(self, look: _ImagePass, use: ImageUse, attempts: _Attempts, problem: str, *, terminal: bool = False) -> ImageState:
+        attempts.failures += 1
+        attempts.problem = problem[:1024]
+        retries = (look.image.spec.prepare or ImagePrepare()).retries
+        if terminal:
+            attempts.failures = max(attempts.failures, retries + 1)
+        exhausted = attempts.failures > retries
+        pause = preparation.EXHAUSTED_SECONDS if exhausted else preparation.RETRY_SECONDS
+        attempts.until = self._parts.now() + pause
+        look.look_again(pause)
+        return self._failed_state(look, use, attempts)
+
+    def _failed_state(self, look: _ImagePass, use: ImageUse, attempts: _Attempts) -> ImageState:
+        retries = (look.image.spec.prepare or ImagePrepare()).retries
+        exhausted = attempts.failures > retries
+        text = f"Provider {use.provider} could not prepare the image: {attempts.problem}"
+        entry = look.entries.get(use.provider) or ProviderImage()
+        look.entries[use.provider] = msgspec.structs.replace(
+            entry, message=text, lastUpdated=entry.lastUpdated if entry.message == text else look.now
+        )
+        return ImageState(use, "failed" if exhausted else "due", text)
+
+
+def _is_imported(image: VMImage, use: ImageUse) -> bool:
+    """Return whether the image is to be prepared at a Provider, or was."""
+    missing = (image.spec.prepare or ImagePrepare()).onMissing
+    return use.imports is True and missing == "Import" and preparation.needs_import(image.spec, use.type)
+
+
+def _is_transient(error: ProviderError) -> bool:
+    return error.kind not in (ErrorKind.INVALID_SPEC, ErrorKind.NOT_SUPPORTED, ErrorKind.UNAUTHORIZED)

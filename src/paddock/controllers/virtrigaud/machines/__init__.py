@@ -1,0 +1,1 @@
+"""The controller of machines (docs/spec/virtrigaud.md 2.1)."""

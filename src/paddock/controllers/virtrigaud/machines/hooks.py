@@ -1,0 +1,168 @@
+"""Runs the hooks of machines: a command in the guest, a GET to it, or a snapshot."""
+
+import asyncio
+import contextlib
+import math
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+from paddock.client.errors import AlreadyExists
+from paddock.client.target import Key
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
+from paddock.contract.driver import extensions
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.context import MachinePass, VirtrigaudParts
+from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
+from paddock.dialects.virtrigaud.machine import GuestExecAction, GuestHTTPGetAction, LifecycleHandler, SnapshotAction
+from paddock.dialects.virtrigaud.rules import hosts
+from paddock.meta.pods import HTTPGetAction
+from paddock.plan.instance import probes
+from paddock.plan.virtrigaud import hooks, reasons, references, requests
+from paddock.plan.virtrigaud.conditions import READY, false, find
+from paddock.plan.virtrigaud.snapshots import records, taking
+
+_LONGEST_SECONDS = 300.0
+_POLL_SECONDS = 1.0
+# host, port, request, encrypted; the first line of the answer
+HttpExchange = Callable[[str, int, bytes, bool], Awaitable[bytes]]
+
+
+class HookError(Exception):
+    """A hook that did not succeed."""
+
+
+async def exchange(host: str, port: int, request: bytes, encrypted: bool) -> bytes:
+    """Send a request and return the first line of its answer. A guest's certificate is its own affair.
+
+    A name is judged by the address that it resolves to, and that address is the one that gets the request.
+    """
+    address = await _resolved(host, port)
+    context = ssl.create_default_context() if encrypted else None
+    if context is not None:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=host if context is not None else None)
+    try:
+        writer.write(request)
+        await writer.drain()
+        return await reader.readline()
+    except ValueError as error:
+        raise HookError("the first line of the answer has no end") from error
+    finally:
+        writer.close()
+
+
+async def _resolved(host: str, port: int) -> str:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    address = str(found[0][4][0])
+    if refusal := hosts.refusal(address):
+        raise HookError(f"the request is refused: {refusal}")
+    return address
+
+
+class HookRunner:
+    """Runs each hook once per transition, within the time that the guest has to shut down."""
+
+    def __init__(self, parts: VirtrigaudParts, statuses: MachineStatusWriter, http: HttpExchange = exchange) -> None:
+        self._parts = parts
+        self._statuses = statuses
+        self._http = http
+
+    async def run(self, look: MachinePass, hook: str) -> None:
+        """Run a hook if it is due, and record its result; a hook that fails holds nothing."""
+        conditions = look.status.conditions
+        if hooks.was_interrupted(hook, conditions):
+            look.say(hooks.interrupted(hook))
+            await self._statuses.write(look)
+            return
+        handler = hooks.handler(look.vm, hook)
+        if handler is None or not hooks.is_due(look.vm, hook, conditions):
+            return
+        look.say(hooks.begun(hook), false(READY, reasons.UPDATING, f"the {hook} hook runs"))
+        await self._statuses.write(look)
+        problem = ""
+        seconds = min(max(1.0, requests.shutdown_seconds(look.vm)), _LONGEST_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._carry_out(look, hook, handler, seconds)
+        except TimeoutError:
+            problem = f"it took longer than {seconds:g} s"
+        except (HookError, ProviderError, OSError) as error:
+            problem = str(error) or type(error).__name__
+        look.say(hooks.result(hook, problem))
+        found = look.values[hook]
+        self._parts.teller.tell(look.about, "Warning" if problem else "Normal", f"{hook}{found.reason}", found.message)
+        await self._statuses.write(look)
+
+    def forget(self, look: MachinePass, hook: str) -> None:
+        """Drop the record of a hook whose transition is over."""
+        if find(look.status.conditions, hook) is not None:
+            look.drop(hook)
+
+    async def _carry_out(self, look: MachinePass, hook: str, handler: LifecycleHandler, seconds: float) -> None:
+        if handler.exec is not None:
+            await self._exec(look, handler.exec, seconds)
+        elif handler.httpGet is not None:
+            await self._get(look, handler.httpGet)
+        elif handler.snapshot is not None:
+            await self._snapshot(look, hook, handler.snapshot)
+        else:
+            raise HookError("it has no action; set exec, httpGet or snapshot")
+
+    async def _exec(self, look: MachinePass, action: GuestExecAction, seconds: float) -> None:
+        """Run a command in the guest. What it writes is the guest's, and stands nowhere."""
+        if not features.has(look.capabilities.features, features.EXEC):
+            fix = "use httpGet or snapshot, or a Provider whose status.reportedCapabilities.features has exec"
+            raise HookError(f"exec cannot run: {references.provider_of(look.vm)} does not report that it runs commands in guests; {fix}")
+        ask = x.ExecRequest(
+            vm_id=look.status.id or "",
+            command=tuple(action.command),
+            timeout_seconds=math.ceil(seconds),
+            owner=requests.owner(look.vm),
+        )
+        answer = await self._answered(look, ask, seconds)
+        if answer.exit_code:
+            raise HookError(f"the command ended with code {answer.exit_code}")
+
+    async def _answered(self, look: MachinePass, ask: x.ExecRequest, seconds: float) -> x.ExecResponse:
+        """The answer of a command. A guest that has only started has no agent yet, and gets its time to start one."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds - _POLL_SECONDS
+        while True:
+            try:
+                return await extensions(look.provider).exec(ask)
+            except ProviderError as error:
+                if error.kind is not ErrorKind.CONFLICT or loop.time() + _POLL_SECONDS >= ends:
+                    raise
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _get(self, look: MachinePass, action: GuestHTTPGetAction) -> None:
+        host = action.host or next(iter(look.status.ips or ()), "")
+        if not host:
+            raise HookError("the machine has no address yet; set httpGet.host")
+        refusal = hosts.refusal(host)
+        if refusal:
+            raise HookError(f"the request is refused: {refusal}")
+        ask = HTTPGetAction(path=action.path, port=action.port, host=host, scheme=action.scheme)
+        line = await self._http(host, action.port, probes.http_request(ask), action.scheme == "HTTPS")
+        if not probes.is_http_success(line):
+            raise HookError(f"{host}:{action.port} answered {line.decode(errors='replace').strip()[:100] or 'nothing'}")
+
+    async def _snapshot(self, look: MachinePass, hook: str, action: SnapshotAction) -> None:
+        """Make a VMSnapshot and wait until it is taken. It stays, as any other one."""
+        begun = find(look.status.conditions, hook)
+        wanted = taking.of_hook(look.vm, hook, begun.lastTransitionTime if begun is not None else "", action)
+        key = Key(look.key.namespace, wanted.metadata.name)
+        with contextlib.suppress(AlreadyExists):
+            await self._parts.client.create(targets.SNAPSHOTS, wanted, key.namespace)
+        informer = self._parts.caches.snapshots
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            seen = informer.cache.get(key)
+            snapshot = seen.read(targets.SNAPSHOTS) if seen is not None else wanted
+            if records.is_complete(snapshot):
+                return
+            if records.of(snapshot).phase == records.FAILED:
+                raise HookError(f"VMSnapshot {key}: {records.of(snapshot).message}")

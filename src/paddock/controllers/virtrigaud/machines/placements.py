@@ -1,0 +1,233 @@
+"""Finds the places of machines that are to be made: by their VMPlacementPolicy, and in their storage pod.
+
+Two machines of a Provider are never placed at the same time, and the second one counts the first, which may not be made yet. The decision
+and the policy's numbers are one write of the machine's status, before its create.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+
+from paddock.client.target import Key
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
+from paddock.contract import messages as m
+from paddock.contract.driver import Driver, extensions
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.context import MachinePass, VirtrigaudParts
+from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
+from paddock.dialects.virtrigaud.machine import ProviderPlacement
+from paddock.dialects.virtrigaud.provider import ProviderDefaults
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmclass import VMClass
+from paddock.meta import ages
+from paddock.meta.wire import to_data
+from paddock.meta.world import namespace_of
+from paddock.plan.virtrigaud import hardware, reasons, references, resizing
+from paddock.plan.virtrigaud.conditions import PLACEMENT, false, true
+from paddock.plan.virtrigaud.placement import choice, counts, decision, inventory
+from paddock.plan.virtrigaud.placement.checks import PlacementSubject
+from paddock.plan.virtrigaud.placement.choice import PlacementOutcome, PlacementRequest
+from paddock.plan.virtrigaud.placement.counts import PlacementCounts
+from paddock.plan.virtrigaud.placement.decision import PlacementDecision
+from paddock.plan.virtrigaud.placement.inventory import PlacementInventory
+from paddock.runtime.informer import Informer
+from paddock.runtime.statuses import StatusWriter
+
+_GIB = 1 << 30
+
+
+class MachinePlacement:
+    """Places machines."""
+
+    def __init__(self, parts: VirtrigaudParts, statuses: MachineStatusWriter, namespaces: Informer) -> None:
+        self._parts = parts
+        self._statuses = statuses
+        self._namespaces = namespaces
+        self._policies = StatusWriter(parts.client, targets.POLICIES, parts.caches.policies.expectations)
+        self._placing: dict[Key, asyncio.Lock] = {}
+        self._counting = asyncio.Lock()
+
+    async def place(self, look: MachinePass) -> str:
+        """Record a place for a machine; return why there is none, or an empty text."""
+        request = self._request(look)
+        if not choice.is_needed(request):
+            return ""
+        reference = references.provider_of(look.vm)
+        if look.found.provider is None or (status := look.found.provider.status) is None or status.reportedCapabilities is None:
+            return f"{reference} has not reported its capabilities yet"
+        async with self._placing.setdefault(Key(reference.namespace, reference.name), asyncio.Lock()):
+            outcome = choice.choose(request, await self._inventory(look, request))
+            async with self._counting:
+                return await self._record(look, request, outcome)
+
+    # --- what there is ----------------------------------------------------------------------------------------------------
+
+    def _request(self, look: MachinePass) -> PlacementRequest:
+        vm, found = look.vm, look.found
+        networks = []
+        for each in vm.spec.networks or ():
+            name = each.networkRef.name if each.networkRef is not None else each.name
+            networks.append((name, each.name))
+        return PlacementRequest(
+            machine=self._facts(vm),
+            own=vm.spec.placement or ProviderPlacement(),
+            defaults=(found.provider.spec.defaults if found.provider is not None else None) or ProviderDefaults(),
+            policy=found.policy,
+            networks=tuple(networks),
+            before=decision.of_status(look.status),
+        )
+
+    def _facts(self, vm: VirtrigaudVirtualMachine) -> PlacementSubject:
+        cpu, memory, disk = self._sizes(vm)
+        return PlacementSubject(vm.metadata.name, namespace_of(vm), vm.metadata.labels or {}, cpu, memory, disk)
+
+    def _sizes(self, vm: VirtrigaudVirtualMachine) -> tuple[int, int, int]:
+        """Processors, MiB of memory and bytes of all disks."""
+        ref = vm.spec.classRef
+        seen = self._parts.caches.classes.cache.get(Key(ref.namespace or namespace_of(vm), ref.name))
+        vmclass = seen.read(targets.CLASSES) if seen is not None else VMClass()
+        sizes = resizing.wanted(vm, vmclass)
+        defaults = vmclass.spec.diskDefaults
+        root = hardware.gibibytes(defaults.size) if defaults is not None else 0
+        return sizes.cpu, sizes.memory_mib, (root + sum((sizes.disks or {}).values())) * _GIB
+
+    def _machines(self, look: MachinePass) -> Iterator[VirtrigaudVirtualMachine]:
+        """Yield the machines of the Provider, as they were written last."""
+        place = references.provider_of(look.vm)
+        for key in self._parts.caches.users("Provider", Key(place.namespace, place.name)):
+            seen = self._parts.caches.machines.expectations.latest(key)
+            if seen is not None:
+                yield seen.read(targets.MACHINES)
+
+    async def _inventory(self, look: MachinePass, request: PlacementRequest) -> PlacementInventory:
+        stores = await self._datastores(look, request)
+        if request.policy is None:
+            listed: tuple[m.VMInfo, ...] = ()
+            hosts = None
+        else:
+            hosts, listed = await _hosts(look.provider), await _listed(look.provider)
+        own = [(each, *self._sizes(each)) for each in self._machines(look)]
+        machines = inventory.machines(own, listed, look.vm)
+        return PlacementInventory(
+            hosts=tuple(inventory.host(each, machines) for each in hosts) if hosts is not None else None,
+            datastores=tuple(inventory.datastore(each, machines) for each in stores) if stores is not None else None,
+            machines=machines,
+            namespaces={each.meta.name: each.meta.labels or {} for each in self._namespaces.cache},
+        )
+
+    async def _datastores(self, look: MachinePass, request: PlacementRequest) -> tuple[x.DatastoreInfo, ...] | None:
+        if not features.has(look.capabilities.features, features.DATASTORES):
+            return None
+        try:
+            return (await extensions(look.provider).list_datastores(x.ListDatastoresRequest(pod=request.pod))).datastores
+        except ProviderError as error:
+            if error.kind is ErrorKind.NOT_SUPPORTED:
+                return None
+            raise
+
+    # --- recording --------------------------------------------------------------------------------------------------------
+
+    async def _record(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:
+        """Write what came out, with the policy's numbers; the reason to wait, if there is one."""
+        message = self._message(look, request, outcome)
+        placed = outcome.decision or PlacementDecision()
+        if features.has(look.capabilities.features, features.CLUSTERING):
+            placed = msgspec.structs.replace(placed, target_host=placed.host)
+        numbers = self._counts(look, request, outcome)
+        look.status = decision.recorded(look.status, placed)
+        if numbers is not None:
+            look.status = counts.recorded(look.status, numbers)
+        if outcome.decision is None:
+            look.say(false(PLACEMENT, reasons.PLACEMENT_VIOLATED, message))
+        else:
+            look.say(true(PLACEMENT, reasons.PLACED, message))
+        await self._statuses.write(look)
+        look.place(look.status)
+        if numbers is not None:
+            kind = "Warning" if outcome.decision is None else "Normal"
+            self._parts.teller.tell(look.about, kind, reasons.PLACED if outcome.decision else reasons.PLACEMENT_VIOLATED, message)
+        return "" if outcome.decision is not None else message
+
+    def _message(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:
+        if outcome.decision is None:
+            policy = request.policy.metadata.name if request.policy is not None else ""
+            who = f"VMPlacementPolicy {look.key.namespace}/{policy}" if policy else str(references.provider_of(look.vm))
+            return f"{who} leaves no place for the machine: {'; '.join(outcome.violations)}"
+        text = f"the machine goes to {outcome.decision}"
+        if outcome.unmet:
+            text += f"; preferences that do not hold: {'; '.join(outcome.unmet)}"
+        if outcome.unchecked:
+            text += f"; preferences that the Provider cannot check: {'; '.join(outcome.unchecked)}"
+        return text
+
+    def _counts(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> PlacementCounts | None:
+        """The policy's numbers after this event; None when nothing is to be counted."""
+        if request.policy is None:
+            return None
+        uid = request.policy.metadata.uid or ""
+        mine = counts.of_status(look.status, uid)
+        if outcome.decision is None and mine.waiting:
+            return None
+        if outcome.decision is not None and request.before.policy_uid == uid and not mine.waiting:
+            # A create that is tried again.
+            return None
+        now = self._parts.timestamp()
+        highest = self._highest(Key(look.key.namespace, request.policy.metadata.name), uid).joined(mine)
+        if outcome.decision is None:
+            return highest.refused(now, len(outcome.violations))
+        since = ages.seconds_of(look.vm.metadata.creationTimestamp or "") or self._parts.now()
+        return highest.succeeded(now, max(0, round((self._parts.now() - since) * 1000)))
+
+    def _highest(self, policy: Key, uid: str) -> PlacementCounts:
+        seen = self._parts.caches.policies.expectations.latest(policy)
+        found = PlacementCounts(uid)
+        if seen is not None and seen.meta.uid == uid:
+            status = seen.read(targets.POLICIES).status
+            found = counts.of_stats(status.placementStats if status is not None else None, uid)
+        for key in self._parts.caches.users("VMPlacementPolicy", policy):
+            each = self._parts.caches.machines.expectations.latest(key)
+            if each is not None:
+                found = found.joined(counts.of_status(each.read(targets.MACHINES).status, uid))
+        return found
+
+    async def settle(self, look: MachinePass) -> None:
+        """See that the policy has the numbers that a machine takes with it; before the machine goes."""
+        name = look.vm.spec.placementRef.name if look.vm.spec.placementRef is not None else ""
+        key = Key(look.key.namespace, name)
+        seen = self._parts.caches.policies.expectations.latest(key) if name else None
+        if seen is None:
+            return
+        mine = counts.of_status(look.status, seen.meta.uid)
+        status = seen.read(targets.POLICIES).status
+        before = status.placementStats if status is not None else None
+        known = counts.of_stats(before, seen.meta.uid)
+        if mine.successful <= known.successful and mine.failed <= known.failed:
+            return
+        async with self._counting:
+            highest = self._highest(key, seen.meta.uid)
+            made = counts.stats(highest, dict((before.placementDistribution if before is not None else None) or {}))
+            if made is not None:
+                await self._policies.change(seen, {"placementStats": to_data(made)})
+
+
+async def _hosts(provider: Driver) -> tuple[m.HostInfo, ...] | None:
+    """The hosts of a provider; None when it lists none."""
+    try:
+        return (await provider.list_hosts(m.ListHostsRequest())).hosts
+    except ProviderError as error:
+        if error.kind is ErrorKind.NOT_SUPPORTED:
+            return None
+        raise
+
+
+async def _listed(provider: Driver) -> tuple[m.VMInfo, ...]:
+    """The machines that a provider has, also those of others."""
+    try:
+        return (await provider.list_vms(m.ListVMsRequest())).vms
+    except ProviderError as error:
+        if error.kind is ErrorKind.NOT_SUPPORTED:
+            return ()
+        raise

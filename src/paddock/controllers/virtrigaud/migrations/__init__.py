@@ -1,0 +1,1 @@
+"""The controller of migrations (docs/spec/virtrigaud.md 2.7)."""

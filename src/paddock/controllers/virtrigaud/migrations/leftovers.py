@@ -1,0 +1,75 @@
+"""Deletes exports from their storage, and imported disks that no machine has.
+
+The calls belong to Paddock's extension of the contract, so upstream's providers do not have them. An export is deleted by either Provider,
+because both reach the storage.
+"""
+
+from collections.abc import Sequence
+
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
+from paddock.contract import messages as m
+from paddock.contract.driver import extensions
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud.migrations import validation
+from paddock.controllers.virtrigaud.migrations.migrationpass import POLL_SECONDS, MigrationHeld, MigrationPass, MigrationSide
+from paddock.dialects.virtrigaud.vmmigration import MigratedDisk
+from paddock.plan.virtrigaud import reasons
+from paddock.plan.virtrigaud.migrations import transfer
+
+
+class TransferObjects:
+    """Removes what calls for exports and imports have made."""
+
+    async def remove(self, look: MigrationPass, urls: Sequence[str]) -> list[str]:
+        """Delete exports; returns those that nobody can delete."""
+        ends = _able(look, features.TRANSFER_DELETE)
+        if not ends:
+            return list(urls)
+        credentials = validation.credentials(look)
+        for url in urls:
+            request = x.TransferDeleteRequest(
+                source_url=url,
+                credentials=credentials,
+                backend_type=transfer.backend(look.migration),
+                transfer_mode=transfer.RELAY,
+                storage_options_json=transfer.options_json(look.migration),
+            )
+            await _deleted(await _first_able(ends, request), url)
+        return []
+
+    async def remove_imports(self, look: MigrationPass, disks: Sequence[MigratedDisk]) -> list[str]:
+        """Delete imported disks; returns the paths of those that the Provider cannot delete."""
+        end = look.target_end()
+        if not features.has(end.capabilities.features, features.IMAGE_DELETE):
+            return [each.targetPath or each.importID or each.name for each in disks]
+        for each in disks:
+            request = x.ImageDeleteRequest(image_id=each.importID or "", image_path=each.targetPath or "")
+            await _deleted(await extensions(end.driver).image_delete(request), each.name)
+        return []
+
+
+def _able(look: MigrationPass, feature: str) -> list[MigrationSide]:
+    """The Providers that report a feature. One that cannot be reached now may have it, so the cleanup waits for both."""
+    machine = look.machine(look.namespace, look.migration.spec.source.vmRef.name)
+    found = [look.target_end()]
+    if machine is not None:
+        found.append(look.source_end(machine))
+    return [each for each in found if features.has(each.capabilities.features, feature)]
+
+
+async def _first_able(ends: Sequence[MigrationSide], request: x.TransferDeleteRequest) -> m.TaskResponse:
+    """Have one Provider delete an export; another one that reaches the storage may do as well."""
+    for end in ends[:-1]:
+        try:
+            return await extensions(end.driver).transfer_delete(request)
+        except ProviderError as error:
+            if error.kind not in (ErrorKind.NOT_SUPPORTED, ErrorKind.UNAVAILABLE):
+                raise
+    return await extensions(ends[-1].driver).transfer_delete(request)
+
+
+async def _deleted(answer: m.TaskResponse, what: str) -> None:
+    """Come back while a deletion is under way: the same call answers without a task when it has ended."""
+    if answer.task is not None and answer.task.id:
+        raise MigrationHeld(reasons.CLEANUP_PENDING, f"{what} is being deleted", POLL_SECONDS)

@@ -1,0 +1,182 @@
+"""The source: kept off where it has to be, and its snapshot (the phase Snapshotting)."""
+
+from typing import NoReturn
+
+from paddock.client.errors import Conflict, NotFound
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.contract import messages as m
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.migrations.migrationpass import (
+    POLL_SECONDS,
+    MigrationFailure,
+    MigrationHeld,
+    MigrationPass,
+    MigrationSide,
+    state_of,
+)
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.plan.virtrigaud import marks, power, reasons
+from paddock.plan.virtrigaud.migrations import phases
+
+_OFF = ("Off", "OffGraceful")
+_MOST_RESTARTS = 1
+
+
+class SourceFence:
+    """Powers the source off, and takes what is exported out of reach of its guest."""
+
+    def __init__(self) -> None:
+        # snapshots that were requested again because their task failed or is lost, by the migration's uid
+        self._restarts: dict[str, int] = {}
+
+    async def carry_out(self, look: MigrationPass) -> None:
+        """Bring the source to rest."""
+        machine = look.source_machine
+        end = look.source_end(machine)
+        if phases.needs_fence(look.migration):
+            await self.fence(look, machine)
+            await self.check_off(look, machine, end)
+        if look.migration.spec.source.snapshotRef is not None:
+            self._select(look)
+        elif look.migration.spec.source.createSnapshot:
+            await self._take(look, machine, end)
+
+    # --- power ----------------------------------------------------------------------------------------------------------------
+
+    async def fence(self, look: MigrationPass, machine: VirtrigaudVirtualMachine) -> None:
+        """Have the source powered off, and note what its spec said before. The guest is asked first, so that it writes what it has."""
+        annotations = machine.metadata.annotations or {}
+        holder = annotations.get(marks.FENCED_BY)
+        if holder not in (None, look.migration.metadata.uid):
+            text = f"another migration keeps VirtualMachine {look.namespace}/{machine.metadata.name} off"
+            raise MigrationHeld(reasons.SOURCE_NOT_READY, text)
+        if holder is not None:
+            return
+        before = machine.spec.powerState or power.ON
+        document = {
+            "metadata": {
+                "annotations": {marks.FENCED_BY: look.migration.metadata.uid, marks.POWER_BEFORE: before},
+                "resourceVersion": machine.metadata.resourceVersion,
+            },
+            "spec": {"powerState": before if before in _OFF else "OffGraceful"},
+        }
+        try:
+            await look.parts.client.patch_raw(targets.MACHINES, Key(look.namespace, machine.metadata.name), merge_patch(document))
+        except (Conflict, NotFound):
+            raise MigrationHeld(reasons.POWERING_OFF, "the source changed meanwhile", 1.0) from None
+        look.tell("SourcePoweringOff", f"VirtualMachine {look.namespace}/{machine.metadata.name} is kept off while it moves")
+        raise MigrationHeld(reasons.POWERING_OFF, "the source is being powered off", POLL_SECONDS)
+
+    async def check_off(self, look: MigrationPass, machine: VirtrigaudVirtualMachine, end: MigrationSide) -> None:
+        """Wait until the source's Provider says that it is off."""
+        status = machine.status
+        settled = status is not None and status.observedGeneration == machine.metadata.generation and status.powerState == power.OFF
+        if settled and status is not None:
+            answer = await end.driver.describe(m.DescribeRequest(id=status.id or ""))
+            if answer.exists and power.known(answer.power_state) == power.OFF:
+                return
+        raise MigrationHeld(reasons.POWERING_OFF, "the source is being powered off", POLL_SECONDS)
+
+    def check_fence(self, look: MigrationPass) -> None:
+        """Fail if somebody has started the source: what its guest writes now is in no export."""
+        if not phases.needs_fence(look.migration):
+            return
+        name = look.migration.spec.source.vmRef.name
+        machine = look.machine(look.namespace, name)
+        if machine is None:
+            return
+        wanted, seen = machine.spec.powerState or power.ON, machine.status.powerState if machine.status is not None else None
+        fenced = (machine.metadata.annotations or {}).get(marks.FENCED_BY) == look.migration.metadata.uid
+        if wanted not in _OFF or seen == power.ON or not fenced:
+            text = f"VirtualMachine {look.namespace}/{name} was started while it moved; its disks have changed since the export"
+            raise MigrationFailure(reasons.SOURCE_STARTED, text, final=True)
+
+    async def release(self, look: MigrationPass, *, restored: bool) -> None:
+        """Let go of the source; with `restored` it gets the power state that it had."""
+        machine = look.machine(look.namespace, look.migration.spec.source.vmRef.name)
+        annotations = (machine.metadata.annotations if machine is not None else None) or {}
+        if machine is None or annotations.get(marks.FENCED_BY) != look.migration.metadata.uid:
+            return
+        document: dict[str, object] = {
+            "metadata": {
+                "annotations": {marks.FENCED_BY: None, marks.POWER_BEFORE: None},
+                "resourceVersion": machine.metadata.resourceVersion,
+            }
+        }
+        before = annotations.get(marks.POWER_BEFORE, "")
+        if restored and before and machine.spec.powerState in _OFF:
+            document["spec"] = {"powerState": before}
+        if not restored:
+            target = look.migration.spec.target
+            moved = {marks.MIGRATED_TO: f"{target.namespace or look.namespace}/{target.name}"}
+            document["metadata"]["annotations"] |= moved  # type: ignore[index]
+        try:
+            await look.parts.client.patch_raw(targets.MACHINES, Key(look.namespace, machine.metadata.name), merge_patch(document))
+        except NotFound:
+            return
+        except Conflict:
+            raise MigrationHeld(reasons.CLEANUP_PENDING, "the source changed meanwhile", 1.0) from None
+
+    # --- the snapshot ---------------------------------------------------------------------------------------------------------
+
+    def _select(self, look: MigrationPass) -> None:
+        """Find the snapshot that the migration names: a VMSnapshot of the same machine."""
+        ref = look.migration.spec.source.snapshotRef
+        assert ref is not None
+        key = Key(look.namespace, ref.name)
+        seen = look.parts.caches.snapshots.cache.get(key)
+        if seen is None:
+            raise MigrationHeld(reasons.SOURCE_NOT_READY, f"there is no VMSnapshot {key}")
+        snapshot = seen.read(targets.SNAPSHOTS)
+        if snapshot.spec.vmRef.name != look.migration.spec.source.vmRef.name:
+            text = f"VMSnapshot {key} is of VirtualMachine {snapshot.spec.vmRef.name}, not of the source"
+            raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True)
+        status = snapshot.status
+        if status is None or status.phase != "Ready" or not status.snapshotID:
+            raise MigrationHeld(reasons.SOURCE_NOT_READY, f"VMSnapshot {key} is not ready")
+        look.change(snapshotRef=ref.name, snapshotID=status.snapshotID)
+
+    async def _take(self, look: MigrationPass, machine: VirtrigaudVirtualMachine, end: MigrationSide) -> None:
+        """Take a snapshot of the migration's own and wait for its end. The same request again answers with the same snapshot."""
+        requested = bool(look.status.snapshotID and look.status.snapshotRef)
+        if requested and not look.status.taskRef:
+            return
+        if not requested:
+            if not end.capabilities.supportsSnapshots:
+                if phases.needs_fence(look.migration):
+                    return
+                text = f"{end.place} does not take snapshots; set spec.source.powerOffBeforeMigration to move a machine without one"
+                raise MigrationFailure(reasons.UNSUPPORTED, text, final=True)
+            name = f"{machine.metadata.name}-migration-{(look.migration.metadata.uid or '')[:8]}"
+            request = m.SnapshotCreateRequest(
+                vm_id=(machine.status.id if machine.status is not None else None) or "",
+                name_hint=name,
+                description=f"VMMigration {look.key}",
+            )
+            answer = await end.driver.snapshot_create(request)
+            look.change(snapshotRef=name, snapshotID=answer.snapshot_id, taskRef=answer.task.id if answer.task is not None else None)
+            look.tell("SnapshotCreated", f"the snapshot {name} of the source is being taken")
+            if not look.status.taskRef:
+                return
+        state = await state_of(end, look.status.taskRef or "")
+        if state.error:
+            self._again(look, f"{end.place} could not take the snapshot: {state.error}")
+        if not state.done:
+            raise MigrationHeld(reasons.SNAPSHOTTING, "the snapshot of the source is being taken", POLL_SECONDS)
+        self._restarts.pop(look.seen.meta.uid, None)
+        look.change(taskRef=None)
+
+    def _again(self, look: MigrationPass, problem: str) -> NoReturn:
+        """Have the snapshot requested again, or fail. Its id stays on record: without its name it is one that a cleanup deletes."""
+        look.change(snapshotRef=None, taskRef=None)
+        restarts = self._restarts.pop(look.seen.meta.uid, 0)
+        if restarts >= _MOST_RESTARTS:
+            raise MigrationFailure(reasons.PROVIDER_ERROR, problem)
+        self._restarts[look.seen.meta.uid] = restarts + 1
+        raise MigrationHeld(reasons.SNAPSHOTTING, problem, 1.0)
+
+
+def owns_snapshot(look: MigrationPass) -> bool:
+    """Return whether the snapshot is the migration's own, and not one that it names."""
+    return look.migration.spec.source.snapshotRef is None and bool(look.status.snapshotID)

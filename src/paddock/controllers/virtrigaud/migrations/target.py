@@ -1,0 +1,201 @@
+"""The new machine: made off, checked, and started when the source is off (the phases Creating and Validating-Target)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.options import DeletionOptions, merge_patch
+from paddock.client.target import Key
+from paddock.contract import messages as m
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.migrations.migrationpass import (
+    POLL_SECONDS,
+    MigrationFailure,
+    MigrationHeld,
+    MigrationPass,
+)
+from paddock.controllers.virtrigaud.migrations.source import SourceFence
+from paddock.dialects.virtrigaud.rules import hosts
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmmigration import ValidationResults
+from paddock.plan.virtrigaud import marks, power, reasons
+from paddock.plan.virtrigaud.conditions import find
+from paddock.plan.virtrigaud.migrations import documents, phases, transfer
+
+_PORTS = (22, 80, 443, 3389)
+_REACH_SECONDS = 3.0
+# Tries one address: whether anything answers there.
+Reach = Callable[[str], Awaitable[bool]]
+
+
+async def reach(address: str) -> bool:
+    """Return whether a guest answers on any of the usual ports; a refusal is an answer, too."""
+    results = await asyncio.gather(*(_answers(address, port) for port in _PORTS))
+    return any(results)
+
+
+async def _answers(address: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_REACH_SECONDS):
+            _, writer = await asyncio.open_connection(address, port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+class MigratedMachine:
+    """Makes and checks the new machine."""
+
+    def __init__(self, source: SourceFence, reach: Reach = reach) -> None:
+        self._source = source
+        self._reach = reach
+
+    async def create(self, look: MigrationPass) -> None:
+        """Make the machine, and wait until its Provider has it."""
+        self._source.check_fence(look)
+        name, namespace = look.migration.spec.target.name, documents.target_namespace(look.migration)
+        look.change(targetVMRef=phases.target_reference(look.migration))
+        machine = look.target_machine
+        if machine is None:
+            wanted = documents.machine(look.migration, look.source_machine, look.disks, look.format)
+            try:
+                await look.parts.client.create(targets.MACHINES, wanted, namespace)
+            except AlreadyExists:
+                if look.machine(namespace, name) is not None:
+                    text = f"VirtualMachine {namespace}/{name} exists, and this migration did not make it"
+                    raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True) from None
+            else:
+                look.tell("TargetCreated", f"VirtualMachine {namespace}/{name} is made from the imported disks")
+            raise MigrationHeld(reasons.CREATING, f"VirtualMachine {namespace}/{name} is being made", POLL_SECONDS)
+        status = machine.status
+        look.change(targetVMID=(status.id if status is not None else None) or None)
+        ready = find(status.conditions if status is not None else None, "Ready")
+        if status is None or not status.id or ready is None or ready.status != "True":
+            failed = status is not None and status.phase == "Failed"
+            said = ready.message if ready is not None else "its controller has not seen it yet"
+            if failed:
+                raise MigrationFailure(reasons.PROVIDER_ERROR, f"VirtualMachine {namespace}/{name}: {said}")
+            raise MigrationHeld(reasons.CREATING, f"VirtualMachine {namespace}/{name} is not ready: {said}")
+
+    # --- the checks -----------------------------------------------------------------------------------------------------------
+
+    async def validate(self, look: MigrationPass) -> None:
+        """Carry out the checks; returns when all have succeeded and the machine has the power state that it should have."""
+        self._source.check_fence(look)
+        machine = look.target_machine
+        if machine is None or machine.status is None or not machine.status.id:
+            name = f"{documents.target_namespace(look.migration)}/{look.migration.spec.target.name}"
+            raise MigrationFailure(reasons.VALIDATION_FAILED, f"VirtualMachine {name} is gone")
+        checks = phases.checks_of(look.migration)
+        results = look.status.validationResults or ValidationResults()
+        if checks.checkDiskSize and results.diskSizeMatch is None:
+            results = await self._check_sizes(look, machine, results)
+        if checks.checkChecksum and results.checksumMatch is None:
+            results = _check_sums(look, results)
+        look.change(validationResults=results)
+        if results.validationErrors:
+            raise MigrationFailure(reasons.VALIDATION_FAILED, "; ".join(results.validationErrors))
+        if phases.starts_target(look.migration):
+            await self._start(look, machine)
+            if checks.checkBoot:
+                look.change(validationResults=msgspec.structs.replace(results, bootSuccess=True))
+            if checks.checkConnectivity and not results.connectivitySuccess:
+                await self._check_connectivity(look, machine)
+        await self._leave(look)
+
+    async def _check_sizes(self, look: MigrationPass, machine: VirtrigaudVirtualMachine, results: ValidationResults) -> ValidationResults:
+        """Compare the disks' sizes on both sides. A new disk may be larger."""
+        end, problems = look.target_end(), []
+        vm_id = (machine.status.id if machine.status is not None else None) or ""
+        for disk in look.disks:
+            ask = m.GetDiskInfoRequest(vm_id=vm_id, disk_id="" if disk.name == transfer.ROOT else disk.name)
+            size = (await end.driver.get_disk_info(ask)).virtual_size_bytes
+            look.put(msgspec.structs.replace(disk, targetSizeBytes=size))
+            if size < (disk.sizeBytes or 0):
+                problems.append(f"the disk {disk.name} has {size} bytes at the target and {disk.sizeBytes} at the source")
+        return msgspec.structs.replace(results, diskSizeMatch=not problems, validationErrors=problems or None)
+
+    async def _start(self, look: MigrationPass, machine: VirtrigaudVirtualMachine) -> None:
+        """Start the machine, once the source's Provider has said that the source is off."""
+        if machine.spec.powerState != power.ON:
+            source = look.source_machine
+            await self._source.check_off(look, source, look.source_end(source))
+            await _set_power(look, machine, power.ON)
+        status = machine.status
+        current = status is not None and status.observedGeneration == machine.metadata.generation
+        if status is None or not current or status.powerState != power.ON:
+            raise MigrationHeld(reasons.VALIDATION_STARTED, "the new machine is starting", POLL_SECONDS)
+
+    async def _check_connectivity(self, look: MigrationPass, machine: VirtrigaudVirtualMachine) -> None:
+        addresses = [each for each in (machine.status.ips if machine.status is not None else None) or () if not hosts.refusal(each)]
+        for each in addresses[:4]:
+            if await self._reach(each):
+                results = look.status.validationResults or ValidationResults()
+                look.change(validationResults=msgspec.structs.replace(results, connectivitySuccess=True))
+                return
+        what = f"does not answer at {', '.join(addresses[:4])}" if addresses else "has no address yet"
+        raise MigrationHeld(reasons.VALIDATION_STARTED, f"the new machine {what}", POLL_SECONDS)
+
+    async def _leave(self, look: MigrationPass) -> None:
+        """Give the machine its final power state, and note on it that the migration is complete."""
+        machine = look.target_machine
+        assert machine is not None
+        annotations = machine.metadata.annotations or {}
+        if annotations.get(marks.MIGRATION_COMPLETED):
+            return
+        change: dict[str, object] = {
+            "metadata": {
+                "annotations": {marks.MIGRATION_COMPLETED: marks.TRUE, marks.MIGRATION_COMPLETED_AT: look.parts.timestamp()},
+                "resourceVersion": machine.metadata.resourceVersion,
+            }
+        }
+        if not look.migration.spec.target.powerOn and machine.spec.powerState == power.ON:
+            change["spec"] = {"powerState": "OffGraceful"}
+        await _patch(look, machine, change)
+
+    # --- the way back ---------------------------------------------------------------------------------------------------------
+
+    async def remove(self, look: MigrationPass) -> None:
+        """Delete the machine if this migration made it; returns when it is gone."""
+        machine = look.target_machine
+        if machine is None:
+            return
+        name = f"{machine.metadata.namespace}/{machine.metadata.name}"
+        if machine.metadata.deletionTimestamp is None:
+            key = Key(machine.metadata.namespace or look.namespace, machine.metadata.name)
+            try:
+                await look.parts.client.delete(targets.MACHINES, key, DeletionOptions(uid=machine.metadata.uid or ""))
+            except (NotFound, Conflict):
+                return
+            look.tell("TargetDeleted", f"VirtualMachine {name} is deleted, because the migration did not succeed")
+        raise MigrationHeld(reasons.CLEANUP_PENDING, f"VirtualMachine {name} is being deleted", POLL_SECONDS)
+
+
+def _check_sums(look: MigrationPass, results: ValidationResults) -> ValidationResults:
+    """Compare the checksums of all disks, as far as the providers have told them."""
+    told = [each for each in look.disks if each.checksum and each.targetChecksum]
+    if not told:
+        # Nobody has compared anything, and a status does not say that somebody has.
+        return results
+    wrong = [each.name for each in told if each.checksum != each.targetChecksum]
+    problems = [*(results.validationErrors or ()), *(f"the disk {name} has another checksum at the target" for name in wrong)]
+    return msgspec.structs.replace(results, checksumMatch=not wrong, validationErrors=problems or None)
+
+
+async def _set_power(look: MigrationPass, machine: VirtrigaudVirtualMachine, state: str) -> None:
+    metadata = {"resourceVersion": machine.metadata.resourceVersion}
+    await _patch(look, machine, {"metadata": metadata, "spec": {"powerState": state}})
+    raise MigrationHeld(reasons.VALIDATION_STARTED, "the new machine is starting", POLL_SECONDS)
+
+
+async def _patch(look: MigrationPass, machine: VirtrigaudVirtualMachine, change: dict[str, object]) -> None:
+    key = Key(machine.metadata.namespace or look.namespace, machine.metadata.name)
+    try:
+        await look.parts.client.patch_raw(targets.MACHINES, key, merge_patch(change))
+    except (Conflict, NotFound):
+        raise MigrationHeld(reasons.VALIDATION_STARTED, "the new machine changed meanwhile", 1.0) from None

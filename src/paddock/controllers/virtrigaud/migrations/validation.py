@@ -1,0 +1,190 @@
+"""The phase Validating: both ends exist and can do it, the storage is there, and the disks are known."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from paddock.client.errors import NotFound
+from paddock.client.target import Key, Target, declared, plain
+from paddock.contract import messages as m
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.migrations.migrationpass import (
+    POLL_SECONDS,
+    MigrationFailure,
+    MigrationHeld,
+    MigrationPass,
+    MigrationSide,
+)
+from paddock.dialects.core import persistentvolumeclaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.secret import decoded
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmmigration import MigratedDisk
+from paddock.meta.world import namespace_of
+from paddock.plan.virtrigaud import marks, reasons
+from paddock.plan.virtrigaud.migrations import documents, transfer, verdicts
+from paddock.plan.virtrigaud.migrations.verdicts import MigrationVerdict
+
+CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+# The addresses of a host name; nothing if the name is not known here.
+HostAddresses = Callable[[str], Awaitable[tuple[str, ...]]]
+
+
+async def addresses_of(host: str) -> tuple[str, ...]:
+    """Look a host name up."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return ()
+    return tuple({str(each[4][0]): None for each in found})
+
+
+class MigrationValidation:
+    """Carries the phase out."""
+
+    def __init__(self, addresses: HostAddresses = addresses_of) -> None:
+        self._addresses = addresses
+
+    async def carry_out(self, look: MigrationPass) -> None:
+        """Check everything that can be checked before anything is made, and record the disks."""
+        machine = look.source_machine
+        source, target = look.source_end(machine), look.target_end()
+        _refuse(verdicts.transfer_verdict(look.migration, source.capabilities, target.capabilities))
+        await self.check_host(look)
+        await self._check_target(look, machine)
+        credentials(look)
+        if not look.disks:
+            look.change(disks=await _disks(look, machine, source, target))
+        _refuse(verdicts.disks_verdict(len(look.disks), target.capabilities))
+        if shrunk := transfer.shrunk_disks(look.migration, look.disks):
+            text = f"spec.target.disks makes {', '.join(shrunk)} smaller than it is; a disk may grow only"
+            raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True)
+        if transfer.backend(look.migration) == transfer.PVC:
+            await _ensure_claim(look, source, target)
+            _check_mounts(look, source, target)
+
+    async def check_host(self, look: MigrationPass) -> None:
+        """Refuse storage on this host, on its links and at a cloud's metadata service."""
+        host = verdicts.host_of(look.migration)
+        if host:
+            allowed = look.parts.settings.migration_storage_allowed_hosts
+            _refuse(verdicts.host_verdict(host, await self._addresses(host), allowed))
+
+    async def _check_target(self, look: MigrationPass, machine: VirtrigaudVirtualMachine) -> None:
+        namespace, name = documents.target_namespace(look.migration), look.migration.spec.target.name
+        found = look.machine(namespace, name)
+        if found is not None and not documents.is_ours(found.metadata.annotations, look.migration):
+            text = f"VirtualMachine {namespace}/{name} exists, and this migration did not make it; choose another spec.target.name"
+            raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True)
+        if namespace != look.namespace:
+            await _check_consent(look, namespace)
+        ref = documents.class_reference(look.migration, machine)
+        place = Key(ref.namespace or namespace, ref.name)
+        if look.parts.caches.classes.cache.get(place) is None:
+            raise MigrationHeld(reasons.TARGET_NOT_READY, f"there is no VMClass {place} for the new machine")
+
+
+async def _check_consent(look: MigrationPass, namespace: str) -> None:
+    """A machine is made in another namespace only if that namespace says so."""
+    try:
+        found = await look.parts.client.get(NAMESPACES, Key("", namespace))
+    except NotFound:
+        raise MigrationHeld(reasons.TARGET_NOT_READY, f"there is no Namespace {namespace}") from None
+    annotations = (found.get("metadata") or {}).get("annotations") or {}
+    allowed = {each.strip() for each in str(annotations.get(marks.ALLOWED_SOURCES, "")).split(",")}
+    if look.namespace not in allowed and "*" not in allowed:
+        text = f"Namespace {namespace} takes no machines from {look.namespace}; its owner can add the annotation {marks.ALLOWED_SOURCES}"
+        raise MigrationHeld(reasons.CONSUMER_NOT_ALLOWED, text)
+
+
+def credentials(look: MigrationPass) -> dict[str, str]:
+    """The credentials for the storage, for the requests only; raises `MigrationHeld` while they are not there."""
+    s3 = transfer.storage_of(look.migration).s3
+    if transfer.backend(look.migration) != transfer.S3 or s3 is None:
+        return {}
+    ref = s3.credentialsSecretRef
+    if (ref.namespace or look.namespace) != look.namespace:
+        text = f"spec.storage.s3.credentialsSecretRef names the namespace {ref.namespace}; put the Secret into {look.namespace}"
+        raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True)
+    seen = look.parts.caches.secrets.cache.get(Key(look.namespace, ref.name))
+    if seen is None:
+        raise MigrationHeld(reasons.STORAGE_ERROR, f"there is no Secret {look.namespace}/{ref.name}")
+    values = decoded(seen.read(targets.SECRETS))
+    found = {key: values[key].decode(errors="replace").strip() for key in transfer.CREDENTIAL_KEYS if values.get(key)}
+    missing = [key for key in transfer.CREDENTIAL_KEYS[:2] if not found.get(key)]
+    if missing:
+        raise MigrationHeld(reasons.STORAGE_ERROR, f"Secret {look.namespace}/{ref.name} has no {', no '.join(missing)}")
+    return found
+
+
+async def _disks(
+    look: MigrationPass, machine: VirtrigaudVirtualMachine, source: MigrationSide, target: MigrationSide
+) -> list[MigratedDisk]:
+    """The disks of the source, the first one first, with their sizes."""
+    vm_id = (machine.status.id if machine.status is not None else None) or ""
+    chosen = transfer.export_format(look.migration, source.capabilities, target.capabilities)
+    made = []
+    for name, disk_id in await _named(machine, vm_id, source):
+        info = await source.driver.get_disk_info(m.GetDiskInfoRequest(vm_id=vm_id, disk_id=disk_id))
+        disk = MigratedDisk(
+            name=name,
+            # Empty stands for the first disk; an id of its own is only kept for what the source reports.
+            sourceDiskID=info.disk_id or disk_id or None,
+            sizeBytes=max(0, info.virtual_size_bytes),
+            format=chosen,
+        )
+        made.append(disk)
+    return made
+
+
+async def _named(machine: VirtrigaudVirtualMachine, vm_id: str, source: MigrationSide) -> list[tuple[str, str]]:
+    """The names of the disks with their ids at the source. A Provider that lists no machines has the disks of the spec."""
+    known = [(each.name, each.name) for each in machine.spec.disks or ()]
+    if known:
+        return [(transfer.ROOT, ""), *known]
+    try:
+        listed = await source.driver.list_vms(m.ListVMsRequest())
+    except ProviderError as error:
+        if error.kind is not ErrorKind.NOT_SUPPORTED:
+            raise
+        return [(transfer.ROOT, "")]
+    found = next((each.disks for each in listed.vms if each.id == vm_id), ())
+    return [(transfer.ROOT, ""), *((f"disk-{number}", each.id) for number, each in enumerate(found[1:], 1))]
+
+
+async def _ensure_claim(look: MigrationPass, source: MigrationSide, target: MigrationSide) -> None:
+    """Make the claim between the Providers. Both mount it, so all of them are in one namespace."""
+    for end in (source, target):
+        if namespace_of(end.provider) != look.namespace:
+            text = f"storage of type pvc is mounted by both Providers, and {end.place} is not in the namespace {look.namespace}"
+            raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True)
+    name = transfer.claim_name(look.migration)
+    look.change(storagePVCName=name)
+    try:
+        found = await look.parts.client.get(CLAIMS, Key(look.namespace, name))
+    except NotFound:
+        if not transfer.owns_claim(look.migration):
+            raise MigrationHeld(reasons.STORAGE_ERROR, f"there is no PersistentVolumeClaim {look.namespace}/{name}") from None
+        await look.parts.client.create(CLAIMS, documents.claim(look.migration, look.disks), look.namespace)
+        return
+    if transfer.owns_claim(look.migration) and not documents.is_ours(found.metadata.annotations, look.migration):
+        text = f"PersistentVolumeClaim {look.namespace}/{name} exists and is not this migration's; name it in spec.storage.pvc.name"
+        raise MigrationFailure(reasons.STORAGE_ERROR, text, final=True)
+    if found.metadata.deletionTimestamp is not None:
+        raise MigrationHeld(reasons.STORAGE_ERROR, f"PersistentVolumeClaim {look.namespace}/{name} is being deleted")
+
+
+def _check_mounts(look: MigrationPass, *ends: MigrationSide) -> None:
+    """Wait until the programs of both Providers have the claim mounted."""
+    name = transfer.claim_name(look.migration)
+    waits = [end.place for end in ends if not end.connection.reaches(name)]
+    if waits:
+        text = f"{', '.join(waits)} has not mounted PersistentVolumeClaim {look.namespace}/{name} yet"
+        raise MigrationHeld(reasons.WAITING_FOR_MOUNT, text, POLL_SECONDS)
+
+
+def _refuse(verdict: MigrationVerdict | None) -> None:
+    if verdict is not None:
+        raise MigrationFailure(verdict.reason, verdict.message, final=True)

@@ -1,0 +1,1 @@
+"""The controller of sets (docs/spec/virtrigaud.md 2.8)."""

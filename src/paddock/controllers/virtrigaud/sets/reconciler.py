@@ -1,0 +1,196 @@
+"""Keeps the machines of VMSets: as many as they are to be, each made from a revision of the template.
+
+A pass reads, decides, acts and reports. It begins only when the caches show every write of the pass before, so that nothing is done twice;
+and a machine's name says which one it is, so that nothing is made twice after the process has ended anywhere.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+import orjson
+
+from paddock.base.errors import PaddockError
+from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.context import VirtrigaudParts
+from paddock.controllers.virtrigaud.sets.revisions import SetRevisionKeeper, SetRevisions
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmset import VMSet, VMSetStatus
+from paddock.meta.wire import to_data
+from paddock.plan.virtrigaud import marks
+from paddock.plan.virtrigaud.sets import report, rollout, templates
+from paddock.plan.virtrigaud.sets.rollout import SetContext, SetMember, SetPlan
+from paddock.plan.virtrigaud.sets.templates import TemplateChange
+from paddock.runtime.cache import CacheChange, CachedObject
+from paddock.runtime.controller import DONE, Controller, Outcome, again, owners
+from paddock.runtime.deleting import delete_seen
+from paddock.runtime.informer import Informer
+from paddock.runtime.informers import Informers
+from paddock.runtime.reference import is_owned, reference
+from paddock.runtime.statuses import StatusWriter
+
+# The caches show a write after a moment, and then the watch brings the set here; this is the net below it.
+_BEHIND_SECONDS = 1.0
+Members = list[tuple[SetMember, VirtrigaudVirtualMachine]]
+
+
+class SetCaches:
+    """The informers that the controller reads."""
+
+    def __init__(self, informers: Informers, machines: Informer) -> None:
+        self.sets = informers.of(targets.SETS)
+        self.revisions = informers.of(targets.REVISIONS)
+        self.machines = machines
+
+    def watch(self, controller: Controller) -> None:
+        """Have the controller look at a set when a machine or a revision of it changes, and when a name becomes free."""
+        controller.watch(self.machines, owners(targets.SETS.group, targets.SETS.kind))
+        controller.watch(self.machines, self._named_like)
+        controller.watch(self.revisions, owners(targets.SETS.group, targets.SETS.kind))
+
+    def _named_like(self, change: CacheChange) -> Iterable[Key]:
+        """A machine that comes or goes concerns the set that gives such names."""
+        if change.old is not None and change.new is not None:
+            return ()
+        key = Key(change.seen.key.namespace, change.seen.key.name.rpartition("-")[0])
+        return (key,) if self.sets.cache.get(key) is not None else ()
+
+
+class VirtrigaudSetReconciler:
+    """Reconciles VMSets."""
+
+    def __init__(self, parts: VirtrigaudParts, caches: SetCaches) -> None:
+        self._parts = parts
+        self._caches = caches
+        self._revisions = SetRevisionKeeper(parts.client, caches.revisions)
+        self._statuses = StatusWriter(parts.client, targets.SETS, caches.sets.expectations)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one set a step on."""
+        seen = self._caches.sets.cache.get(key)
+        if seen is None or seen.meta.going:
+            return DONE
+        if self._is_behind(seen):
+            return again(_BEHIND_SECONDS)
+        vmset = seen.read(targets.SETS)
+        refusal = templates.refusal(vmset)
+        if refusal is not None:
+            await self._statuses.write(seen, report.refused(vmset, refusal, self._parts.timestamp()))
+            return DONE
+        revisions = await self._revisions.current(vmset, seen)
+        members = self._members(seen, vmset, revisions)
+        context = self._context(seen, vmset, revisions, members)
+        plan = rollout.plan(vmset.spec, [each for each, _ in members], context)
+        problem = await self._carry_out(seen, vmset, plan, revisions)
+        found = report.SetPass(vmset, members, plan, context, str(problem or ""))
+        wanted = report.status(found, self._parts.timestamp())
+        self._tell_pause(seen, vmset, wanted)
+        await self._statuses.write(seen, wanted)
+        if problem is not None:
+            raise problem
+        await self._revisions.prune(seen, vmset, revisions, {context.current, *(each.revision for each, _ in members)})
+        return DONE if plan.wait is None else again(plan.wait)
+
+    # --- reading ----------------------------------------------------------------------------------------------------------
+
+    def _is_behind(self, seen: CachedObject) -> bool:
+        """Return whether the cache of machines does not show every write yet."""
+        expectations = self._caches.machines.expectations
+        if expectations.created_for(seen.meta.uid):
+            return True
+        return any(expectations.is_stale(each.key) for each in self._caches.machines.cache.by("owner", seen.meta.uid))
+
+    def _members(self, seen: CachedObject, vmset: VMSet, revisions: SetRevisions) -> Members:
+        found: Members = []
+        changes = {name: templates.change(template, vmset.spec.template) for name, template in revisions.known.items()}
+        for each in self._caches.machines.cache.by("owner", seen.meta.uid):
+            vm = each.read(targets.MACHINES)
+            going = each.meta.going or self._caches.machines.expectations.is_leaving(each.meta.uid)
+            member = report.member(vmset, vm, going=going)
+            if member is None:
+                continue
+            change = TemplateChange.NONE
+            if member.revision != revisions.update:
+                change = changes.get(member.revision) or templates.change(templates.template_of(vm), vmset.spec.template)
+            found.append((msgspec.structs.replace(member, change=change), vm))
+        return sorted(found, key=lambda pair: pair[0].ordinal)
+
+    def _context(self, seen: CachedObject, vmset: VMSet, revisions: SetRevisions, members: Members) -> SetContext:
+        taken = {
+            each.meta.name
+            for each in self._caches.machines.cache.by("namespace", seen.key.namespace)
+            if not is_owned(each.meta, seen.meta.uid)
+        }
+        current = report.current_revision(vmset, [each for each, _ in members], revisions.update, revisions.known)
+        return SetContext(f"{vmset.metadata.name}-", revisions.update, current, taken, self._parts.now())
+
+    # --- acting -----------------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, seen: CachedObject, vmset: VMSet, plan: SetPlan, revisions: SetRevisions) -> PaddockError | None:
+        """Take the steps; return the error of the one that failed."""
+        try:
+            for ordinal, revision in plan.make.items():
+                await self._make(seen, vmset, ordinal, revision, revisions)
+            for name in plan.delete:
+                await self._delete(seen, name)
+            for name in plan.rewrite:
+                await self._rewrite(seen, name, revisions)
+        except Conflict:
+            # Somebody else wrote the machine meanwhile; the next pass decides anew.
+            raise
+        except PaddockError as error:
+            return error
+        return None
+
+    async def _make(self, seen: CachedObject, vmset: VMSet, ordinal: int, revision: str, revisions: SetRevisions) -> None:
+        template = revisions.known.get(revision) or vmset.spec.template
+        wanted = templates.machine(vmset, ordinal, revision if revision in revisions.known else revisions.update, template)
+        place = f"{seen.key.namespace}/{wanted.metadata.name}"
+        try:
+            made = await self._parts.client.create(targets.MACHINE_DATA, to_data(wanted))
+        except AlreadyExists:
+            # Made a moment ago, or by somebody else: the next pass knows.
+            return
+        except PaddockError as error:
+            self._tell(seen, "FailedCreate", f"could not create VirtualMachine {place}: {error}", warning=True)
+            raise
+        self._caches.machines.expectations.wrote(CachedObject.from_data(made))
+        self._tell(seen, "SuccessfulCreate", f"created VirtualMachine {place}")
+
+    async def _delete(self, seen: CachedObject, name: str) -> None:
+        found = self._caches.machines.cache.get(Key(seen.key.namespace, name))
+        if found is None:
+            return
+        await delete_seen(self._parts.client, targets.MACHINES, found)
+        self._caches.machines.expectations.deleted(found)
+        self._tell(seen, "SuccessfulDelete", f"deleted VirtualMachine {found.key}")
+
+    async def _rewrite(self, seen: CachedObject, name: str, revisions: SetRevisions) -> None:
+        """Bring a machine to the present template in place."""
+        found = self._caches.machines.cache.get(Key(seen.key.namespace, name))
+        if found is None:
+            return
+        data = orjson.loads(found.raw)
+        label = (found.meta.labels or {}).get(marks.SET_REVISION, "")
+        old = revisions.known.get(label) or templates.template_of(found.read(targets.MACHINES))
+        change = templates.rewrite(data, old, revisions.known[revisions.update], revisions.update)
+        change["metadata"] |= {"uid": found.meta.uid, "resourceVersion": found.meta.resourceVersion}
+        try:
+            written = await self._parts.client.patch_raw(targets.MACHINES, found.key, merge_patch(change))
+        except NotFound:
+            return
+        self._caches.machines.expectations.wrote(CachedObject.of(written))
+        self._tell(seen, "SuccessfulUpdate", f"updated VirtualMachine {found.key} to the revision {revisions.update}")
+
+    # --- telling ----------------------------------------------------------------------------------------------------------
+
+    def _tell(self, seen: CachedObject, reason: str, note: str, *, warning: bool = False) -> None:
+        self._parts.teller.tell(reference(targets.SETS, seen.meta), "Warning" if warning else "Normal", reason, note)
+
+    def _tell_pause(self, seen: CachedObject, vmset: VMSet, wanted: VMSetStatus) -> None:
+        before = vmset.status.updateStatus if vmset.status is not None else None
+        after = wanted.updateStatus
+        if after is not None and after.phase == "Paused" and (before is None or before.phase != "Paused"):
+            self._tell(seen, report.PAUSED, after.message or "", warning=True)

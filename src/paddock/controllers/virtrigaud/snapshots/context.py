@@ -1,0 +1,121 @@
+"""One pass over a snapshot: what is read at its beginning, what it comes to, and how its status is written."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from paddock.base.backoff import Backoff
+from paddock.client.target import Key
+from paddock.contract.driver import Driver
+from paddock.contract.errors import ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.context import HeldMemory, RetryHold, VirtrigaudParts
+from paddock.controllers.virtrigaud.reader import State
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmsnapshot import VMSnapshot, VMSnapshotStatus
+from paddock.plan.virtrigaud import retries
+from paddock.plan.virtrigaud.conditions import AspectValue
+from paddock.plan.virtrigaud.retries import RetryRule
+from paddock.plan.virtrigaud.snapshots import records
+from paddock.plan.virtrigaud.snapshots.records import SnapshotPlace
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.reference import InvolvedObject, reference
+from paddock.runtime.statuses import StatusWriter
+
+
+class SnapshotMemory(HeldMemory, msgspec.Struct):
+    """The memory of a snapshot. Refusals are of a repeated request; tasks that failed count apart."""
+
+    failed_tasks: int = 0
+
+
+@dataclass
+class SnapshotPass:
+    """One snapshot, and what the pass has come to so far."""
+
+    seen: CachedObject
+    snapshot: VMSnapshot
+    memory: SnapshotMemory
+    vm: VirtrigaudVirtualMachine | None
+    phase: str = ""
+    # conditions to report, by type
+    values: dict[str, AspectValue] = field(default_factory=dict)
+    status: VMSnapshotStatus = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.status = records.of(self.snapshot)
+        self.phase = self.status.phase or records.PENDING
+
+    @property
+    def key(self) -> Key:
+        """The place of the snapshot."""
+        return self.seen.key
+
+    @property
+    def about(self) -> InvolvedObject:
+        """The snapshot, for events."""
+        return reference(targets.SNAPSHOTS, self.seen.meta)
+
+    @property
+    def machine(self) -> Key:
+        """The place of the machine's object."""
+        return Key(self.key.namespace, self.snapshot.spec.vmRef.name)
+
+    @property
+    def place(self) -> SnapshotPlace | None:
+        """The machine of which the snapshot was requested."""
+        return records.place(msgspec.structs.replace(self.snapshot, status=self.status))
+
+    @property
+    def inputs(self) -> State:
+        """The inputs of a request: while they are the same, a request that failed waits its time."""
+        meta, vm = self.snapshot.metadata, self.vm
+        return (meta.generation, meta.deletionTimestamp, meta.annotations, vm.status.id if vm is not None and vm.status else None)
+
+    def say(self, *values: AspectValue) -> None:
+        """Report conditions at the end of the pass."""
+        for each in values:
+            self.values[each.type] = each
+
+    def change(self, **members: Any) -> None:
+        """Change members of the status."""
+        self.status = msgspec.structs.replace(self.status, **members)
+
+
+class SnapshotAccess:
+    """Finds the Provider of a snapshot, and writes its status."""
+
+    def __init__(self, parts: VirtrigaudParts) -> None:
+        self.parts = parts
+        self._statuses = StatusWriter(parts.client, targets.SNAPSHOTS, parts.caches.snapshots.expectations)
+
+    async def write(self, look: SnapshotPass) -> None:
+        """Write what the pass reports so far."""
+        now = self.parts.timestamp()
+        look.status = records.settle(look.snapshot, look.status, look.values.values(), now, look.phase)
+        look.values = {name: msgspec.structs.replace(each, anew=False) for name, each in look.values.items()}
+        look.seen = await self._statuses.write_surely(look.seen, look.status) or look.seen
+
+    def driver(self, place: SnapshotPlace) -> tuple[Driver | None, str]:
+        """The driver of a Provider; without one, why."""
+        key = Key(place.provider_namespace, place.provider_name)
+        seen = self.parts.caches.providers.cache.get(key)
+        if seen is None:
+            return None, f"{place} does not exist; create it again"
+        connection = self.parts.providers.find(key, seen.read(targets.PROVIDERS).spec.type)
+        return connection.driver, "" if connection.driver is not None else f"{place}: {connection.runtime.message}"
+
+    def hold(self, look: SnapshotPass, error: ProviderError, rule: RetryRule | None = None) -> RetryHold:
+        """The pause after an error."""
+        chosen = rule or retries.rule(error.kind)
+        look.memory.failures += 1
+        backoff = Backoff(first=chosen.first, longest=chosen.longest, jitter=0.1)
+        pause = backoff.pause(look.memory.failures, self.parts.machinery.chance)
+        if error.retry_after is not None:
+            pause = max(pause, min(error.retry_after, chosen.longest))
+        return RetryHold(self.parts.now() + pause, look.inputs, chosen.reason, f"{look.place}: {error.reported}")
+
+    def tell(self, look: SnapshotPass, reason: str, note: str, *, warning: bool = False) -> None:
+        """Emit an event."""
+        self.parts.teller.tell(look.about, "Warning" if warning else "Normal", reason, note)

@@ -1,0 +1,160 @@
+"""The end of a snapshot: the finalizer goes when the provider has confirmed the deletion, or does not find the snapshot.
+
+nothing requested  the object goes
+outcome unknown    the request is repeated: it answers with the snapshot, which is then deleted
+error              the object waits, and the deletion is tried again; force-delete lets it go
+"""
+
+from paddock.contract import messages as m
+from paddock.contract.driver import Driver
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.snapshots.context import SnapshotAccess, SnapshotPass
+from paddock.plan.virtrigaud import marks, reasons, retries, reverting
+from paddock.plan.virtrigaud.conditions import DELETING, READY, false, find, holds, true
+from paddock.plan.virtrigaud.snapshots import records, taking
+from paddock.plan.virtrigaud.snapshots.records import SnapshotPlace
+from paddock.runtime import finalizers
+from paddock.runtime.controller import DONE, Outcome, again
+
+# A repeated request that ends so, as often in a row, says that there is no snapshot. One answer proves nothing: some judge a request before
+# they look for what it has made.
+_NO_SNAPSHOT = (ErrorKind.NOT_FOUND, ErrorKind.INVALID_SPEC, ErrorKind.NOT_SUPPORTED)
+_REFUSED_TIMES = 3
+_UNKNOWN_TASK = (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC)
+
+
+class SnapshotDeletion:
+    """Deletes snapshots at their Providers."""
+
+    def __init__(self, access: SnapshotAccess) -> None:
+        self._access = access
+        self._parts = access.parts
+
+    async def advance(self, look: SnapshotPass) -> Outcome:
+        """Bring the deletion of a snapshot a step on."""
+        if marks.SNAPSHOT_FINALIZER not in (look.seen.meta.finalizers or ()):
+            return DONE
+        place = look.place
+        if place is None:
+            return await self._release(look)
+        wait = look.memory.wait(look.inputs, self._parts.now())
+        if wait > 0:
+            return again(wait)
+        if find(look.status.conditions, DELETING) is None:
+            look.change(taskRef=None)
+            self._access.tell(look, "SnapshotDeleting", f"{place} is asked to delete the snapshot")
+        look.phase = records.PHASE_DELETING
+        look.say(false(READY, reasons.DELETING, "the snapshot is being deleted"))
+        if self._is_in_use(look) and not self._is_forced(look):
+            look.say(true(DELETING, reasons.WAITING, f"waiting until VirtualMachine {look.machine} is back at the snapshot"))
+            await self._access.write(look)
+            return again(self._parts.settings.polls.transition)
+        driver, problem = self._access.driver(place)
+        if driver is None:
+            return await self._blocked(look, problem)
+        try:
+            return await self._delete(look, driver, place)
+        except ProviderError as error:
+            return await self._failed(look, error)
+
+    @staticmethod
+    def _is_in_use(look: SnapshotPass) -> bool:
+        """Return whether the machine is going back to the snapshot. One that is being deleted goes nowhere."""
+        vm = look.vm
+        if vm is None or vm.status is None or vm.metadata.deletionTimestamp is not None:
+            return False
+        record = reverting.record(vm.status)
+        return record is not None and record.uid == look.snapshot.metadata.uid and record.state in ("begun", "requested")
+
+    async def _delete(self, look: SnapshotPass, driver: Driver, place: SnapshotPlace) -> Outcome:
+        if holds(look.status.conditions, DELETING, reasons.IN_PROGRESS) and look.status.taskRef:
+            return await self._follow(look, driver, place)
+        found = look.status.snapshotID or await self._find(look, driver, place)
+        if not found:
+            return await self._deleted(look, place)
+        look.change(snapshotID=found)
+        try:
+            answer = await driver.snapshot_delete(m.SnapshotDeleteRequest(vm_id=place.machine_id, snapshot_id=found))
+        except ProviderError as error:
+            if error.kind == ErrorKind.NOT_FOUND:
+                return await self._deleted(look, place)
+            raise
+        task = answer.task.id if answer.task is not None else ""
+        if not task:
+            return await self._deleted(look, place)
+        look.change(taskRef=task)
+        pause = self._parts.settings.polls.first
+        look.memory.task_due = self._parts.now() + pause
+        look.say(true(DELETING, reasons.IN_PROGRESS, f"task {task} of {place} deletes the snapshot"))
+        await self._access.write(look)
+        return again(pause)
+
+    async def _find(self, look: SnapshotPass, driver: Driver, place: SnapshotPlace) -> str:
+        """The id of a snapshot whose request has an unknown outcome; empty if there is none."""
+        try:
+            answer = await driver.snapshot_create(taking.request(look.snapshot, place.machine_id))
+        except ProviderError as error:
+            look.memory.refusals = look.memory.refusals + 1 if error.kind in _NO_SNAPSHOT else 0
+            if look.memory.refusals >= _REFUSED_TIMES:
+                return ""
+            raise
+        look.memory.refusals = 0
+        return answer.snapshot_id
+
+    async def _follow(self, look: SnapshotPass, driver: Driver, place: SnapshotPlace) -> Outcome:
+        now, pause = self._parts.now(), self._parts.settings.polls.task
+        if now < look.memory.task_due:
+            return again(look.memory.task_due - now)
+        try:
+            answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.status.taskRef or "")))
+        except ProviderError as error:
+            if error.kind not in _UNKNOWN_TASK:
+                raise
+            # A provider that was started again does not know its tasks, and nobody knows how this one has ended.
+            answer = m.TaskStatusResponse(done=True, error=str(error))
+        if answer.done and not answer.error:
+            return await self._deleted(look, place)
+        if not answer.error:
+            look.memory.task_due = now + pause
+            return again(pause)
+        # Deleting what is gone succeeds, so the request is simply repeated.
+        look.change(taskRef=None)
+        raise ProviderError(ErrorKind.INTERNAL, f"a task failed: {answer.error[:1024]}")
+
+    # --- the end ----------------------------------------------------------------------------------------------------------
+
+    async def _failed(self, look: SnapshotPass, error: ProviderError) -> Outcome:
+        if self._is_forced(look):
+            return await self._force(look, str(error))
+        failure = look.memory.hold = self._access.hold(look, error, retries.DELETION)
+        look.change(taskRef=None)
+        look.say(true(DELETING, reasons.PROVIDER_ERROR, failure.message))
+        await self._access.write(look)
+        self._access.tell(look, "SnapshotDeleteFailed", failure.message, warning=True)
+        return again(failure.until - self._parts.now())
+
+    async def _blocked(self, look: SnapshotPass, problem: str) -> Outcome:
+        if self._is_forced(look):
+            return await self._force(look, problem)
+        text = f"{problem}, or annotate the snapshot with {marks.FORCE_DELETE}: {marks.TRUE}"
+        look.say(true(DELETING, reasons.PROVIDER_ERROR, text))
+        await self._access.write(look)
+        return again(self._parts.settings.polls.transition)
+
+    @staticmethod
+    def _is_forced(look: SnapshotPass) -> bool:
+        return (look.snapshot.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
+
+    async def _force(self, look: SnapshotPass, problem: str) -> Outcome:
+        text = f"the object goes although the snapshot {look.status.snapshotID or ''} may still exist: {problem}"
+        self._access.tell(look, "ForceDeleted", text, warning=True)
+        return await self._release(look)
+
+    async def _deleted(self, look: SnapshotPass, place: SnapshotPlace) -> Outcome:
+        self._access.tell(look, "SnapshotDeleted", f"{place} has no snapshot {look.status.snapshotID or ''} any more".replace("  ", " "))
+        return await self._release(look)
+
+    async def _release(self, look: SnapshotPass) -> Outcome:
+        await finalizers.take_off(self._parts.client, targets.SNAPSHOTS, look.seen.meta, marks.SNAPSHOT_FINALIZER)
+        return DONE

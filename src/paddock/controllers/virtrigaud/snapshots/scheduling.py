@@ -1,0 +1,126 @@
+"""Carries out the schedule of a snapshot: the object is the template of the ones that are made at its times, and takes none itself.
+
+The condition Scheduled is the record of the last time that was seen to. A child's name follows from the template's and the time, so a child
+is made once, also when the record got lost.
+"""
+
+from typing import Any
+
+import msgspec
+
+from paddock.client.errors import AlreadyExists
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.snapshots.context import SnapshotAccess, SnapshotPass
+from paddock.dialects.virtrigaud.vmsnapshot import SnapshotSchedule, VMSnapshot
+from paddock.meta import ages
+from paddock.plan.virtrigaud import reasons, reverting
+from paddock.plan.virtrigaud.conditions import READY, false, find, holds, true
+from paddock.plan.virtrigaud.refusals import Refusal
+from paddock.plan.virtrigaud.snapshots import records, schedules
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.deleting import delete_seen
+
+SCHEDULED = "Scheduled"
+_LONGEST_WAIT = 86400.0
+
+
+class SnapshotScheduling:
+    """Makes snapshots at their times, and removes those that the history limits do not keep."""
+
+    def __init__(self, access: SnapshotAccess) -> None:
+        self._access = access
+        self._parts = access.parts
+
+    async def advance(self, look: SnapshotPass) -> Outcome:
+        """Make the snapshot that is due, if one is."""
+        schedule = look.snapshot.spec.schedule
+        assert schedule is not None
+        look.phase = records.PENDING
+        await self._prune(look, schedule)
+        try:
+            outcome = await self._schedule(look, schedule)
+        except Refusal as refusal:
+            look.say(false(SCHEDULED, refusal.reason, str(refusal)), false(READY, refusal.reason, str(refusal)))
+            outcome = DONE
+        await self._access.write(look)
+        return outcome
+
+    async def _schedule(self, look: SnapshotPass, schedule: SnapshotSchedule) -> Outcome:
+        now = self._parts.now()
+        anchor = ages.seconds_of(look.snapshot.metadata.creationTimestamp or "") or now
+        times = schedules.times(schedule, anchor)
+        stopped = self._stopped(look, schedule)
+        if stopped is not None:
+            reason, text = stopped
+            look.say(false(SCHEDULED, reason, text), false(READY, reason, text))
+            return DONE
+        record, due = find(look.status.conditions, SCHEDULED), None
+        if record is not None and holds(look.status.conditions, SCHEDULED):
+            due = times.latest(ages.seconds_of(record.lastTransitionTime) or now, now)
+        if due is not None:
+            await self._make(look, schedule, due)
+        following = times.following(now)
+        self._report(look, following, anew=due is not None)
+        return DONE if following is None else again(min(max(following - now, 0.1), _LONGEST_WAIT))
+
+    @staticmethod
+    def _stopped(look: SnapshotPass, schedule: SnapshotSchedule) -> tuple[str, str] | None:
+        """The reason why no snapshots are made now."""
+        if schedule.suspend:
+            return reasons.SUSPENDED, "the schedule is suspended; set spec.schedule.suspend to false to resume it"
+        if look.vm is None:
+            return reasons.WAITING, f"VirtualMachine {look.machine} does not exist"
+        if look.vm.metadata.deletionTimestamp is not None:
+            return reasons.WAITING, f"VirtualMachine {look.machine} is being deleted"
+        return None
+
+    @staticmethod
+    def _report(look: SnapshotPass, following: float | None, *, anew: bool) -> None:
+        text = "there is no further time" if following is None else f"the next VMSnapshot is due at {ages.timestamp(following)}"
+        look.say(
+            msgspec.structs.replace(true(SCHEDULED, reasons.SCHEDULED, text), anew=anew),
+            true(READY, reasons.SCHEDULED, f"a schedule takes no snapshot itself; {text}"),
+        )
+
+    # --- the snapshots of the schedule ------------------------------------------------------------------------------------
+
+    def _children(self, look: SnapshotPass) -> list[tuple[CachedObject, VMSnapshot]]:
+        informer = self._parts.caches.snapshots
+        uid = look.seen.meta.uid
+        found = {each.key: each for each in (*informer.cache.by("owner", uid), *informer.expectations.created_for(uid))}
+        there = [each for each in found.values() if not each.meta.going and not informer.expectations.is_leaving(each.meta.uid)]
+        return [(each, each.read(targets.SNAPSHOTS)) for each in there]
+
+    async def _make(self, look: SnapshotPass, schedule: SnapshotSchedule, due: float) -> None:
+        wanted = schedules.child(look.snapshot, due)
+        active = [seen for seen, each in self._children(look) if records.is_active(each) and each.metadata.name != wanted.metadata.name]
+        if active and schedule.concurrencyPolicy == "Forbid":
+            text = f"no VMSnapshot is made for {ages.timestamp(due)}: {active[0].meta.name} is still being taken"
+            self._access.tell(look, "SnapshotSkipped", text)
+            return
+        if schedule.concurrencyPolicy == "Replace":
+            for seen in active:
+                self._access.tell(look, "SnapshotReplaced", f"VMSnapshot {seen.meta.name} was still being taken and is deleted")
+                await self._delete(seen)
+        try:
+            made = await self._parts.client.create(targets.SNAPSHOT_DATA, _data(wanted), look.key.namespace)
+        except AlreadyExists:
+            return
+        self._parts.caches.snapshots.expectations.wrote(CachedObject.from_data(made))
+        self._access.tell(look, "SnapshotScheduled", f"VMSnapshot {wanted.metadata.name} is made for {ages.timestamp(due)}")
+
+    async def _prune(self, look: SnapshotPass, schedule: SnapshotSchedule) -> None:
+        reverted = reverting.wanted(look.vm) if look.vm is not None else ""
+        children = {each.metadata.uid: (seen, each) for seen, each in self._children(look)}
+        for each in schedules.superfluous(schedule, [snapshot for _, snapshot in children.values()], reverted):
+            self._access.tell(look, "SnapshotPruned", f"VMSnapshot {each.metadata.name} is deleted: the history limits keep newer ones")
+            await self._delete(children[each.metadata.uid][0])
+
+    async def _delete(self, seen: CachedObject) -> None:
+        await delete_seen(self._parts.client, targets.SNAPSHOTS, seen)
+        self._parts.caches.snapshots.expectations.deleted(seen)
+
+
+def _data(snapshot: VMSnapshot) -> dict[str, Any]:
+    return dict(msgspec.json.decode(targets.SNAPSHOTS.write(snapshot)))

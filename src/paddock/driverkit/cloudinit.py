@@ -1,0 +1,114 @@
+"""Documents for a guest's first boot: cloud-init's NoCloud disk, and a config drive for Ignition. Pure."""
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import yaml
+
+from paddock.contract.payloads import NetworkPayload
+from paddock.driverkit import refusals
+from paddock.engine.seeds import configdrive, nocloud
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
+
+_EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
+_PREFIXES = {4: 24, 6: 64}
+_IGNITION = b'"ignition"'
+# A guest with network data alone needs user data that says nothing.
+_NOTHING = b"#cloud-config\n{}\n"
+_SPOKEN = ("local-hostname", "hostname")
+
+
+class GuestDocuments(msgspec.Struct, frozen=True, kw_only=True):
+    """The identity of a guest, its cards and its documents.
+
+    `instance` is what a guest compares to see whether it is a new machine. A card without `mac_address` is left to DHCP.
+    """
+
+    instance: str
+    hostname: str
+    networks: tuple[NetworkPayload, ...] = ()
+    user_data: bytes = b""
+    meta_data: bytes = b""
+    public_keys: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        # Documents for guests hold passwords.
+        return f"GuestDocuments(hostname={self.hostname!r})"
+
+
+def is_ignition(document: bytes) -> bool:
+    """Return whether a guest reads a document with Ignition."""
+    return document.lstrip().startswith(b"{") and _IGNITION in document
+
+
+def wanted(given: GuestDocuments) -> bool:
+    """Return whether a guest has to be given anything."""
+    return bool(given.user_data or given.meta_data or given.public_keys or network_config(given.networks))
+
+
+def files(given: GuestDocuments) -> Mapping[str, bytes]:
+    """Return the documents by the names that NoCloud gives them: meta-data, user-data, network-config."""
+    network = network_config(given.networks)
+    seed = nocloud.seed(_identity(given), Texts(given.user_data or _NOTHING, network.encode()))
+    found = dict(seed.files)
+    if given.meta_data:
+        found["meta-data"] = _merged(found["meta-data"], given.meta_data)
+    return found
+
+
+def image(given: GuestDocuments) -> bytes:
+    """Return the disk that a guest reads: ISO 9660, the same bytes for the same documents."""
+    if is_ignition(given.user_data):
+        return configdrive.seed(_identity(given), Texts(given.user_data)).image()
+    return Seed(nocloud.LABEL, files(given)).image()
+
+
+def network_config(networks: tuple[NetworkPayload, ...]) -> str:
+    """Return cloud-init's network data of version 2; empty when DHCP does for every card."""
+    if not any(each.static_ip for each in networks):
+        return ""
+    ethernets = {each.name or f"nic{index}": _ethernet(each) for index, each in enumerate(networks) if each.mac_address}
+    missing = next((each.name for each in networks if each.static_ip and not each.mac_address), None)
+    if missing is not None:
+        raise refusals.invalid(f'network "{missing}" has a static address and no MAC address that finds its card')
+    text: str = yaml.safe_dump({"version": 2, "ethernets": ethernets}, sort_keys=False)
+    return text
+
+
+def _ethernet(card: NetworkPayload) -> dict[str, Any]:
+    entry: dict[str, Any] = {"match": {"macaddress": card.mac_address.lower().replace("-", ":")}}
+    if not card.static_ip:
+        return {**entry, "dhcp4": True}
+    try:
+        address = ipaddress.ip_address(card.static_ip)
+        gateway = ipaddress.ip_address(card.gateway) if card.gateway else None
+    except ValueError as error:
+        raise refusals.invalid(f'network "{card.name}" has an address that cannot be read', why=str(error)) from error
+    entry["addresses"] = [f"{address}/{card.prefix or _PREFIXES[address.version]}"]
+    if gateway is not None:
+        entry["routes"] = [{"to": _EVERYWHERE[gateway.version], "via": str(gateway)}]
+    servers = [each.strip() for each in card.dns.split(",") if each.strip()]
+    if servers:
+        entry["nameservers"] = {"addresses": servers}
+    return entry
+
+
+def _identity(given: GuestDocuments) -> SeedIdentity:
+    return SeedIdentity(uuid=given.instance, name=given.hostname, hostname=given.hostname, public_keys=given.public_keys)
+
+
+def _merged(made: bytes, given: bytes) -> bytes:
+    """The metadata of a machine over that made for it; the instance's id stays, so that a guest knows itself again."""
+    try:
+        own = yaml.load(given, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise refusals.invalid("the metadata of the machine is no YAML") from error
+    if not isinstance(own, dict):
+        raise refusals.invalid("the metadata of the machine is no mapping")
+    base = yaml.load(made, Loader=yaml.CSafeLoader)
+    spoken = any(name in own for name in _SPOKEN)
+    kept = {key: value for key, value in base.items() if not (spoken and key in _SPOKEN)}
+    text: str = yaml.safe_dump({**kept, **own}, sort_keys=False, allow_unicode=True)
+    return text.encode()

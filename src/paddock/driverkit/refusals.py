@@ -1,0 +1,43 @@
+"""The refusals of drivers: a `ProviderError` for each kind that a driver says itself."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from paddock.base.errors import PaddockError
+from paddock.contract.errors import ErrorKind, ProviderError
+
+
+@contextmanager
+def mapped(of: Callable[[PaddockError], ProviderError]) -> Iterator[None]:
+    """Raise each error that is raised inside as the `ProviderError` that `of` makes of it."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except PaddockError as error:
+        raise of(error) from error
+
+
+def not_found(what: str, fix: str = "") -> ProviderError:
+    """Return the error of an object that is not there."""
+    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix)
+
+
+def invalid(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+    """Return the error of a request that makes no sense."""
+    return ProviderError(ErrorKind.INVALID_SPEC, what, why=why, fix=fix)
+
+
+def conflict(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+    """Return the error of a request that what is there stands against."""
+    return ProviderError(ErrorKind.CONFLICT, what, why=why, fix=fix)
+
+
+def not_supported(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+    """Return the error of what KubeVirt or this target cannot do."""
+    return ProviderError(ErrorKind.NOT_SUPPORTED, what, why=why, fix=fix)
+
+
+def retry_later(what: str, seconds: float = 5.0) -> ProviderError:
+    """Return the error of a call that succeeds a little later."""
+    return ProviderError(ErrorKind.UNAVAILABLE, what, fix="call again", retry_after=seconds)

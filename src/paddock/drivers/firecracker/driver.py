@@ -1,0 +1,222 @@
+"""The driver: each call is carried out by the part that it concerns.
+
+    async with factory.make(DriverContext(...)) as driver:
+        made = await driver.create(CreateRequest(...))
+
+Machines, their owners and what was begun with them are in files, and VMMs are processes of their own, so a driver may end at any time and
+another goes on. Only transfers of disks are work of this process, and have failed when it ends.
+"""
+
+import asyncio
+
+from paddock.base.clock import Clock, SystemClock
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
+from paddock.contract import messages as m
+from paddock.contract.driver import OptionalRpcs
+from paddock.contract.examination import ProviderFinding
+from paddock.driverkit import conversion
+from paddock.driverkit.progress import DONE, TaskProgress, failed
+from paddock.drivers.firecracker import clones, diskstorage, examination, files, images, lifecycle, power, snapshots
+from paddock.drivers.firecracker.clones import MicroVmCloning
+from paddock.drivers.firecracker.diskstorage import DiskFiles
+from paddock.drivers.firecracker.host import HypervisorFacts
+from paddock.drivers.firecracker.hostnetworks import HostNetwork, TapNetwork
+from paddock.drivers.firecracker.images import ImageIntake
+from paddock.drivers.firecracker.inventory import MicroVmInventory
+from paddock.drivers.firecracker.lifecycle import MicroVmLifecycle
+from paddock.drivers.firecracker.power import MicroVmPower
+from paddock.drivers.firecracker.reconfiguration import MicroVmReconfiguration
+from paddock.drivers.firecracker.records import READY
+from paddock.drivers.firecracker.runs import MicroVmRuns
+from paddock.drivers.firecracker.settings import FirecrackerSettings
+from paddock.drivers.firecracker.snapshots import MicroVmSnapshots
+from paddock.drivers.firecracker.store import MicroVmStore
+from paddock.drivers.firecracker.work import WorkBoard
+
+_FEATURES = (
+    features.IMAGE_DELETE,
+    features.TRANSFER_DELETE,
+    features.IMPORTED_DISKS,
+    features.CLONE_SNAPSHOT,
+    features.NETWORK_QOS,
+)
+_LEAST_FREE = 64 << 20
+
+
+class FirecrackerDriver(OptionalRpcs):
+    """Keeps machines as processes of Firecracker, in one directory."""
+
+    def __init__(
+        self,
+        settings: FirecrackerSettings,
+        host: HypervisorFacts | None = None,
+        network: HostNetwork | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._settings = settings
+        self._host = host or HypervisorFacts(settings.program)
+        self._store = store = MicroVmStore(settings.directory)
+        self._board = board = WorkBoard(settings.patience)
+        runs = MicroVmRuns(settings, self._host, network or TapNetwork(), clock)
+        self._images = ImageIntake(store, settings, board)
+        self._machines = MicroVmLifecycle(store, settings, runs, self._images, board)
+        self._control = MicroVmPower(store, runs, board)
+        self._snapshots = MicroVmSnapshots(store, runs, self._machines.builder, board)
+        self._cloning = MicroVmCloning(store, runs, self._machines, self._snapshots, board)
+        self._reconfiguration = MicroVmReconfiguration(store, settings, runs, self._machines.builder)
+        self._disks = DiskFiles(store, settings, runs, self._snapshots, clock)
+        self._inventory = MicroVmInventory(store, runs, self._host.version)
+
+    async def open(self) -> None:
+        """Take the directory, and go on where a driver before this one has ended. Raises `Terminal` if another one serves it."""
+        self._store.open()
+        await asyncio.to_thread(self._store.sweep)
+        for folder, record in await asyncio.to_thread(lambda: list(self._store.every())):
+            if record.state != READY:
+                await self._machines.recover(folder, record)
+            else:
+                self._board.start(f"settle:{record.id}", lambda folder=folder, record=record: self._control.recover(folder, record))  # type: ignore[misc]
+                await self._snapshots.recover(record)
+
+    async def close(self) -> None:
+        """Let the directory go. Machines run on."""
+        await self._board.close()
+        self._store.close()
+
+    async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
+        """Say whether machines can be started here."""
+        if problem := await self._host.problem():
+            return m.ValidateResponse(ok=False, message=problem)
+        with files.failures("look at the provider's directory"):
+            free, _ = await asyncio.to_thread(files.free, self._settings.directory)
+        if free < _LEAST_FREE:
+            return m.ValidateResponse(ok=False, message=f"the provider's directory has {free} bytes left; make room")
+        return m.ValidateResponse(ok=True)
+
+    async def examine(self) -> tuple[ProviderFinding, ...]:
+        """Return what the host has for machines."""
+        return await examination.examine(self._settings, self._host)
+
+    async def get_capabilities(self, request: m.GetCapabilitiesRequest) -> m.GetCapabilitiesResponse:
+        """Return what Firecracker and this driver can do."""
+        backends = self._settings.staging.backends
+        return m.GetCapabilitiesResponse(
+            # A disk and the limits change while a machine runs; its size does not.
+            supports_reconfigure_online=False,
+            supports_disk_expansion_online=True,
+            supports_snapshots=True,
+            supports_memory_snapshots=True,
+            supports_linked_clones=False,
+            supports_image_import=True,
+            supported_disk_types=("thin", "thick"),
+            supported_network_types=("bridge",),
+            supports_disk_export=True,
+            supports_disk_import=True,
+            supported_export_formats=conversion.formats(),
+            supported_import_formats=diskstorage.IMPORT_FORMATS,
+            supports_export_compression=conversion.can_compress(),
+            supported_export_backends=backends,
+            supported_import_backends=backends,
+            supported_transfer_modes=("relay",),
+        )
+
+    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+        """Return what the driver can do beyond upstream's contract."""
+        return x.GetFeaturesResponse(features=_FEATURES)
+
+    async def create(self, request: m.CreateRequest) -> m.CreateResponse:
+        """Create the owner's machine, off, or answer with the one it has."""
+        return await self._machines.create(request)
+
+    async def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
+        """Stop a machine and delete it with all that it has."""
+        return await self._machines.delete(request)
+
+    async def power(self, request: m.PowerRequest) -> m.TaskResponse:
+        """Change a machine's power."""
+        return await self._control.change(request)
+
+    async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
+        """Bring a machine to the desired state, as far as it can be without a restart."""
+        return await self._reconfiguration.apply(request)
+
+    async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
+        """Return a machine's state."""
+        return await self._inventory.describe(request)
+
+    async def list_vms(self, request: m.ListVMsRequest) -> m.ListVMsResponse:
+        """Return every machine of the directory."""
+        return await self._inventory.every()
+
+    async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
+        """Return a task's state: of work of this process, or as the files show it."""
+        if request.task is None or not request.task.id:
+            return m.TaskStatusResponse(done=True)
+        found = self._board.progress(request.task.id) or self._judged(request.task.id)
+        return m.TaskStatusResponse(done=found.done, error=found.error)
+
+    def _judged(self, task: str) -> TaskProgress:
+        goal, _, rest = task.partition(":")
+        machine, _, detail = rest.partition(":")
+        if goal in (diskstorage.EXPORT, diskstorage.IMPORT):
+            return self._disks.transfer_status(machine)
+        if goal == images.IMAGE:
+            return self._images.status(machine)
+        if goal == power.SHUTDOWN:
+            return self._control.status(machine, detail)
+        if goal in (snapshots.SNAPSHOT, snapshots.REVERT):
+            return self._snapshots.status(goal, machine, detail)
+        if goal == clones.CLONE:
+            return self._cloning.status(machine)
+        if goal in (lifecycle.CREATE, lifecycle.DELETE):
+            return self._made(goal, machine)
+        return failed("the task is unknown")
+
+    def _made(self, goal: str, id: str) -> TaskProgress:
+        found = self._store.find(id)
+        if goal == lifecycle.DELETE:
+            return DONE if found is None else failed("the machine was not deleted to its end; delete it again")
+        there = found is not None and found[1].state == READY
+        return DONE if there else failed("the machine was not made to its end; create it again")
+
+    async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
+        """Take a snapshot of the disks, with the memory if it is asked for."""
+        return await self._snapshots.create(request)
+
+    async def snapshot_delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
+        """Delete a snapshot."""
+        return await self._snapshots.delete(request)
+
+    async def snapshot_revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
+        """Bring a machine back to a snapshot."""
+        return await self._snapshots.revert(request)
+
+    async def clone(self, request: m.CloneRequest) -> m.CloneResponse:
+        """Clone a machine."""
+        return await self._cloning.clone(request)
+
+    async def image_prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
+        """Fetch an image."""
+        return await self._images.prepare(request)
+
+    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
+        """Delete a prepared image, or an imported disk that no machine has."""
+        return await self._images.delete(request)
+
+    async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
+        """Export a disk."""
+        return await self._disks.export_disk(request)
+
+    async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
+        """Import a disk."""
+        return await self._disks.import_disk(request)
+
+    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
+        """Delete an export from its storage."""
+        return await self._disks.delete_transfer(request)
+
+    async def get_disk_info(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
+        """Return a disk's size and format."""
+        return await asyncio.to_thread(self._disks.describe, request)

@@ -1,0 +1,77 @@
+"""The errors of libvirt: each becomes a `ProviderError` of its kind. The numbers are virErrorNumber's; the library is not needed."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.payloads import InvalidPayload
+
+INTERNAL_ERROR, NO_SUPPORT, OPERATION_FAILED, NO_DOMAIN, OPERATION_INVALID = 1, 3, 9, 42, 55
+NO_NETWORK = 43
+NO_STORAGE_POOL, NO_STORAGE_VOL, STORAGE_VOL_EXIST, NO_SNAPSHOT, NO_METADATA = 49, 50, 90, 72, 80
+INVALID_ARG, SYSTEM_ERROR = 8, 38
+OPERATION_TIMEOUT, ARGUMENT_UNSUPPORTED, AGENT_UNRESPONSIVE, RESOURCE_BUSY, DEVICE_MISSING = 68, 74, 86, 87, 99
+# Ends of a connection: whoever meets one has to open another. NO_CONNECT, INVALID_CONN, SYSTEM_ERROR, RPC, GNUTLS_ERROR, SSH, LIBSSH.
+_LOST = frozenset((5, 6, 38, 39, 40, 85, 98))
+# Internal errors that are ends, too.
+_ENDS = ("client socket is closed", "keepalive", "connection closed", "connection vanished")
+_KINDS: Mapping[int, ErrorKind] = {
+    # NO_ and the kind of object; DEVICE_MISSING
+    **dict.fromkeys((42, 43, 49, 50, 53, 57, 62, 66, 72, 80, 99, 101, 107), ErrorKind.NOT_FOUND),
+    # OPERATION_DENIED, AUTH_FAILED, AUTH_CANCELLED, ACCESS_DENIED, AUTH_UNAVAILABLE
+    **dict.fromkeys((29, 45, 79, 88, 94), ErrorKind.UNAUTHORIZED),
+    # NO_SUPPORT, CONFIG_UNSUPPORTED, ARGUMENT_UNSUPPORTED, OPERATION_UNSUPPORTED, CPU_INCOMPATIBLE
+    **dict.fromkeys((3, 67, 74, 84, 91), ErrorKind.NOT_SUPPORTED),
+    # DOM_EXIST, NETWORK_EXIST, OPERATION_INVALID, SNAPSHOT_REVERT_RISKY, BLOCK_COPY_ACTIVE, STORAGE_VOL_EXIST
+    **dict.fromkeys((28, 37, 55, 77, 83, 90), ErrorKind.CONFLICT),
+    # INVALID_ARG, XML_ERROR, XML_DETAIL, INVALID_MAC, OVERFLOW, XML_INVALID_SCHEMA
+    **dict.fromkeys((8, 27, 35, 44, 82, 92), ErrorKind.INVALID_SPEC),
+    OPERATION_TIMEOUT: ErrorKind.TIMEOUT,
+    # NO_CONNECT, INVALID_CONN, RPC, AGENT_UNRESPONSIVE, RESOURCE_BUSY, AGENT_UNSYNCED
+    **dict.fromkeys((5, 6, 39, 86, 87, 97), ErrorKind.UNAVAILABLE),
+}
+_LONGEST = 300
+
+
+def code_of(error: BaseException) -> int:
+    """Return libvirt's number of an error, 0 for an error of anybody else."""
+    code = getattr(error, "get_error_code", None)
+    return int(code() or 0) if callable(code) else 0
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return whether an error may be the end of the connection."""
+    return code_of(error) in _LOST or (code_of(error) == INTERNAL_ERROR and any(each in str(error) for each in _ENDS))
+
+
+def of(error: Any, what: str = "libvirt refuses the operation") -> ProviderError:
+    """Return the provider's error for one of libvirt's."""
+    kind = _KINDS.get(code_of(error), ErrorKind.INTERNAL)
+    return ProviderError(kind, what, why=words(error))
+
+
+def lost(error: Any) -> ProviderError:
+    """Return the error of a call whose connection ended, or could not be opened."""
+    return ProviderError(
+        ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=words(error), fix="see that libvirtd runs; Paddock tries again"
+    )
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Raise what is raised inside as a `ProviderError`."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except InvalidPayload as error:
+        raise ProviderError(ErrorKind.INVALID_SPEC, error.what, why=error.why, fix=error.fix) from error
+    except PaddockError as error:
+        raise ProviderError(ErrorKind.INTERNAL, error.what, why=error.why, fix=error.fix) from error
+
+
+def words(error: Any) -> str:
+    """Return the text of an error, on one line and not for ever."""
+    return " ".join(str(error).split())[:_LONGEST]

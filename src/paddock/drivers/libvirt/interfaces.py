@@ -1,0 +1,48 @@
+"""The network interfaces of a domain. Pure."""
+
+from xml.etree.ElementTree import Element
+
+from msgspec import UNSET
+
+from paddock.contract.payloads import NetworkPayload
+from paddock.drivers.libvirt.xmltree import child
+
+MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci", "vmxnet3")
+_KILOBYTE = 8000
+
+
+def element(card: NetworkPayload, mac: str, network: str) -> Element:
+    """Return the element of an interface: on a bridge, on a network, or on the default one."""
+    bridge = card.bridge
+    made = Element("interface", {"type": "bridge" if bridge else "network"})
+    child(made, "mac", address=mac)
+    if bridge:
+        child(made, "source", bridge=bridge)
+    else:
+        group = {"portgroup": card.portgroup} if card.portgroup and card.network_name != card.portgroup else {}
+        child(made, "source", network=card.network_name or network, **group)
+    if card.vlan:
+        child(child(made, "vlan"), "tag", id=str(card.vlan))
+        if bridge:
+            # The kernel's bridges take no tag from libvirt; those of Open vSwitch do.
+            child(made, "virtualport", type="openvswitch")
+    child(made, "model", type=card.model or "virtio")
+    _bandwidth(made, card)
+    _filter(made, card)
+    if card.name:
+        child(made, "alias", name=f"ua-{card.name}")
+    return made
+
+
+def _bandwidth(made: Element, card: NetworkPayload) -> None:
+    if card.qos is UNSET or not (card.qos.ingress_limit or card.qos.egress_limit):
+        return
+    bandwidth = child(made, "bandwidth")
+    for tag, bits in (("inbound", card.qos.ingress_limit), ("outbound", card.qos.egress_limit)):
+        if bits:
+            child(bandwidth, tag, average=str(max(1, bits // _KILOBYTE)))
+
+
+def _filter(made: Element, card: NetworkPayload) -> None:
+    if card.security is not UNSET and (card.security.forbid_mac_changes or card.security.forbid_forged_transmits):
+        child(made, "filterref", filter="no-mac-spoofing")

@@ -1,0 +1,329 @@
+"""The volumes of machines: planned, made, made larger, measured, deleted.
+
+A disk of machine `web` called `data` is the volume `web-data.qcow2`, so that a call which is repeated finds what it made. A volume of that
+name that is in no domain's definition is somebody else's, and a Conflict. What is copied has a note beside it until it is whole.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import libvirt
+import msgspec
+
+from paddock.contract.errors import ProviderError
+from paddock.contract.payloads import DiskPayload, ImagePayload
+from paddock.driverkit import refusals
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.libvirt import domainview, failures, imagesources, machines, marks, pools, records, streams, volumexml
+from paddock.drivers.libvirt.connection import LibvirtConnection
+from paddock.drivers.libvirt.storageport import DomainDisk, StoredDisk
+from paddock.drivers.libvirt.volumexml import PoolView, VolumeOrder
+
+_GIB = 1 << 30
+_HOW, _SOURCE, _THICK = "how", "source", "thick"
+_COPY, _BLANK, _TAKE = "copy", "blank", "take"
+_ENDINGS = {volumexml.QCOW2: ".qcow2", volumexml.RAW: ".raw"}
+
+_RENAME = "delete the volume, or rename the machine"
+
+
+class VolumeStore:
+    """The disks of machines, as `storageport.MachineStorage` has them."""
+
+    def __init__(self, connection: LibvirtConnection) -> None:
+        self._connection = connection
+        self._copies = asyncio.Semaphore(2)
+        # What stood in the way of a volume, and is not to go with the machine that could not be made.
+        self._foreign: set[str] = set()
+
+    async def plan(self, given: MachineDescription) -> tuple[DomainDisk, ...]:
+        """Return the disks of a new machine, the root disk first. Raises for what is not there or not possible."""
+
+        def work(conn: Any) -> tuple[DomainDisk, ...]:
+            place = given.placement
+            pool = pools.choose(conn, place.datastore, place.storage_pod, self._connection.settings.pool)
+            root = _root(conn, given, pool)
+            return (root, *(_data(conn, given.name, each, pool) for each in given.disks))
+
+        return await self._connection.run(work)
+
+    async def plan_disk(self, machine: str, disk: DiskPayload, datastore: str) -> DomainDisk:
+        """Return one more disk for a machine that exists."""
+
+        def work(conn: Any) -> DomainDisk:
+            return _data(conn, machine, disk, pools.choose(conn, datastore, "", self._connection.settings.pool))
+
+        return await self._connection.run(work)
+
+    async def make(self, disks: Sequence[DomainDisk]) -> None:
+        """Make the volumes. One that is whole is taken as it is; one whose copy was cut off is made again."""
+        for disk in disks:
+            try:
+                await self._make(disk)
+            except ProviderError as error:
+                if not records.exists(error.__cause__):
+                    raise
+                # Somebody has put a file there behind libvirt's back.
+                self._foreign.add(disk.path)
+                why = "it was not made by Paddock"
+                raise refusals.conflict(f"volume {disk.volume} exists in pool {disk.pool}", why=why, fix=_RENAME) from error
+
+    async def _make(self, disk: DomainDisk) -> None:
+        how = disk.recipe.get(_HOW)
+        if how == _COPY:
+            # A copy keeps one of the connection's threads for as long as it takes.
+            async with self._copies:
+                await self._connection.run(_copy, disk)
+        elif how == _TAKE:
+            await self._connection.run(_take, disk)
+        elif how == _BLANK:
+            await self._connection.run(_blank, disk)
+
+    async def delete(self, paths: Iterable[str]) -> None:
+        """Delete volumes by their paths, and layers below them that nothing else needs. One that is gone is deleted."""
+        for path in paths:
+            if path in self._foreign:
+                self._foreign.discard(path)
+                continue
+            await self._connection.run(_delete, path)
+
+    async def keep_seed(self, machine: str, datastore: str, content: bytes) -> DomainDisk:
+        """Store the documents of a guest's first boot as the raw volume MACHINE-cloud-init.iso, in the place of an older one."""
+
+        def work(conn: Any) -> DomainDisk:
+            pool = pools.choose(conn, datastore, "", self._connection.settings.pool)
+            name = f"{machine}-{marks.SEED_DISK}.iso"
+            return _write_seed(conn, pool, name, machine, content)
+
+        return await self._connection.run(work)
+
+    async def grow(self, uuid: str, path: str, size: int) -> None:
+        """Make a disk of a machine larger, with the running guest's knowledge if it runs. A disk that is as large is left."""
+        await self._connection.run(_grow, uuid, path, size)
+
+    async def measured(self, paths: Iterable[str]) -> Mapping[str, StoredDisk]:
+        """Return the volumes of paths. A path that no pool has is missing in the answer."""
+        return await self._connection.run(measured, tuple(paths))
+
+
+def measured(conn: Any, paths: Sequence[str]) -> Mapping[str, StoredDisk]:
+    """Return the volumes of paths. In a thread."""
+    found = {}
+    names: dict[str, str] = {}
+    for path in paths:
+        try:
+            volume = pools.find(conn, path)
+            if volume is not None:
+                folder = path.rpartition("/")[0]
+                if folder not in names:
+                    names[folder] = volume.storagePoolLookupByVolume().name()
+                found[path] = volumexml.parse_volume(volume.XMLDesc(0), names[folder])
+        except libvirt.libvirtError as error:
+            # It went between two calls.
+            if failures.code_of(error) != failures.NO_STORAGE_VOL:
+                raise
+    return found
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------------------
+
+
+def _root(conn: Any, given: MachineDescription, pool: PoolView) -> DomainDisk:
+    defaults = given.hardware.disk_defaults
+    source = imagesources.find(conn, given.image, pool.name, given.name)
+    size = max(source.stored.capacity, (defaults.size_gib << 30) if defaults is not None else 0)
+    if source.taken:
+        return _taken(conn, marks.ROOT_DISK, source.stored, size)
+    wanted = planned(conn, given.name, marks.ROOT_DISK, pool, size)
+    recipe = {_HOW: _COPY, _SOURCE: source.stored.path, **_provisioning(defaults.type if defaults is not None else "")}
+    return msgspec.structs.replace(wanted, recipe=recipe)
+
+
+def _data(conn: Any, machine: str, disk: DiskPayload, pool: PoolView) -> DomainDisk:
+    size = disk.size_gib * _GIB
+    if disk.storage_class:
+        pool = pools.choose(conn, str(disk.storage_class), "", pool.name)
+    if disk.path:
+        image = ImagePayload(path=str(disk.path))
+        source = imagesources.find(conn, image, pool.name, machine)
+        size = max(size, source.stored.capacity)
+        if source.taken:
+            return _taken(conn, disk.name, source.stored, size)
+        wanted = planned(conn, machine, disk.name, pool, size)
+        return msgspec.structs.replace(wanted, recipe={_HOW: _COPY, _SOURCE: source.stored.path, **_provisioning(disk.type)})
+    wanted = planned(conn, machine, disk.name, pool, size)
+    return msgspec.structs.replace(wanted, recipe={_HOW: _BLANK, **_provisioning(disk.type)})
+
+
+def planned(conn: Any, machine: str, name: str, pool: PoolView, size: int) -> DomainDisk:
+    """The disk of a machine in a pool; raises Conflict if its volume is somebody else's."""
+    volume = f"{machine}-{name}{_ENDINGS[pool.format] if pool.files else ''}"
+    path = f"{pool.path}/{volume}"
+    place = pools.active(conn, pool.name)
+    there = records.lookup(place, volume)
+    if there is not None and machine not in pools.users(conn, path):
+        why = "it belongs to no machine of that name"
+        raise refusals.conflict(f"volume {volume} exists in pool {pool.name}", why=why, fix=_RENAME)
+    return DomainDisk(name=name, path=path, pool=pool.name, volume=volume, format=pool.format, kind=pool.disk_kind, bytes=size)
+
+
+def _taken(conn: Any, name: str, stored: StoredDisk, size: int) -> DomainDisk:
+    kind = pools.view_of(pools.active(conn, stored.pool)).disk_kind
+    return DomainDisk(
+        name=name,
+        path=stored.path,
+        pool=stored.pool,
+        volume=stored.volume,
+        format=stored.format,
+        kind=kind,
+        bytes=size,
+        imported=True,
+        recipe={_HOW: _TAKE},
+    )
+
+
+def _provisioning(type: str) -> dict[str, str]:
+    thick = volumexml.thick(type)
+    if thick is None:
+        raise refusals.not_supported(f"disks of the type {type[:32]!r} cannot be made", fix="use thin, thick or eagerzeroedthick")
+    return {_THICK: "yes"} if thick else {}
+
+
+# --- work in threads --------------------------------------------------------------------------------------------------------------
+
+
+def _order(disk: DomainDisk) -> tuple[VolumeOrder, int]:
+    thick = _THICK in disk.recipe
+    flags = libvirt.VIR_STORAGE_VOL_CREATE_PREALLOC_METADATA if thick and disk.format == volumexml.QCOW2 else 0
+    # A device has all of its space anyway.
+    return VolumeOrder(name=disk.volume, capacity=disk.bytes, format=disk.format, thick=thick or disk.kind == "block"), flags
+
+
+def _blank(conn: Any, disk: DomainDisk) -> None:
+    pool = pools.active(conn, disk.pool)
+    found = records.lookup(pool, disk.volume)
+    if found is None:
+        order, flags = _order(disk)
+        pool.createXML(volumexml.volume(order), flags)
+    else:
+        enlarge(found, disk.bytes)
+
+
+def _take(conn: Any, disk: DomainDisk) -> None:
+    found = records.lookup(pools.active(conn, disk.pool), disk.volume)
+    if found is None:
+        raise refusals.not_found(f"the imported disk {disk.volume} is gone", "import it again")
+    enlarge(found, disk.bytes)
+
+
+def _copy(conn: Any, disk: DomainDisk) -> None:
+    source = pools.find(conn, disk.recipe[_SOURCE])
+    if source is None:
+        raise refusals.not_found("the image is gone", "prepare it again")
+    order, flags = _order(disk)
+    copy(conn, pools.active(conn, disk.pool), source, order, flags)
+
+
+def copy(conn: Any, pool: Any, source: Any, order: VolumeOrder, flags: int = 0) -> None:
+    """Copy a volume with all layers below it to a new one, which may be larger. A copy that was cut off is made again. In a thread."""
+    found = records.lookup(pool, order.name)
+    if found is not None and records.is_begun(pool, order.name):
+        _discard(found, order.name)
+        found = None
+    if found is not None:
+        enlarge(found, order.capacity)
+        return
+    with records.making(pool, order.name):
+        enlarge(pool.createXMLFrom(volumexml.volume(order), source, flags), order.capacity)
+
+
+def _discard(volume: Any, name: str) -> None:
+    try:
+        volume.delete(0)
+    except libvirt.libvirtError as error:
+        if failures.code_of(error) == failures.OPERATION_INVALID:
+            # Whoever began it is gone; libvirtd goes on with it.
+            raise refusals.retry_later(f"the disk {name} is being copied") from error
+        raise
+
+
+def enlarge(volume: Any, size: int) -> None:
+    """Make a volume of a machine that is off as large as this. In a thread."""
+    if size > volumexml.parse_volume(volume.XMLDesc(0)).capacity:
+        volume.resize(size, 0)
+
+
+def _delete(conn: Any, path: str) -> None:
+    volume = pools.find(conn, path)
+    if volume is None:
+        return
+    try:
+        pool = volume.storagePoolLookupByVolume()
+        below = volumexml.parse_volume(volume.XMLDesc(0)).backing
+        records.forget(pool, volume.name())
+    except libvirt.libvirtError as error:
+        if failures.code_of(error) != failures.NO_STORAGE_VOL:
+            raise
+        return
+    if below:
+        release(conn, below)
+
+
+def release(conn: Any, path: str) -> None:
+    """Delete a layer that the driver keeps for the disks above it, once there are none. In a thread."""
+    volume = pools.find(conn, path)
+    if volume is None:
+        return
+    pool = volume.storagePoolLookupByVolume()
+    record = records.read(conn, pool, volume.name())
+    if record is None or record.purpose != records.LAYER or dependents(conn, path) or pools.users(conn, path):
+        return
+    _delete(conn, path)
+
+
+def dependents(conn: Any, path: str) -> tuple[str, ...]:
+    """Return the paths of the volumes that stand on a volume. In a thread."""
+    found = []
+    for pool in conn.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE):
+        for volume in pool.listAllVolumes(0):
+            try:
+                stored = volumexml.parse_volume(volume.XMLDesc(0))
+            except libvirt.libvirtError as error:
+                if failures.code_of(error) == failures.NO_STORAGE_VOL:
+                    continue
+                raise
+            if stored.backing == path:
+                found.append(stored.path)
+    return tuple(found)
+
+
+def _write_seed(conn: Any, view: PoolView, name: str, machine: str, content: bytes) -> DomainDisk:
+    path = f"{view.path}/{name}"
+    pool = pools.active(conn, view.name)
+    found = records.lookup(pool, name)
+    if found is not None:
+        others = [each for each in pools.users(conn, path) if each != machine]
+        if others:
+            raise refusals.conflict(f"volume {name} belongs to machine {others[0]}", fix="rename the machine")
+        # A guest that runs keeps the file that it has opened.
+        records.drop(pool, name)
+    size = -(-len(content) // 2048) * 2048
+    made = pool.createXML(volumexml.volume(VolumeOrder(name=name, capacity=size, format=volumexml.RAW)), 0)
+    streams.upload_bytes(conn, made, content.ljust(size, b"\0"))
+    kind = view.disk_kind
+    return DomainDisk(name=marks.SEED_DISK, path=path, pool=view.name, volume=name, format=volumexml.RAW, kind=kind, bytes=size)
+
+
+def _grow(conn: Any, uuid: str, path: str, size: int) -> None:
+    domain = machines.existing(conn, uuid)
+    disk = next((each for each in domainview.parse(domain.XMLDesc(0)).disks if each.path == path), None)
+    if disk is not None and domain.isActive():
+        if domain.blockInfo(disk.target)[0] < size:
+            domain.blockResize(disk.target, size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
+        return
+    volume = pools.find(conn, path)
+    if volume is None:
+        fix = "define a pool for its directory, or make the disk larger at the host"
+        raise refusals.not_supported("the disk cannot be made larger", why="no storage pool has it", fix=fix)
+    enlarge(volume, size)

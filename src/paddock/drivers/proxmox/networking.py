@@ -1,0 +1,137 @@
+"""The network interfaces of a machine, and their addresses. Pure."""
+
+import hashlib
+import ipaddress
+import re
+
+from msgspec import UNSET
+
+from paddock.contract.payloads import NetworkPayload
+from paddock.driverkit import refusals
+from paddock.drivers.proxmox import properties
+from paddock.drivers.proxmox.config import ProxmoxConfiguredNic, ProxmoxMachineConfig
+
+_MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "vmxnet3", "pcnet", "ne2k_pci")
+_BRIDGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,14}\Z", re.ASCII)
+_MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}\Z", re.ASCII)
+_VLANS = range(1, 4095)
+# The cluster's own vendor prefix.
+_VENDOR = "BC:24:11"
+_MOST_NICS = 32
+_BITS_OF_RATE = 8 << 20
+
+
+def generated_mac(uuid: str, index: int) -> str:
+    """Return the MAC address of a machine's interface: the same for the same machine."""
+    digest = hashlib.sha256(f"{uuid}/{index}".encode()).hexdigest().upper()
+    return ":".join((_VENDOR, digest[:2], digest[2:4], digest[4:6]))
+
+
+def interface(card: NetworkPayload, nic: ProxmoxConfiguredNic | None, bridge: str, mac: str) -> str:
+    """Return the property string of an interface; what the machine has and the request leaves open stays."""
+    model = card.model or (nic.model if nic is not None else "virtio")
+    if model not in _MODELS:
+        raise refusals.invalid(f'network "{card.name}" has a model that Proxmox VE lacks', fix=f"use one of {', '.join(_MODELS)}")
+    named = card.bridge or card.network_name
+    wanted = named or (nic.options.get("bridge", "") if nic is not None else "") or bridge
+    if not _BRIDGE.match(wanted):
+        raise refusals.invalid(f'network "{card.name}" is on no bridge of Proxmox VE', fix="name a bridge such as vmbr0, or a VNet")
+    if card.mac_address and not _MAC.match(card.mac_address):
+        raise refusals.invalid(f'network "{card.name}" has no MAC address that can be read')
+    if card.vlan and card.vlan not in _VLANS:
+        raise refusals.invalid(f'network "{card.name}" has a VLAN that does not exist', why="they count from 1 to 4094")
+    chosen = card.mac_address.upper().replace("-", ":") or (nic.mac if nic is not None else "") or mac
+    members: dict[str, str | int | float | bool] = {model: chosen, "bridge": wanted}
+    kept = nic.options if nic is not None else {}
+    members |= {key: value for key, value in kept.items() if key in ("firewall", "link_down", "mtu", "queues", "trunks")}
+    if card.vlan:
+        members["tag"] = card.vlan
+    if (rate := _rate(card)) is not None:
+        members["rate"] = rate
+    return properties.render(members, "")
+
+
+def _rate(card: NetworkPayload) -> float | None:
+    """Megabytes a second, of both directions."""
+    if card.qos is UNSET:
+        return None
+    limits = [each for each in (card.qos.ingress_limit, card.qos.egress_limit) if each]
+    return max(round(min(limits) / _BITS_OF_RATE, 4), 0.0001) if limits else None
+
+
+def limitations(networks: tuple[NetworkPayload, ...]) -> tuple[str, ...]:
+    """Name what networks ask for and interfaces here do not have."""
+    left = []
+    for card in networks:
+        if card.qos is not UNSET:
+            limits = {each for each in (card.qos.ingress_limit, card.qos.egress_limit) if each}
+            if len(limits) > 1 or (limits and not (card.qos.ingress_limit and card.qos.egress_limit)):
+                left.append(f"network {card.name}: Proxmox VE bounds both directions alike, by the lower limit")
+            if card.qos.priority is not None or card.qos.dscp is not None:
+                left.append(f"network {card.name}: Proxmox VE marks no packets with a priority or a DSCP")
+        if card.pci_slot_number is not None:
+            left.append(f"network {card.name}: Proxmox VE chooses PCI slots itself")
+    return tuple(left)
+
+
+def change(
+    networks: tuple[NetworkPayload, ...], config: ProxmoxMachineConfig, bridge: str, uuid: str
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the interfaces to set, and those that are too many. A request without networks leaves the machine's alone."""
+    if not networks:
+        return {}, ()
+    if len(networks) > _MOST_NICS:
+        raise refusals.invalid("the machine has too many networks", why=f"Proxmox VE has {_MOST_NICS} interfaces")
+    have = {each.slot: each for each in config.nics}
+    form = {}
+    for index, card in enumerate(networks):
+        slot = f"net{index}"
+        wanted = interface(card, have.get(slot), bridge, generated_mac(uuid, index))
+        if slot not in have or _members(wanted) != _members(config.text(slot)):
+            form[slot] = wanted
+    return form, tuple(slot for slot in have if int(slot[3:]) >= len(networks))
+
+
+def _members(text: str) -> dict[str, str]:
+    found = properties.parse(text, "model")
+    if "model" in found:
+        found[found.pop("model")] = found.pop("macaddr", "")
+    if "rate" in found:
+        found["rate"] = f"{float(found['rate']):g}"
+    return {key: value.upper() if ":" in value else value for key, value in found.items()}
+
+
+def with_macs(networks: tuple[NetworkPayload, ...], config: ProxmoxMachineConfig, form: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the name and the MAC address of each network, as the machine has it after a change."""
+    found = []
+    for index, card in enumerate(networks):
+        slot = f"net{index}"
+        nic = ProxmoxMachineConfig(config.vmid, {slot: form.get(slot) or config.text(slot)}).nics
+        found.append((card.name or slot, nic[0].mac if nic else ""))
+    return tuple(found)
+
+
+def addresses(networks: tuple[NetworkPayload, ...]) -> dict[str, str]:
+    """Return the keys by which the cluster's own cloud-init drive gives addresses."""
+    form, servers = {}, []
+    for index, card in enumerate(networks):
+        form[f"ipconfig{index}"] = _address(card)
+        servers += [each.strip() for each in card.dns.split(",") if each.strip()]
+    if servers:
+        form["nameserver"] = " ".join(dict.fromkeys(servers))
+    return form
+
+
+def _address(card: NetworkPayload) -> str:
+    if not card.static_ip:
+        return "ip=dhcp"
+    try:
+        address = ipaddress.ip_address(card.static_ip)
+        gateway = ipaddress.ip_address(card.gateway) if card.gateway else None
+    except ValueError as error:
+        raise refusals.invalid(f'network "{card.name}" has an address that cannot be read', why=str(error)) from error
+    kind = "" if address.version == 4 else "6"
+    members = {f"ip{kind}": f"{address}/{card.prefix or (24 if address.version == 4 else 64)}"}
+    if gateway is not None:
+        members[f"gw{kind}"] = str(gateway)
+    return properties.render(members, "")

@@ -1,0 +1,203 @@
+"""Creation and deletion of machines.
+
+A machine of an owner has the owner's uid as instance UUID, so a create finds it in one query. vCenter keeps one machine of a name in a
+folder: of two creates at once one makes the machine, and the other one finds it. A clone carries in its marks what it is to be, so whoever
+looks after it next completes it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from pyVmomi import vim, vmodl
+
+from paddock.contract import messages as m
+from paddock.contract.errors import ProviderError
+from paddock.contract.payloads import ImagePayload
+from paddock.driverkit import description, refusals
+from paddock.driverkit.description import MachineDescription
+from paddock.drivers.vsphere import failures, guestinfo, hardware, identifiers, marks, paths, reconfiguration
+from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
+from paddock.drivers.vsphere.placement import VSpherePlace, VSpherePlacement
+from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
+from paddock.drivers.vsphere.target import WHOLE, SeenMachine, VSphereTarget, mark_paths, reference
+
+_GIB = 1 << 30
+_GUEST = "otherLinux64Guest"
+# Finds the template of an image.
+Templates = Callable[[ImagePayload], Any]
+_OWNED = mark_paths(marks.OWNER_UID, marks.OWNER, marks.REQUEST)
+
+
+class VSphereRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine to make: its id, what it is to be, its marks, and the settings for its guest."""
+
+    id: str
+    wanted: MachineDescription
+    marks: dict[str, str]
+    place: VSpherePlace
+
+
+class VSphereCreation:
+    """Creates machines."""
+
+    def __init__(
+        self, target: VSphereTarget, placement: VSpherePlacement, reconfiguration: VSphereReconfiguration, templates: Templates
+    ) -> None:
+        self._target = target
+        self._placement = placement
+        self._reconfiguration = reconfiguration
+        self._templates = templates
+
+    def create(self, request: m.CreateRequest) -> m.CreateResponse:
+        """Create the owner's machine, off, or answer with the one it has."""
+        wanted = description.of_create(request)
+        hardware.check(wanted.hardware)
+        hardware.check_endpoint(wanted.hardware, self._target.connection.speaks)
+        owner = request.owner.uid if request.owner is not None else ""
+        # Without an owner, the same request is the same machine.
+        key = owner or f"nobody/{wanted.name}/{description.digest(request)}"
+        chosen = identifiers.instance_uuid(key)
+        found = self._target.find(chosen, WHOLE)
+        if found is not None:
+            marks.check_owner(found.name, found.marks, request.owner)
+            return self._completed(found)
+        own = {**marks.of_owner(request.owner), **({} if owner else {marks.REQUEST: description.digest(request)})}
+        size = sum(each.size_gib for each in wanted.disks) * _GIB
+        recipe = VSphereRecipe(id=chosen, wanted=wanted, marks=own, place=self._placement.find(wanted.placement, size))
+        what = f"machine {wanted.name} cannot be created"
+        try:
+            with failures.mapped(what):
+                task = self._started(recipe)
+            done = self._target.quick(task, what)
+        except ProviderError as error:
+            if isinstance(error.__cause__, vim.fault.DuplicateName):
+                return self._named(recipe, error.__cause__)
+            raise
+        if done is None:
+            return m.CreateResponse(id=chosen, task=_task(chosen, reference(task)))
+        return self._completed(self._target.machine(chosen))
+
+    def _completed(self, found: SeenMachine) -> m.CreateResponse:
+        """Answer with a machine, and go on with one that is not complete."""
+        if found.get("config") is None:
+            raise refusals.retry_later(f"machine {found.name} is being created")
+        if self._reconfiguration.finish(found):
+            return m.CreateResponse(id=found.id)
+        return m.CreateResponse(id=found.id, task=_task(found.id, ""))
+
+    def _named(self, recipe: VSphereRecipe, error: Any) -> m.CreateResponse:
+        """Answer for a name that is taken: the owner's own machine, which another call has just made, or somebody else's."""
+        found = self._target.find(recipe.id, WHOLE)
+        if found is not None:
+            return self._completed(found)
+        name = recipe.wanted.name
+        row = self._target.inventory.find(error.object, self._target.readable(("config.instanceUuid", *_OWNED)))
+        if row is None or row.get("config.instanceUuid") is None:
+            # It is being cloned, and nobody can say yet for whom.
+            return m.CreateResponse(id=recipe.id, task=_task(recipe.id, ""))
+        seen = SeenMachine(recipe.id, row.ref, row.properties)
+        whose = f"belongs to {seen.marks[marks.OWNER]}" if marks.OWNER in seen.marks else "is not this owner's"
+        fix = "rename the VirtualMachine, choose another folder, or adopt that machine"
+        raise refusals.conflict(f"machine {name} cannot be created", why=f"one of this name exists in the folder and {whose}", fix=fix)
+
+    def _started(self, recipe: VSphereRecipe) -> Any:
+        """Start the task that makes a machine: a clone of a template, or a new one around imported disks."""
+        image = recipe.wanted.image
+        if image.template_name:
+            return clone(self._templates(image), recipe)
+        imported = next((each.path for each in recipe.wanted.disks if each.path is not UNSET and each.path), "")
+        if image.path or imported:
+            return self._around(recipe)
+        if image.url:
+            raise refusals.not_supported("a machine cannot be made from a URL", why="vSphere clones templates", fix="prepare the image")
+        raise refusals.invalid(f"machine {recipe.wanted.name} has nothing to boot from", fix="give it an image or an imported disk")
+
+    def _around(self, recipe: VSphereRecipe) -> Any:
+        """A machine that boots from an imported disk, with a controller for it; the other disks come when it is completed."""
+        wanted, place = recipe.wanted, recipe.place
+        first = paths.parse(wanted.image.path) if wanted.image.path else None
+        spec = _specification(recipe)
+        spec.name, spec.guestId = wanted.name, (wanted.hardware.extra_config or {}).get(hardware.GUEST_ID, _GUEST)
+        firmware = wanted.hardware.firmware.lower()
+        spec.firmware = "efi" if firmware in ("efi", "uefi") else "bios"
+        home = first.datastore if first is not None else self._home(place)
+        spec.files = vim.vm.FileInfo(vmPathName=f"[{home}]")
+        controller = vim.vm.device.ParaVirtualSCSIController(key=-10, busNumber=0, sharedBus="noSharing")
+        changes = [vim.vm.device.VirtualDeviceSpec(operation="add", device=controller)]
+        if first is not None:
+            backing = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(diskMode="persistent", fileName=str(first))
+            disk = vim.vm.device.VirtualDisk(key=-11, controllerKey=-10, unitNumber=0, backing=backing)
+            changes.append(vim.vm.device.VirtualDeviceSpec(operation="add", device=disk))
+        spec.deviceChange = changes
+        return place.folder.CreateVM_Task(spec, place.pool, place.host)
+
+    def _home(self, place: VSpherePlace) -> str:
+        if place.datastore is None:
+            raise refusals.invalid("the datastore is not clear", fix="name one in placement.datastore, or in the defaults of the Provider")
+        row = self._target.inventory.find(place.datastore, ("name",))
+        return row.name if row is not None else ""
+
+
+def clone(source: Any, recipe: VSphereRecipe, *, snapshot: Any = None, linked: bool = False) -> Any:
+    """Start the task that clones a template or a machine to a recipe."""
+    place = recipe.place
+    move = "createNewChildDiskBacking" if linked else "moveAllDiskBackingsAndDisallowSharing"
+    location = vim.vm.RelocateSpec(pool=place.pool, host=place.host, datastore=place.datastore, diskMoveType=move)
+    spec = vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=_specification(recipe), snapshot=snapshot)
+    return source.CloneVM_Task(place.folder, recipe.wanted.name, spec)
+
+
+def _specification(recipe: VSphereRecipe) -> Any:
+    """The configuration of a machine from its first moment: identity, marks, size, and the documents for its guest."""
+    wanted = recipe.wanted
+    texts = guestinfo.settings(recipe.id, wanted.name, wanted.user_data, wanted.meta_data, wanted.networks)
+    notes = {**recipe.marks, marks.PENDING: reconfiguration.pending(wanted), **texts}
+    return vim.vm.ConfigSpec(
+        instanceUuid=recipe.id, numCPUs=wanted.hardware.cpu, memoryMB=wanted.hardware.memory_mib, extraConfig=marks.written(notes)
+    )
+
+
+class VSphereDeletion:
+    """Deletes machines."""
+
+    def __init__(self, target: VSphereTarget) -> None:
+        self._target = target
+
+    def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
+        """Stop a machine and delete it with its disks. One that is gone is deleted."""
+        found = self._target.find(request.id, WHOLE)
+        if found is None:
+            return m.TaskResponse()
+        marks.check_owner(found.name, found.marks, request.owner)
+        task = self.step(found)
+        if task is None:
+            return m.TaskResponse()
+        return m.TaskResponse(task=m.TaskRef(id=str(VSphereTaskId(VSphereGoal.DELETED, found.id, task))))
+
+    def step(self, found: SeenMachine) -> str | None:
+        """Do what comes next: stop the machine, then destroy it. Returns None when it is gone, otherwise the task that works on it."""
+        what = f"machine {found.name} cannot be deleted"
+        runtime = found.get("runtime")
+        if runtime is not None and str(runtime.powerState) != "poweredOff":
+            # Somebody else may be faster.
+            task = self._tried(found.ref.PowerOffVM_Task, what, vim.fault.InvalidPowerState)
+            if task is not None:
+                return task
+        return self._tried(found.ref.Destroy_Task, what, vmodl.fault.ManagedObjectNotFound)
+
+    def _tried(self, act: Callable[[], Any], what: str, harmless: type[Exception]) -> str | None:
+        """Start a task and wait a moment. Returns its reference when it still works."""
+        try:
+            with failures.mapped(what):
+                task = act()
+            return reference(task) if self._target.quick(task, what) is None else None
+        except ProviderError as error:
+            if not isinstance(error.__cause__, harmless):
+                raise
+            return None
+
+
+def _task(id: str, task: str) -> m.TaskRef:
+    return m.TaskRef(id=str(VSphereTaskId(VSphereGoal.CREATED, id, task)))

@@ -1,0 +1,1 @@
+"""Decisions about VMClones (docs/spec/virtrigaud.md 1.7 and 2.6)."""

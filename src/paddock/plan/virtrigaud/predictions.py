@@ -1,0 +1,75 @@
+"""The effect of a change of sizes on a running machine, before anything runs: by the rule that its controller goes by, for a provider that
+can do everything online."""
+
+from paddock.dialects.virtrigaud.provider import ReportedCapabilities
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmclass import VMClass
+from paddock.plan.changes.effects import Effect
+from paddock.plan.virtrigaud import resizing
+from paddock.plan.virtrigaud.resizing import ResizePlan
+from paddock.schema.finding import Path
+
+_EVERYTHING = ReportedCapabilities(supportsReconfigureOnline=True, supportsDiskExpansionOnline=True)
+_ONLINE = "at once, if the Provider reports that it can; else when the machine is off"
+_SIZES_LATER = "when the machine is off: what grows is changed while it runs if performanceProfile of its VMClass has {flag}"
+_DISK_LATER = "when the machine is off: with expandPolicy Online, a disk grows while it runs"
+_FLAGS = {"cpu ": "cpuHotAddEnabled", "memory ": "memoryHotAddEnabled"}
+_SAME = "both classes have the same processors and memory; the rest of a class counts when a machine is made"
+
+
+class MachineForm:
+    """One form of a machine, with its class."""
+
+    __slots__ = ("machine", "vmclass")
+
+    def __init__(self, machine: VirtrigaudVirtualMachine, vmclass: VMClass) -> None:
+        self.machine = machine
+        self.vmclass = vmclass
+
+
+def predict(old: MachineForm, new: MachineForm, named: Path) -> tuple[Effect, str] | None:
+    """Return what a change at a path does, and why; None if it is not about sizes."""
+    about = _about(named)
+    if about is None:
+        return None
+    current = resizing.wanted(old.machine, old.vmclass)
+    found = resizing.decide(current, new.machine, new.vmclass, _EVERYTHING, running=True)
+    if named[:2] == ("spec", "classRef") and not _differs(current, found):
+        return Effect.NONE, _SAME
+    waits = any(each.startswith(about) for each in found.pending)
+    return (Effect.RESTART, _later(about)) if waits else (Effect.LIVE, _ONLINE)
+
+
+def predict_class(old: VMClass, new: VMClass, named: Path) -> tuple[Effect, str] | None:
+    """The same for a change of a class, at the machines that have it and no sizes of their own."""
+    if named not in (("spec", "cpu"), ("spec", "memory")):
+        return None
+    machine = VirtrigaudVirtualMachine()
+    return predict(MachineForm(machine, old), MachineForm(machine, new), ("spec", "resources", "cpu" if named[1] == "cpu" else "memoryMiB"))
+
+
+def _about(named: Path) -> tuple[str, ...] | None:
+    """The beginnings of what `resizing` says of a field."""
+    match named:
+        case ("spec", "resources", "cpu"):
+            return ("cpu ",)
+        case ("spec", "resources", "memoryMiB"):
+            return ("memory ",)
+        case ("spec", "classRef", *_):
+            return ("cpu ", "memory ")
+        case ("spec", "disks", name):
+            return (f"attach disk {name}", f"detach disk {name}")
+        case ("spec", "disks", name, "sizeGiB"):
+            return (f"disk {name} ",)
+    return None
+
+
+def _later(about: tuple[str, ...]) -> str:
+    flags = [_FLAGS[each] for each in about if each in _FLAGS]
+    return _SIZES_LATER.format(flag=" and ".join(flags)) if flags else _DISK_LATER
+
+
+def _differs(current: resizing.MachineSizes, found: ResizePlan) -> bool:
+    sizes = (current.cpu, current.memory_mib)
+    changed = found.request is not None and (found.request.cpu, found.request.memory_mib) != sizes
+    return changed or any(each.startswith(("cpu ", "memory ")) for each in found.pending)

@@ -1,0 +1,1 @@
+"""Decisions about the programs of Providers: how they are reached, secured and deployed. Pure."""

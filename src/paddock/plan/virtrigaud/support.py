@@ -1,0 +1,129 @@
+"""Wishes of a machine that not every provider can fulfil: the features that it needs, and those that its Provider does not report.
+
+Members that upstream's contract has are sent whatever is reported. A provider that reports nothing of them may obey or not, and nobody can
+tell: the machine is made, and a condition names them. What a machine must not be made without is refused.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from paddock.contract import features
+from paddock.contract.messages import DescribeResponse
+from paddock.dialects.virtrigaud.provider import ReportedCapabilities
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmclass import PerformanceProfile, SecurityProfile, VMClass, VMClassSpec, VMResourceLimits
+from paddock.dialects.virtrigaud.vmnetworkattachment import VMNetworkAttachment
+from paddock.meta.world import namespace_of
+from paddock.plan.virtrigaud import reasons, rootdisk
+from paddock.plan.virtrigaud.references import MachineDependencies, provider_of
+from paddock.plan.virtrigaud.refusals import Refusal
+
+_LIMITATIONS = "limitations"
+_LONGEST = 4096
+
+
+class FeatureNeed(msgspec.Struct, frozen=True):
+    """A feature, what asks for it, and whether the machine must not be made without."""
+
+    feature: str
+    text: str
+    vital: bool = False
+
+
+def needs(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Iterator[FeatureNeed]:
+    """Yield what the machine asks for beyond the common."""
+    yield from _of_machine(vm, found)
+    if found.vmclass is not None:
+        yield from _of_class(found.vmclass)
+    for network in found.networks.values():
+        yield from _of_network(network)
+
+
+def _of_machine(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Iterator[FeatureNeed]:
+    own = vm.spec.placement
+    defaults = found.provider.spec.defaults if found.provider is not None else None
+    pool = (own.resourcePool if own is not None else None) or (defaults.resourcePool if defaults is not None else None)
+    if pool:
+        yield FeatureNeed(features.RESOURCE_POOL, f"resourcePool {pool}")
+    if rootdisk.imported_data(vm):
+        yield FeatureNeed(features.IMPORTED_DISKS, "imported data disks", vital=True)
+    for disk in vm.spec.disks or ():
+        if disk.storageClass is not None:
+            yield FeatureNeed(features.STORAGE_CLASS, f"storageClass of disk {disk.name}")
+        if disk.scsi is not None:
+            yield FeatureNeed(features.SCSI, f"scsi of disk {disk.name}")
+    if vm.spec.resources is not None and vm.spec.resources.gpu is not None:
+        yield FeatureNeed(features.GPU, "spec.resources.gpu", vital=True)
+
+
+def _of_class(vmclass: VMClass) -> Iterator[FeatureNeed]:
+    spec, place = vmclass.spec, f"VMClass {namespace_of(vmclass)}/{vmclass.metadata.name}"
+    if spec.guestToolsPolicy != VMClassSpec().guestToolsPolicy:
+        yield FeatureNeed(features.GUEST_TOOLS, f"guestToolsPolicy {spec.guestToolsPolicy} of {place}")
+    for feature, member, plain in (
+        (features.RESOURCE_LIMITS, "resourceLimits", VMResourceLimits()),
+        (features.PERFORMANCE, "performanceProfile", PerformanceProfile()),
+        (features.SECURITY, "securityProfile", SecurityProfile()),
+    ):
+        given = getattr(spec, member)
+        for name in _changed(given, plain) if given is not None else ():
+            yield FeatureNeed(f"{feature}.{name}", f"{member}.{name} of {place}", vital=_must_encrypt(spec) and name == "encryptionPolicy")
+
+
+def _changed(given: msgspec.Struct, plain: msgspec.Struct) -> Iterator[str]:
+    """The members that do not have their default."""
+    return (name for name in given.__struct_fields__ if getattr(given, name) != getattr(plain, name))
+
+
+def _must_encrypt(spec: VMClassSpec) -> bool:
+    policy = spec.securityProfile.encryptionPolicy if spec.securityProfile is not None else None
+    return policy is not None and policy.requireEncryption
+
+
+def _of_network(network: VMNetworkAttachment) -> Iterator[FeatureNeed]:
+    place = f"VMNetworkAttachment {namespace_of(network)}/{network.metadata.name}"
+    if network.spec.qos is not None:
+        yield FeatureNeed(features.NETWORK_QOS, f"qos of {place}")
+    if network.spec.security is not None:
+        yield FeatureNeed(features.NETWORK_SECURITY, f"security of {place}")
+
+
+# --- compared with what is reported -------------------------------------------------------------------------------------------
+
+
+def has_vital_needs(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> bool:
+    """Return whether a Provider has to report something before the machine is made."""
+    return any(each.vital for each in needs(vm, found))
+
+
+def refuse(vm: VirtrigaudVirtualMachine, found: MachineDependencies, reported: ReportedCapabilities | None) -> None:
+    """Raise `Refusal` for a machine that its Provider cannot make as it must be."""
+    known = reported.features if reported is not None else None
+    missing = [each.text for each in needs(vm, found) if each.vital and not features.has(known, each.feature)]
+    if missing:
+        what = f"{provider_of(vm)} does not report that it can do {', '.join(missing)}"
+        fix = "remove it, or use a Provider whose status.reportedCapabilities.features has it"
+        raise Refusal(what, fix=fix, reason=reasons.UNSUPPORTED)
+
+
+def unsupported(vm: VirtrigaudVirtualMachine, found: MachineDependencies, reported: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the features that the machine asks for and its Provider does not report."""
+    return tuple(each.text for each in needs(vm, found) if not features.has(reported, each.feature))
+
+
+def limitations(answer: DescribeResponse) -> tuple[str, ...]:
+    """Return a provider's words about a machine that it could not make as asked: a JSON list in a member of its own words."""
+    try:
+        words = msgspec.json.decode(answer.provider_raw_json or "{}", type=dict[str, str])
+        return tuple(msgspec.json.decode(words.get(_LIMITATIONS) or "[]", type=list[str]))
+    except msgspec.MsgspecError:
+        return ()
+
+
+def message(vm: VirtrigaudVirtualMachine, missing: tuple[str, ...], said: tuple[str, ...]) -> str:
+    """The message of the condition; empty when there is nothing to say."""
+    found = [f"{provider_of(vm)} does not report that it can do {', '.join(missing)}"] if missing else []
+    found += [f"{provider_of(vm)} says: {'; '.join(said)}"] if said else []
+    text = ". ".join(found)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,41 @@
+"""The tutorials, followed word for word by a reader with a fresh home, on a network of their own, with real guests."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.images.build import places
+from tests.pages import ROOT, Reader
+
+FOLDER = ROOT / "docs" / "guide" / "tutorials"
+PAGES = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "gitops.md", "lab.md")
+pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft")
+
+
+@pytest.fixture
+def reader(work: Path, netns: str) -> Iterator[Reader]:
+    """A reader whose servers and machines are gone afterwards, wherever the page ends."""
+    home = work / "home"
+    home.mkdir()
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PADDOCK_DIR": str(work / "server"),
+        # Images that were built on this host are built once for all tests.
+        "XDG_CACHE_HOME": str(places.cache().parents[1]),
+    }
+    try:
+        yield Reader(home, environment, within=("ip", "netns", "exec", netns))
+    finally:
+        command = ["ip", "netns", "exec", netns, "paddock", "down", "--purge", "--delete-data", "--yes"]
+        subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_reader_gets_to_the_end(page: str, reader: Reader) -> None:
+    reader.follow(FOLDER / page)
+    assert reader.printed
+    assert not Path(reader.environment["PADDOCK_DIR"]).exists()

@@ -1,0 +1,92 @@
+"""A user without root, without KVM and without groups: what `paddock up`, `paddock doctor` and the Node say is limited."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+import paddock
+
+pytestmark = pytest.mark.needs("qemu", "root", "kubectl")
+# Nobody has this number.
+USER = 61_234
+SECONDS = 240
+# setpriv itself starts a program with the rights that it takes away; env does not have them any more.
+_BECOME = (
+    "setpriv",
+    f"--reuid={USER}",
+    f"--regid={USER}",
+    "--clear-groups",
+    "--inh-caps=-all",
+    "--bounding-set=-all",
+    "--no-new-privs",
+    "env",
+)
+
+
+class Unprivileged:
+    """A user with a home of its own, and the program as an installation of the host's Python would start it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.root = home / ".local" / "state" / "paddock"
+        packages = [str(Path(paddock.__file__).parents[1]), str(Path(yaml.__file__).parents[1])]
+        # A name or an entry in /etc/passwd is not needed either.
+        self._environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+        self._python = self._find_python()
+
+    def _find_python(self) -> str:
+        """This Python, if that user may start it; otherwise the host's of the same version."""
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        for program in (sys.executable, shutil.which(version, path="/usr/bin:/usr/local/bin") or ""):
+            if program and self.run([program, "-c", "import msgspec, paddock.app.main"]).returncode == 0:
+                return program
+        pytest.skip(f"no {version} here may be started by another user")
+
+    def run(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        """A command of that user's."""
+        words = [*_BECOME, *argv]
+        return subprocess.run(words, capture_output=True, text=True, check=False, env=self._environment, cwd=self.home, timeout=SECONDS)
+
+    def paddock(self, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """A command of the program."""
+        said = self.run([self._python, "-m", "paddock.app", *words])
+        assert said.returncode == code, said.stdout + said.stderr
+        return said
+
+    def kubectl(self, *words: str) -> str:
+        """kubectl of that user's."""
+        said = self.run(["kubectl", f"--kubeconfig={self.root / 'kubeconfig'}", *words])
+        assert said.returncode == 0, said.stderr
+        return said.stdout
+
+
+@pytest.fixture
+def user(work: Path) -> Iterator[Unprivileged]:
+    """The user, whose server and machines end with the test."""
+    home = work / "home"
+    home.mkdir()
+    work.chmod(0o755)
+    os.chown(home, USER, USER)
+    made = Unprivileged(home)
+    yield made
+    made.paddock("down", "--purge", "--yes")
+
+
+def test_a_user_without_rights_hears_once_what_is_limited(user: Unprivileged) -> None:
+    said = user.paddock("up", "--detach", "--listen", "127.0.0.1:0")
+    # The server names the limits once, on one line, and the rest works.
+    assert said.stderr.count("\n") == 1, said.stderr
+    assert "not available here" in said.stderr and "addresses of machines' own" in said.stderr and "KVM" in said.stderr
+    limits = {each["id"]: each for each in json.loads(user.paddock("doctor", "-o", "json").stdout)["checks"] if each["state"] != "ok"}
+    assert {"network-rights", "namespaces", "control-groups"} <= set(limits)
+    assert all(each["state"] == "limited" for each in limits.values())
+    node = json.loads(user.kubectl("get", "nodes", "-o", "json"))["items"][0]
+    messages = {each["type"]: each["message"] for each in node["status"]["conditions"]}
+    assert messages["NetworkRightsLimited"].startswith(limits["network-rights"]["found"])

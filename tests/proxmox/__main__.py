@@ -1,0 +1,36 @@
+"""`python -m tests.proxmox`: a simulated cluster on a loopback port, until it is interrupted."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from tests.proxmox.server import ProxmoxServer
+from tests.proxmox.simulator import Simulator
+
+
+async def _run(options: argparse.Namespace) -> None:
+    simulator = Simulator(tuple(f"pve{number + 1}" for number in range(options.nodes)), speed=options.speed)
+    if options.shared is not None:
+        simulator.cluster.storages["shared"].directory = options.shared
+    server = ProxmoxServer(simulator, tls=not options.plain)
+    token = simulator.access.add_token("root@pam", "paddock", separated=False)
+    await server.start(options.port)
+    if options.ca is not None:
+        options.ca.write_bytes(server.ca_pem)
+    print(f"{server.url}\n{token}\nroot@pam {simulator.access.users['root@pam'].password}", flush=True)
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.proxmox", description="Serve a simulated Proxmox VE cluster on loopback.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--nodes", type=int, default=1, help="1 to 3")
+    parser.add_argument("--speed", type=float, default=1.0, help="how much faster than the real one the cluster's clock runs")
+    parser.add_argument("--plain", action="store_true", help="HTTP instead of HTTPS")
+    parser.add_argument("--ca", type=Path, help="write the certificate authority here")
+    parser.add_argument("--shared", type=Path, help="the directory that the storage 'shared' really is")
+    asyncio.run(_run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

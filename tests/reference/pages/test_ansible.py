@@ -1,0 +1,18 @@
+"""Ansible with kubevirt.core and kubernetes.core, as docs/guide/clients/ansible.md uses them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.pages import Reader
+from tests.reference.clients import venv
+from tests.reference.pages.conftest import GUIDE
+
+pytestmark = pytest.mark.reference
+
+
+def test_the_page(reader: Callable[..., Reader], pytestconfig: pytest.Config) -> None:
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    python = venv.python(terminal.write_line if terminal else print, requirements=venv.ANSIBLE)
+    # Modules run in the interpreter that finds the Kubernetes client.
+    reader(python.parent, ANSIBLE_PYTHON_INTERPRETER=str(python), ANSIBLE_NOCOLOR="1").follow(GUIDE / "ansible.md")

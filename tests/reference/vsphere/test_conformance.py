@@ -1,0 +1,69 @@
+"""The conformance suite on the vSphere driver, with VMware's simulator."""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from paddock.contract import payloads
+from paddock.contract.conformance import suite
+from paddock.contract.conformance.results import SuiteResult
+from paddock.contract.conformance.settings import ConformanceSettings
+from paddock.drivers.vsphere import factory
+from tests import providerruns
+from tests.reference.vsphere.appliances import appliance, serving
+from tests.reference.vsphere.vcenter import Simulator, running, template
+
+pytestmark = pytest.mark.reference
+
+SETTINGS = ConformanceSettings(
+    image=payloads.ImagePayload(template_name="conformance"),
+    networks=(payloads.NetworkPayload(name="lan", network_name="VM Network"),),
+    poll_seconds=0.05,
+)
+
+
+@pytest.fixture(scope="module")
+def prepared(vcsim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+    with running(vcsim, tmp_path_factory.mktemp("conformance")) as simulator:
+        template(simulator, "DC0_H0_VM0", "conformance")
+        yield simulator
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a small appliance."""
+    folder = tmp_path_factory.mktemp("images")
+    appliance(folder / "tiny.ova")
+    with serving(folder) as url:
+        yield f"{url}/tiny.ova"
+
+
+def judged(simulator: Simulator, staging: Path, image: str) -> SuiteResult:
+    settings = msgspec.structs.replace(
+        SETTINGS,
+        prepare={"source": {"vsphere": {"ovaURL": image}}},
+        transfer_url="pvc://claim/conformance",
+        transfer_directory=str(staging / "claim" / "conformance"),
+    )
+    context = msgspec.structs.replace(simulator.context(PROVIDER_IMAGE_HOSTS="127.0.0.1"), staging=staging)
+
+    async def whole() -> SuiteResult:
+        async with factory.make(context) as driver:
+            return await suite.judge(driver, settings, chance=random.Random(1))
+
+    return asyncio.run(whole())
+
+
+def test_the_driver_keeps_the_contract(
+    prepared: Simulator, images: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    result = judged(prepared, tmp_path, images)
+    providerruns.keep(record_property, "vsphere", "VMware's simulator of vCenter", result)
+    assert result.good, "\n".join(f"{each.name}: {each.reason}" for each in result.results if each.status == "failed")
+    assert not [
+        each.name for each in result.results if each.status == "skipped" and each.name.startswith(("image", "export", "clone", "snap"))
+    ]

@@ -1,0 +1,148 @@
+"""The manifests of a new machine in each dialect: valid, and the same machine of KubeVirt below all of them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from paddock.cli.creation import newmachine, userdata
+from paddock.cli.creation.imagewords import ImageWord
+from paddock.cli.creation.newmachine import DIALECTS, BadWish, HostPort, NewMachine
+from paddock.dialects import admission
+from paddock.meta.manifests import write
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.wire import to_data
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
+from paddock.translate import catalog
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGqG6cvGr3rZkEHCFVqfgCTg8Lk1R0Tr2yHxWQ0mBb8q me@here"
+HTTP, REGISTRY = "https://images.paddock.internal/tiny", "docker://quay.io/containerdisks/fedora:40"
+WISH = NewMachine(
+    name="tiny-1",
+    namespace="lab",
+    dialect="kubevirt",
+    image=ImageWord("library", "tiny"),
+    address=HTTP,
+    cpus=2,
+    memory="192Mi",
+    disk="3Gi",
+    user_data=userdata.document([KEY], "ann"),
+    ports=(HostPort(8080, 80), HostPort(5353, 53, "UDP")),
+)
+# What a translation reports although nothing of the wish is missing: names that the dialect gives.
+RENAMED = ("it is called", "the names of generated objects")
+
+
+def wish(**changes: Any) -> NewMachine:
+    return msgspec.structs.replace(WISH, **changes)
+
+
+def admitted(documents: list[dict[str, Any]]) -> list[Resource]:
+    """The objects as the server takes them: no error, no warning."""
+    values = []
+    for data in documents:
+        result = admission.admit(data, AdmissionSettings())
+        assert [found.message for found in result.findings] == []
+        assert isinstance(result.value, Resource)
+        values.append(result.value)
+    return values
+
+
+def rendered(documents: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The machine of KubeVirt that the objects become, and everything else."""
+    values = admitted(documents)
+    world, made = ObjectSet(values), []
+    for value, data in zip(values, documents, strict=True):
+        group, _ = admission.split_api_version(data["apiVersion"])
+        dialect = catalog.taken_by(group, data["kind"])
+        if dialect is None:
+            made += [] if catalog.is_read(group, data["kind"]) else [data]
+        else:
+            made += [to_data(each) for each in catalog.to_kubevirt(dialect)(value, world, Rendering()).value]
+    (machine,) = [each for each in made if each["kind"] == "VirtualMachine"]
+    return machine, [each for each in made if each is not machine]
+
+
+@pytest.mark.parametrize("address", [HTTP, REGISTRY])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_makes_the_same_machine(dialect: str, address: str) -> None:
+    documents = newmachine.manifests([wish(dialect=dialect, address=address)])
+    machine, others = rendered(documents)
+    assert (machine["metadata"]["name"], machine["metadata"]["namespace"]) == ("tiny-1", "lab")
+    spec = machine["spec"]["template"]["spec"]
+    cpu = spec["domain"]["cpu"]
+    assert cpu.get("cores", 1) * cpu.get("sockets", 1) * cpu.get("threads", 1) == 2
+    assert spec["domain"]["memory"]["guest"] == "192Mi"
+    assert [list(each)[-1] for each in spec["networks"]] == ["pod"] and "masquerade" in spec["domain"]["devices"]["interfaces"][0]
+    told = str([machine, *others, *documents])
+    assert address in told or address.removeprefix("docker://") in told
+    assert "3Gi" in told and (KEY.split()[1] in told or "cloudInitNoCloud" in told)
+    assert any(each["kind"] == "Service" for each in others)
+
+
+@pytest.mark.parametrize("dialect", ["stakater", "virtrigaud", "vitistack"])
+def test_nothing_of_the_wish_is_lost_in_the_translation(dialect: str) -> None:
+    one = wish(dialect=dialect)
+    machine = admitted([newmachine._machine(one)])[0]
+    lost = catalog.from_kubevirt(dialect)(machine, ObjectSet([machine, *admitted([newmachine._data_source(one)])]), Rendering()).losses
+    others = [
+        each
+        for each in lost
+        if not any(word in f"{each.why} {each.instead}" for word in (*RENAMED, "makes the claims of its disks itself"))
+    ]
+    assert [(each.path, each.why) for each in others] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_manifests(dialect: str, golden: Any) -> None:
+    golden(f"{dialect}.yaml", write.to_yaml(newmachine.manifests([wish(dialect=dialect)])))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_several_machines_share_what_is_not_theirs(dialect: str) -> None:
+    made = newmachine.manifests([wish(dialect=dialect, name=f"web-{number}", ports=()) for number in (1, 2)])
+    names = [(each["kind"], each["metadata"]["name"]) for each in made]
+    assert len(names) == len(set(names))
+    shared = [newmachine.is_shared(each) for each in made]
+    assert shared == sorted(shared, reverse=True)
+
+
+def test_without_user_data_there_is_no_seed() -> None:
+    (machine,) = newmachine.manifests([wish(user_data="", ports=())])
+    assert [each["name"] for each in machine["spec"]["template"]["spec"]["volumes"]] == ["root"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"memory": "2GB"}, "2G"),
+        ({"disk": "big"}, "quantit"),
+        ({"name": "Web"}, "DNS-1123"),
+        ({"cpus": 0}, "cores"),
+        ({"address": "ftp://x/y"}, ""),
+    ],
+)
+def test_a_bad_wish_is_refused_with_the_servers_own_reason(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(BadWish) as caught:
+        newmachine.manifests([wish(**changes)])
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("8080:80", HostPort(8080, 80)),
+        ("5353:53/udp", HostPort(5353, 53, "UDP")),
+        ("22", HostPort(22, 22)),
+    ],
+)
+def test_ports(text: str, port: HostPort) -> None:
+    assert newmachine.port(text) == port
+
+
+@pytest.mark.parametrize("text", ["", "a:b", "0:80", "80:70000", "80:80/sctp", "1:2:3"])
+def test_what_is_no_port(text: str) -> None:
+    with pytest.raises(BadWish):
+        newmachine.port(text)

@@ -1,0 +1,39 @@
+"""The use of machines from the server's series."""
+
+from paddock.cli.machines import usage
+from paddock.cli.machines.usage import MachineUsage, UsageSample
+from paddock.client.target import Key
+
+WEB = Key("default", "web")
+PAGE = """# HELP kubevirt_vmi_cpu_usage_seconds_total Time
+kubevirt_vmi_cpu_usage_seconds_total{node="host",namespace="default",name="web"} 10.5
+kubevirt_vmi_memory_resident_bytes{namespace="default",name="web"} 1.5e+06
+kubevirt_vmi_storage_read_traffic_bytes_total{namespace="default",name="web",drive="a"} 100
+kubevirt_vmi_storage_read_traffic_bytes_total{namespace="default",name="web",drive="b"} 200
+kubevirt_vmi_other_total{namespace="default",name="web"} 7
+kubevirt_vmi_cpu_usage_seconds_total{node="host"} 3
+"""
+
+
+def test_a_page_of_series() -> None:
+    assert usage.parse(PAGE) == {WEB: {"cpu": 10.5, "memory": 1.5e6, "read": 300.0}}
+
+
+def test_counters_become_rates() -> None:
+    before = UsageSample(10.0, {WEB: {"cpu": 10.0, "read": 100.0, "memory": 1.0}})
+    after = UsageSample(12.0, {WEB: {"cpu": 13.0, "read": 300.0, "memory": 5.0}, Key("default", "new"): {"cpu": 9.0}})
+    found = usage.rates(before, after)
+    assert found[WEB] == MachineUsage(cpu=1.5, read=100.0, memory=5.0)
+    assert found[Key("default", "new")].cpu == 0.0
+    # A counter that began anew says nothing.
+    assert usage.rates(after, UsageSample(14.0, {WEB: {"cpu": 1.0}}))[WEB].cpu == 0.0
+
+
+def test_figures_of_pods_are_rates_already() -> None:
+    pods = {
+        "items": [
+            {"metadata": {"namespace": "default", "name": "virt-launcher-web"}, "containers": [{"usage": {"cpu": "250m", "memory": "2Mi"}}]}
+        ]
+    }
+    sample = UsageSample(1.0, dict(usage._of_pods(pods)), rated=True)
+    assert usage.rates(sample, sample)[WEB] == MachineUsage(cpu=0.25, memory=2 << 20)

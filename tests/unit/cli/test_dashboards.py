@@ -1,0 +1,80 @@
+"""`paddock dashboards`: what it prints and writes, and that every query names series that are served."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paddock.apiserver import requestmetrics
+from paddock.app.metrics import collector
+from paddock.app.metrics.series import families
+from paddock.app.server import processmetrics
+from paddock.cli.commands.dashboards import NAMES
+from paddock.cli.monitoring import grafana
+from tests.unit.cli.commands import paddock
+
+# What controllers, phases, flow control and the watchdog count; `up` is Prometheus' own.
+OTHERS = {
+    "up",
+    "apiserver_flowcontrol_rejected_requests_total",
+    "kubevirt_vmi_phase_transition_time_from_creation_seconds",
+    "paddock_event_loop_stalls_total",
+}
+_METRIC = re.compile(r"\b(?:up|(?:apiserver|kubevirt|paddock|process|workqueue|rest_client|container)_[a-z_]+)\b")
+
+
+def served() -> set[str]:
+    """Return the names of families."""
+    process = {line.split()[2] for line in processmetrics.lines() if line.startswith("# TYPE")}
+    requests = {requestmetrics.COUNT, requestmetrics.TOOK, requestmetrics.OPEN, requestmetrics.BUSY}
+    return {each.name for each in families.ALL} | set(collector._RENAMED) | process | requests | OTHERS
+
+
+def expressions() -> list[str]:
+    """Return every query of a dashboard and every condition of an alert."""
+    rules = yaml.safe_load(grafana.files()["alerts.yaml"])
+    panels = [query for each in grafana.dashboards().values() for panel in each.panels for query, _ in panel.queries]
+    variables = [query for each in grafana.dashboards().values() for query in each.variables.values()]
+    return [*panels, *variables, *(rule["expr"] for group in rules["groups"] for rule in group["rules"])]
+
+
+@pytest.mark.parametrize("expression", expressions())
+def test_every_query_names_what_is_served(expression: str) -> None:
+    named, known = set(_METRIC.findall(expression)), served()
+    assert named and {name for name in named if not {name, re.sub(r"_(bucket|sum|count)$", "", name)} & known} == set()
+
+
+@pytest.mark.parametrize("name", grafana.dashboards())
+def test_a_dashboard_is_laid_out_without_overlaps(name: str) -> None:
+    found = json.loads(grafana.files()[f"{name}.json"])
+    taken: set[tuple[int, int]] = set()
+    for panel in found["panels"]:
+        place = panel["gridPos"]
+        fields = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert not fields & taken and max(x for x, _ in fields) < 24
+        taken |= fields
+        assert panel["targets"] and panel["fieldConfig"]["defaults"]["unit"]
+    assert len({panel["id"] for panel in found["panels"]}) == len(found["panels"])
+    assert [each["name"] for each in found["templating"]["list"]] == ["datasource", *grafana.dashboards()[name].variables]
+
+
+def test_every_alert_says_what_happened_and_what_to_do() -> None:
+    for group in yaml.safe_load(grafana.files()["alerts.yaml"])["groups"]:
+        for rule in group["rules"]:
+            assert rule["annotations"].keys() == {"summary", "description"} and rule["labels"]["severity"] in ("warning", "critical")
+
+
+def test_the_command_lists_prints_and_writes(tmp_path: Path) -> None:
+    assert (*grafana.dashboards(), grafana.ALERTS) == NAMES
+    listed = paddock("dashboards")
+    assert listed.code == 0 and [line.split()[0] for line in listed.out.splitlines()] == ["machines", "server", "alerts"]
+    assert json.loads(paddock("dashboards", "server").out)["title"] == "Paddock: server"
+    written = paddock("dashboards", "--to", str(tmp_path / "new"))
+    assert [Path(line).name for line in written.out.split()] == ["paddock-machines.json", "paddock-server.json", "paddock-alerts.yaml"]
+    assert paddock("dashboards", "alerts", "--to", str(tmp_path)).out == f"{tmp_path}/paddock-alerts.yaml\n"
+    (tmp_path / "file").write_text("")
+    refused = paddock("dashboards", "--to", str(tmp_path / "file"))
+    assert refused.code != 0 and "--to DIR" in refused.err
+    assert paddock("dashboards", "bogus").code == 2

@@ -1,0 +1,42 @@
+"""What `paddock provider check` says of a hypervisor, on libvirt's own driver for tests."""
+
+import pytest
+
+from paddock.contract.examination import Examiner
+from paddock.drivers.libvirt.abilities import HypervisorAbilities
+from tests.unit.drivers.libvirt.conftest import Bench, Play
+
+libvirt = pytest.importorskip("libvirt", reason="libvirt-python is not installed; it is built where libvirt-dev and pkg-config are")
+
+
+def test_a_hypervisor_is_examined(play: Play) -> None:
+    async def script(found: Bench) -> None:
+        assert isinstance(found.driver, Examiner)
+        said = {each.check: each for each in await found.driver.examine()}
+        assert said["release"].text.startswith("libvirt ") and said["pools"].text == "default-pool"
+        assert said["networks"].grade == "good" and said["accelerator"].grade == "warning"
+
+    play(script)
+
+
+def test_what_is_not_started_is_named(play: Play) -> None:
+    async def script(found: Bench) -> None:
+        await found.connection.run(lambda conn: conn.networkLookupByName("default").destroy())
+        assert isinstance(found.driver, Examiner)
+        (said,) = [each for each in await found.driver.examine() if each.check == "networks"]
+        assert (said.grade, said.text) == ("warning", "default not started") and "net-start" in said.fix
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("found", "grades"),
+    [
+        (HypervisorAbilities(type="kvm", efi=True, secure_boot=True, tpm=True), ("good", "good")),
+        (HypervisorAbilities(type="qemu", efi=True), ("warning", "warning")),
+    ],
+)
+def test_accelerator_and_firmware(found: HypervisorAbilities, grades: tuple[str, str]) -> None:
+    from paddock.drivers.libvirt import examination  # noqa: PLC0415 - without the library, tests skip
+
+    assert (examination._accelerator(found).grade, examination._firmware(found).grade) == grades

@@ -1,0 +1,74 @@
+"""What a release says of itself, and what the units of systemd promise."""
+
+import configparser
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tools.packages import deb, release, wheel
+
+ROOT = Path(release.__file__).resolve().parents[2]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+CHANGELOG = "# Changelog\n\n## 2.0.0 (not released yet)\n\nNew.\n\n## 1.0.0 (2026-01-02)\n\n### Added\n\n- All.\n"
+
+
+def test_the_section_of_a_version() -> None:
+    assert release.section(CHANGELOG, "2.0.0") == ("## 2.0.0 (not released yet)\n\nNew.\n", False)
+    assert release.section(CHANGELOG, "1.0.0") == ("## 1.0.0 (2026-01-02)\n\n### Added\n\n- All.\n", True)
+    with pytest.raises(SystemExit, match=r"no section 3\.0\.0"):
+        release.section(CHANGELOG, "3.0.0")
+    assert release.section((ROOT / "CHANGELOG.md").read_text(), VERSION)[0].startswith(f"## {VERSION}")
+
+
+def test_the_bill_of_materials_names_what_runs() -> None:
+    bill = release.bill(VERSION)
+    names = {each["name"] for each in bill["components"]}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {each.split(">=")[0].lower() for each in declared} <= names
+    assert "setuptools" not in names
+    assert json.loads(json.dumps(bill)) == release.bill(VERSION), "the same commit gives the same bill"
+    assert bill["metadata"]["component"]["properties"][0]["value"]
+
+
+def test_the_lock_of_the_package_is_the_locks_without_the_build_backend(tmp_path: Path) -> None:
+    text = wheel.runtime_lock(tmp_path).read_text()
+    assert "setuptools==" not in text
+    assert text.count("==") == (ROOT / "requirements.lock").read_text().count("==") - 1
+    assert all("--hash=sha256:" in block for block in text.split("\n\n") if "==" in block)
+
+
+@pytest.mark.parametrize("kind", ["system", "user"])
+def test_stopping_the_service_ends_no_guest(kind: str) -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(ROOT / "deploy" / "systemd" / kind / "paddock.service")
+    service = unit["Service"]
+    assert service["KillMode"] == "process"
+    assert service["Type"] == "notify"
+    assert service["ExecStart"] == "/usr/bin/paddock up $PADDOCK_OPTIONS"
+    # Each of these would take from QEMU, or from Paddock as root, what it needs.
+    unwanted = {
+        "PrivateTmp",
+        "PrivateDevices",
+        "ProtectSystem",
+        "ProtectHome",
+        "NoNewPrivileges",
+        "MemoryDenyWriteExecute",
+        "PrivateNetwork",
+    }
+    assert not unwanted & set(service)
+
+
+def test_the_package_is_for_the_pythons_that_are_supported() -> None:
+    assert set(deb.PYTHONS) == {"3.11", "3.13"}
+    control = (ROOT / "deploy" / "debian" / "control").read_text()
+    for name in ("qemu-system-x86", "qemu-utils", "nftables", "python3 (>= @python@)"):
+        assert name in control
+
+
+@pytest.mark.parametrize("script", ["postinst", "prerm", "postrm"])
+def test_no_script_of_the_package_ends_guests(script: str) -> None:
+    text = (ROOT / "deploy" / "debian" / script).read_text()
+    assert not any(word in text for word in ("--purge", "pkill", "killall", "rm -rf"))

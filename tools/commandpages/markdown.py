@@ -1,0 +1,52 @@
+"""docs/reference/commands.md: every command with every option."""
+
+from collections.abc import Iterator
+
+from paddock.schema.generate import reference
+from tools.commandpages.model import CommandText, commands, paragraphs
+
+_INTRODUCTION = """# Commands
+
+Every command of `paddock` with its options and exit codes. `paddock COMMAND --help` prints the same, and so do the man pages
+(`man paddock-COMMAND`). [The command line](../guide/cli.md) describes what the commands have in common.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    known = list(commands())
+    rows = [f"| [`{each.entry.name}`](#{_anchor(each)}) | {_cell(each.entry.summary)} |" for each in known]
+    parts = [
+        _INTRODUCTION.replace("\n\n", f"\n\n{reference.HEADER}\n\n", 1),
+        "| command | effect |\n| --- | --- |\n" + "\n".join(rows) + "\n",
+    ]
+    return "\n".join([*parts, *("\n".join(_section(each)) for each in known)])
+
+
+def _anchor(command: CommandText) -> str:
+    return "-".join(["paddock", *command.entry.words])
+
+
+def _section(command: CommandText) -> Iterator[str]:
+    yield f"## paddock {command.entry.name}\n"
+    yield f"```text\n{command.usage}\n```\n"
+    for is_table, paragraph in paragraphs(command.text):
+        yield f"```text\n{paragraph}\n```\n" if is_table else f"{paragraph}\n"
+    if command.verbs:
+        yield "| command | effect |\n| --- | --- |"
+        yield from (f"| [`{name}`](#{_anchor(command)}-{name}) | {_cell(summary)} |" for name, summary in command.verbs)
+        yield ""
+    for group in command.groups:
+        yield f"| {group.title} | |\n| --- | --- |"
+        yield from (f"| `{option.invocation.replace('|', chr(92) + '|')}` | {_cell(option.text)} |" for option in group.options)
+        yield ""
+    if command.epilog:
+        yield f"{command.epilog}\n"
+    if command.exits:
+        yield "| exit code | meaning |\n| ---: | --- |"
+        yield from (f"| {code} | {_cell(meaning)} |" for code, meaning in command.exits)
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")

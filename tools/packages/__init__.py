@@ -1,0 +1,1 @@
+"""What a release consists of: the Debian package, and the files beside the wheel."""

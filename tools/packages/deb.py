@@ -1,0 +1,182 @@
+"""`make deb`: a Debian package of the program with the Python packages that it needs, for the Python of one release.
+
+Debian 12 has neither msgspec nor a recent h2, so the package carries what requirements.lock names, in an environment of its own below
+/usr/lib/paddock. Its interpreter is Debian's. dpkg-deb alone puts the package together: debhelper would add a build system to what is a
+copy of wheels.
+"""
+
+import argparse
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.packages import wheel
+
+ROOT = Path(__file__).resolve().parents[2]
+# Python of a release -> the glibc that its wheels may ask for, and the release.
+PYTHONS = {"3.11": ("2_36", "Debian 12"), "3.13": ("2_41", "Debian 13")}
+_PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
+_LIB = Path("usr/lib/paddock")
+_PARTS = ROOT / "deploy" / "debian"
+_PROGRAMS = {"paddock": "main", "kubectl-paddock": "main", "kubectl_complete-paddock": "complete"}
+_COMPLETION = {
+    "bash/paddock": "usr/share/bash-completion/completions/paddock",
+    "zsh/_paddock": "usr/share/zsh/vendor-completions/_paddock",
+    "fish/paddock.fish": "usr/share/fish/vendor_completions.d/paddock.fish",
+}
+_SYSTEM_UNIT, _USER_UNIT = "lib/systemd/system/paddock.service", "usr/lib/systemd/user/paddock.service"
+
+
+def main(given: list[str] | None = None) -> int:
+    """Build the package and print its path."""
+    options = argparse.ArgumentParser(prog="python -m tools.packages.deb", description=__doc__)
+    options.add_argument("--python", choices=PYTHONS, default="3.11", help="Python of the release to build for (default: 3.11)")
+    options.add_argument("--output", type=Path, default=ROOT / "dist", help="directory to write to (default: dist)")
+    parsed = options.parse_args(given)
+    if shutil.which("dpkg-deb") is None:
+        print("deb: there is no dpkg-deb here; it comes with Debian's package dpkg", file=sys.stderr)
+        return 1
+    print(build(parsed.python, parsed.output))
+    return 0
+
+
+def build(python: str, output: Path) -> Path:
+    """Return the built package."""
+    output.mkdir(parents=True, exist_ok=True)
+    machine = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="paddock-deb-") as made:
+        folder = Path(made)
+        built = wheel.build(folder / "wheel")
+        version = built.name.split("-")[1]
+        root = folder / "root"
+        _install(root / _LIB / f"lib/python{python}/site-packages", built, python, _PLATFORMS[machine])
+        _environment(root / _LIB, python)
+        _programs(root)
+        _beside(root)
+        _documents(root, version)
+        _control(root, version, python, machine)
+        _modes(root)
+        target = output / f"paddock_{version}_{machine}.deb"
+        # xz of one thread and times of the commit give the same bytes each time.
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(wheel.commit_time())}
+        subprocess.run(
+            ["dpkg-deb", "--root-owner-group", "--threads-max=1", "-Zxz", "--build", str(root), str(target)],
+            check=True,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+        )
+    return target
+
+
+def _install(site: Path, built: Path, python: str, machine: str) -> None:
+    platforms = [word for name in ("manylinux_2_17", "manylinux2014", "manylinux_2_28") for word in ("--platform", f"{name}_{machine}")]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--target", str(site), "--no-compile"]
+    common = ["--python-version", python, "--implementation", "cp", "--only-binary", ":all:", *platforms]
+    subprocess.run([*pip, *common, "--no-deps", "--require-hashes", "-r", str(wheel.runtime_lock(site.parent))], check=True)
+    subprocess.run([*pip, *common, "--no-deps", "--upgrade", str(built)], check=True)
+    # What the wheel brings for a prefix is placed where Debian looks for it; nobody installs with these records.
+    for name in ("share", "bin"):
+        shutil.rmtree(site / name, ignore_errors=True)
+    (site.parent / "runtime.lock").unlink(missing_ok=True)
+    for each in site.rglob("direct_url.json"):
+        each.unlink()
+    for each in site.rglob("tests"):
+        shutil.rmtree(each)
+
+
+def _environment(place: Path, python: str) -> None:
+    (place / "bin").mkdir(parents=True)
+    for name in ("python", "python3", f"python{python}"):
+        (place / "bin" / name).symlink_to(f"../../../bin/python{python}")
+    (place / "pyvenv.cfg").write_text(f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {python}\n")
+
+
+def _programs(root: Path) -> None:
+    folder = root / "usr/bin"
+    folder.mkdir(parents=True)
+    for name, function in _PROGRAMS.items():
+        text = f"#!/usr/lib/paddock/bin/python3\nimport sys\n\nfrom paddock.app.main import {function}\n\nsys.exit({function}())\n"
+        (folder / name).write_text(text)
+
+
+def _beside(root: Path) -> None:
+    units = ROOT / "deploy" / "systemd"
+    shells = ROOT / "src/paddock/cli/completion/shells"
+    pairs = [(units / "system/paddock.service", _SYSTEM_UNIT), (units / "user/paddock.service", _USER_UNIT)]
+    pairs += [(shells / name, place) for name, place in _COMPLETION.items()]
+    pairs += [(_PARTS / "default", "etc/default/paddock"), (_PARTS / "lintian-overrides", "usr/share/lintian/overrides/paddock")]
+    for source, place in pairs:
+        _copy(source, root / place)
+    for page in sorted((ROOT / "deploy" / "man").glob("*.1")):
+        _zip(page.read_bytes(), root / "usr/share/man/man1" / f"{page.name}.gz")
+    for program in list(_PROGRAMS)[1:]:
+        (root / "usr/share/man/man1" / f"{program}.1.gz").symlink_to("paddock.1.gz")
+
+
+def _documents(root: Path, version: str) -> None:
+    folder = root / "usr/share/doc/paddock"
+    _copy(_PARTS / "copyright", folder / "copyright")
+    _copy(_PARTS / "README.Debian", folder / "README.Debian")
+    day = subprocess.run(["date", "-R", "-u", "-d", f"@{wheel.commit_time()}"], capture_output=True, text=True, check=True).stdout.strip()
+    entry = f"paddock ({version}) stable; urgency=medium\n\n  * The changes are listed in CHANGELOG.md.\n\n -- {_maintainer()}  {day}\n"
+    _zip(entry.encode(), folder / "changelog.gz")
+    _zip((ROOT / "CHANGELOG.md").read_bytes(), folder / "CHANGELOG.md.gz")
+
+
+def _maintainer() -> str:
+    return next(
+        line.removeprefix("Maintainer: ") for line in (_PARTS / "control").read_text().splitlines() if line.startswith("Maintainer: ")
+    )
+
+
+def _control(root: Path, version: str, python: str, machine: str) -> None:
+    folder = root / "DEBIAN"
+    folder.mkdir()
+    size = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink()) // 1024
+    major, minor = python.split(".")
+    values = {"version": version, "architecture": machine, "size": str(size), "python": python, "next": f"{major}.{int(minor) + 1}"}
+    text = (_PARTS / "control").read_text()
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    (folder / "control").write_text(text)
+    (folder / "conffiles").write_text("/etc/default/paddock\n")
+    for name in ("postinst", "prerm", "postrm"):
+        _copy(_PARTS / name, folder / name)
+        (folder / name).chmod(0o755)
+    sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in _files(root))
+    (folder / "md5sums").write_text("".join(sums))
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not path.is_symlink() and "DEBIAN" not in path.parts:
+            yield path
+
+
+def _modes(root: Path) -> None:
+    for path in root.rglob("*"):
+        if path.is_symlink():
+            continue
+        is_program = path.is_dir() or path.parent == root / "usr/bin" or (path.parent.name == "DEBIAN" and path.stat().st_mode & 0o100)
+        path.chmod(0o755 if is_program else 0o644)
+    root.chmod(0o755)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def _zip(data: bytes, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(gzip.compress(data, 9, mtime=0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The scenes that the documents show."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Commands to show, and commands to run before and after them that nobody sees."""
+
+    name: str
+    title: str
+    commands: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    columns: int = 88
+    lines: int = 24
+
+
+SCENES = (
+    Scene(
+        "first-machine",
+        "From nothing to a command in a guest, without KVM",
+        (
+            "paddock up --detach",
+            "paddock run tiny -n web",
+            "paddock ls",
+            "paddock exec web -- uname -sr",
+            "paddock why web",
+            "paddock rm --purge --yes web",
+        ),
+        before=("paddock image build tiny",),
+        after=("paddock down --purge --delete-data --yes",),
+    ),
+    Scene(
+        "manifests",
+        "Manifests are checked and translated without a server",
+        (
+            "grep -n -A2 cpu: web.yaml",
+            "paddock validate web.yaml || true",
+            "sed -i s/coers/cores/ web.yaml",
+            "paddock validate web.yaml",
+            "paddock convert web.yaml --to vitistack | head -14",
+        ),
+        before=('sed s/cores:/coers:/ "$(paddock examples --dialect stakater --list | grep minimal)" > web.yaml',),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The documents as a website: `python -m tools.site` builds it with MkDocs into `build/site`."""

@@ -1,0 +1,49 @@
+"""The menu of the site: the headings and links of `docs/README.md`, which people read in the repository too.
+
+A page's title in the menu is its own heading.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_INDEX = Path("docs/README.md")
+_KINDS = "docs/reference/README.md"
+_HEADING = re.compile(r"## (.+)")
+_GROUP = re.compile(r"\*\*(.+)\*\*")
+_LINK = re.compile(r"\]\(([^)#]+\.md)")
+# A heading such as "Learn: tutorials" is "Learn" in the menu.
+_AFTER_COLON = re.compile(r":.*")
+
+
+def menu(index: str, pages: Iterable[Path]) -> list[Any]:
+    """Return MkDocs' `nav`: one entry a heading, below it groups in bold and pages. `pages` are all that there are."""
+    found: list[Any] = [{"Home": "README.md"}]
+    section: list[Any] = []
+    place = section
+    seen: set[str] = set()
+    for line in index.splitlines():
+        if heading := _HEADING.fullmatch(line):
+            section = place = []
+            found.append({_AFTER_COLON.sub("", heading[1]): section})
+        elif group := _GROUP.fullmatch(line):
+            place = []
+            section.append({group[1]: place})
+        for link in _LINK.findall(line):
+            path = os.path.normpath(_INDEX.parent / link)
+            if "://" not in link and path not in seen:
+                seen.add(path)
+                place.append({"Kinds": [path, *_dialects(pages)]} if path == _KINDS else path)
+    found.append({"All pages": _INDEX.as_posix()})
+    return found
+
+
+def _dialects(pages: Iterable[Path]) -> list[Any]:
+    """Return the generated pages of kinds, by dialect; the index names only the first page."""
+    folders: dict[str, list[str]] = {}
+    for page in sorted(pages):
+        if page.match("docs/reference/*/*.md"):
+            folders.setdefault(page.parent.name, []).append(page.as_posix())
+    return [{name.capitalize(): sorted(found, key=lambda path: (not path.endswith("/README.md"), path))} for name, found in folders.items()]

@@ -1,0 +1,34 @@
+"""The pages of the site, at the places that they have in the repository, so that every link between them stays as it is."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote
+
+# The start page is the README, as it is in the repository.
+_PAGES = ("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.png")
+_LINK = re.compile(r"\]\(([^)\s#]+)")
+
+
+def stage(root: Path, target: Path) -> list[Path]:
+    """Copy the pages, and the files that they link to; return their places."""
+    shutil.rmtree(target, ignore_errors=True)
+    pages = sorted(path for pattern in _PAGES for path in root.glob(pattern))
+    places = sorted({path.relative_to(root) for path in (*pages, *_linked(root, pages))})
+    for place in places:
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / place, target / place)
+    return places
+
+
+def _linked(root: Path, pages: Iterable[Path]) -> Iterable[Path]:
+    """Return the files outside the documents that pages link to, such as the CRDs."""
+    for page in pages:
+        if page.suffix != ".md":
+            continue
+        for match in _LINK.finditer(page.read_text(encoding="utf-8")):
+            found = Path(os.path.normpath(page.parent / unquote(match[1])))
+            if "://" not in match[1] and found.is_file() and found.is_relative_to(root):
+                yield found
