@@ -5,8 +5,6 @@ sent to anybody whose certificate does not fit. Connections are kept for a while
 """
 
 import asyncio
-import base64
-import binascii
 import posixpath
 import re
 import ssl
@@ -15,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
+from paddock.base import base64data
 from paddock.base.errors import PaddockError, Transient
 from paddock.client.errors import Unreachable
 from paddock.client.http.connection import ClientConnection
@@ -92,8 +91,8 @@ def _authority(bundle: Any) -> str:
     if not bundle:
         return ""
     try:
-        text = base64.b64decode(bundle, validate=True).decode("ascii") if isinstance(bundle, str) else ""
-    except (binascii.Error, ValueError):
+        text = base64data.decode(bundle).decode("ascii") if isinstance(bundle, str) else ""
+    except ValueError:
         return str(bundle)
     return text if text.strip() else ""
 

@@ -1,13 +1,12 @@
 """Reading what a webhook answered. Pure."""
 
-import base64
-import binascii
 from typing import Any
 
 import msgspec
 import orjson
 
 from paddock.apiserver.webhooks import WebhookReply
+from paddock.base import base64data
 from paddock.meta import failure
 from paddock.meta.failure import Failure, FailureTarget, StatusCause
 
@@ -93,8 +92,8 @@ def _patch(response: Data, version: str, *, mutating: bool) -> tuple[Any, ...]:
     if not text:
         return ()
     try:
-        operations = orjson.loads(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError, TypeError) as error:
+        operations = orjson.loads(base64data.decode(text))
+    except (ValueError, TypeError, AttributeError) as error:
         raise CannotAsk(f"received undecodable patch in webhook response: {error}") from None
     if not isinstance(operations, list):
         raise CannotAsk("received undecodable patch in webhook response: it must be a list of operations")

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
+from paddock.base import base64data
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
@@ -20,6 +21,8 @@ class SecretStrategy(Strategy):
     def complete(self, new: Data) -> None:
         """Typed, and base64 throughout."""
         new["type"] = new.get("type") or OPAQUE
+        if isinstance(data := new.get("data"), dict):
+            new["data"] = {key: base64data.unfolded(text) if isinstance(text, str) else text for key, text in data.items()}
         plain = new.pop("stringData", None)
         if plain:
             coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}

@@ -4,8 +4,6 @@ A field that a client leaves out, and one that it sets to the zero of a type wit
 goes first, and the default comes after it.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +11,7 @@ from typing import Any
 
 from paddock.apiserver.kindtable import table
 from paddock.apiserver.kindtable.table import MessageField, MessageType
-from paddock.base import quantity
+from paddock.base import base64data, quantity
 from paddock.schema.finding import CauseType, Finding
 from paddock.schema.structural.node import Trail, clone, steps
 
@@ -162,10 +160,10 @@ def _whole(kind: str, value: Any) -> int:
 
 def _bytes(value: str) -> str:
     try:
-        base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
+        base64data.decode(value)
+    except ValueError:
         raise Misread("illegal base64 data") from None
-    return value
+    return base64data.unfolded(value)
 
 
 def _time(value: str, *, micro: bool) -> str:

@@ -21,6 +21,26 @@ def secret(**fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": "a"}, **fields}
 
 
+def folded(text: str) -> str:
+    """Return base64 as kustomize writes long values."""
+    coded = b64(text)
+    return f"{coded[:4]}\n{coded[4:]}\r\n"
+
+
+def test_base64_in_lines_is_taken_as_one_line(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        made = await api.post(SECRETS, secret(data={"a": folded("a long value")}))
+        assert (made.status, made.data["data"]) == (201, {"a": b64("a long value")})
+        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        client = {"url": "https://example.org/x", "caBundle": folded("a certificate")}
+        hook = {"name": "a.example.org", "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+        found = await api.post(hooks, {"metadata": {"name": "a"}, "webhooks": [hook]})
+        assert found.status == 201, found.data
+        assert found.data["webhooks"][0]["clientConfig"]["caBundle"] == b64("a certificate")
+
+    play(script)
+
+
 @pytest.mark.spec("kube-api", 114)
 def test_plain_text_is_merged_and_never_returned(play: Play) -> None:
     async def script(api: Harness) -> None:
