@@ -113,12 +113,12 @@ class VirtualMachineActions:
         change = {"op": "replace", "path": f"/spec/{member}", "value": value}
         await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch([at_revision(sight.meta.resourceVersion), change]))
 
-    async def update_instance(self, sight: ObservedVirtualMachine, operations: list[Data]) -> None:
-        """Change the instance while it runs; raises `ActionRefused`."""
+    async def update_instance(self, sight: ObservedVirtualMachine, operations: list[Data]) -> Data | None:
+        """Change the instance while it runs, and return it, or None if it is gone; raises `ActionRefused`."""
         try:
-            await self._client.patch(targets.INSTANCE_DATA, sight.key, json_patch(operations))
+            return await self._client.patch(targets.INSTANCE_DATA, sight.key, json_patch(operations))
         except NotFound:
-            return
+            return None
         except Conflict:
             raise
         except PaddockError as error:

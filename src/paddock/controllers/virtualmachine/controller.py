@@ -165,6 +165,7 @@ class VirtualMachineReconciler:
         look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
         await self._try(look, self._find_sizes(look))
         await self._try(look, self._make_disks(look))
+        await self._note_last_generation(look)
         await self._step(look)
         await self._follow(look)
         await self._report(look)
@@ -243,31 +244,50 @@ class VirtualMachineReconciler:
                     sight.instance_data, sight.instance = made, from_data(made, targets.INSTANCES.cls)
                     look.decision = msgspec.structs.replace(decision, requests=lifecycle.waiting(decision.requests, sight.instance))
 
+    async def _note_last_generation(self, look: _Look) -> None:
+        """Bring an instance that is about to end up to a generation with its own template.
+
+        The status keeps the last generation that was observed. Without this, a halted machine would seem to wait for its own halt.
+        """
+        sight, data = look.sight, look.sight.instance_data
+        if look.decision.step is not RunStep.STOP or data is None or not _is_behind(sight):
+            return
+        before = await self._acts.started_from(sight, _revision(data))
+        if before is not None and not liveupdate.update(before, sight.data["spec"], data, live=False).restart:
+            await self._bring_up_to_date(look, [])
+
     async def _follow(self, look: _Look) -> None:
         """Apply the part of a changed template that a running instance can take now."""
-        sight = look.sight
-        instance, data = sight.instance, sight.instance_data
-        if instance is None or data is None or not sight.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
+        sight, data = look.sight, look.sight.instance_data
+        if data is None or not _is_behind(sight):
             return
-        made_from = (instance.metadata.annotations or {}).get(GENERATION, "")
-        generation = str(sight.meta.generation or 1)
-        if made_from == generation:
-            return
-        revision = (data.get("status") or {}).get("virtualMachineRevisionName", "")
-        before = await self._acts.started_from(sight, revision)
+        before = await self._acts.started_from(sight, _revision(data))
         if before is None:
             look.restart = liveupdate.OTHER
             return
         update = liveupdate.update(before, sight.data["spec"], data, live=self._is_live())
         look.restart = update.restart
-        operations = list(update.patch)
         if not update.restart:
-            operations = _up_to_date(sight, operations)
-            await self._acts.keep_start(sight)
-        if operations:
-            await self._try(look, self._acts.update_instance(sight, [at_revision(data["metadata"]["resourceVersion"]), *operations]))
-        if not update.restart and look.error is None and revision != start_revision_name(sight.data):
+            await self._bring_up_to_date(look, list(update.patch))
+        elif update.patch:
+            await self._change_instance(look, list(update.patch))
+
+    async def _bring_up_to_date(self, look: _Look, operations: list[Data]) -> None:
+        """Change the instance so that it is of the generation of now."""
+        sight, revision = look.sight, _revision(look.sight.instance_data or {})
+        await self._acts.keep_start(sight)
+        await self._change_instance(look, _up_to_date(sight, operations))
+        if look.error is None and revision != start_revision_name(sight.data):
             await self._acts.forget_revision(sight, revision)
+
+    async def _change_instance(self, look: _Look, operations: list[Data]) -> None:
+        sight = look.sight
+        assert sight.instance_data is not None
+        revision = at_revision(sight.instance_data["metadata"]["resourceVersion"])
+        written = await self._try(look, self._acts.update_instance(sight, [revision, *operations]))
+        if written is not None:
+            self._caches.instances.expectations.wrote(CachedObject.from_data(written))
+            sight.instance_data, sight.instance = written, from_data(written, targets.INSTANCES.cls)
 
     def _is_live(self) -> bool:
         seen = self._caches.installations.cache.get(_INSTALLATION)
@@ -343,6 +363,20 @@ class VirtualMachineReconciler:
 def _named(member: str, matcher: Data) -> tuple[str, str] | None:
     """Return the kind and name in a matcher, or in the status about it."""
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
+
+
+def _is_behind(sight: ObservedVirtualMachine) -> bool:
+    """Return whether the machine has an instance that runs on and is of an earlier generation."""
+    instance = sight.instance
+    if instance is None or not sight.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
+        return False
+    return (instance.metadata.annotations or {}).get(GENERATION, "") != str(sight.meta.generation or 1)
+
+
+def _revision(instance: Data) -> str:
+    """Return the name of the copy that an instance was made from."""
+    name: str = (instance.get("status") or {}).get("virtualMachineRevisionName", "")
+    return name
 
 
 def _is_restored(sight: ObservedVirtualMachine) -> bool:

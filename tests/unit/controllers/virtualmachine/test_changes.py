@@ -150,6 +150,22 @@ async def test_labels_and_another_strategy() -> None:
         assert status["observedGeneration"] == status["desiredGeneration"] == 3
 
 
+@pytest.mark.parametrize(("change", "observed"), [({}, 2), (template({"domain": {"cpu": {"cores": 2}}})["spec"], 1)])
+@timeless
+async def test_a_halt_is_observed_unless_the_template_changed_too(change: Data, observed: int) -> None:
+    # Flux, Argo CD and `kubectl wait` compare the two generations.
+    async with living(wire) as life:
+        await started(life)
+        await life.merge({"spec": {"runStrategy": "Halted", **change}})
+        vm = await life.shows("Stopped")
+        assert (vm["status"]["observedGeneration"], vm["status"]["desiredGeneration"]) == (observed, 2)
+        await life.merge({"spec": {"runStrategy": "Always"}})
+        vm = await life.shows("Running")
+        assert vm["status"]["observedGeneration"] == vm["status"]["desiredGeneration"] == 3
+        kept = await life.client.list_raw(plain("apps", "v1", "controllerrevisions", "ControllerRevision"))
+        assert len(kept.items) == 1
+
+
 async def ask(life: Life, status: Data) -> None:
     await life.client.patch(MACHINES, KEY, merge_patch({"status": status}), WriteOptions(subresource="status"))
 
