@@ -94,6 +94,29 @@ S3_GATEWAY = Recipe(
     variables=(),
 )
 
+# Programs that people bring to a Kubernetes API, each with a page in docs/guide/clients.
+FLUX = Recipe(
+    name="flux",
+    module=HERE / "flux",
+    programs=(Program("kustomize-controller", "github.com/fluxcd/kustomize-controller"),),
+    release="github.com/fluxcd/kustomize-controller",
+    variables=(),
+)
+OPENTOFU = Recipe(
+    name="opentofu",
+    module=HERE / "opentofu",
+    programs=(Program("tofu", "github.com/opentofu/opentofu/cmd/tofu"),),
+    release="github.com/opentofu/opentofu",
+    variables=(),
+)
+OPENTOFU_KUBECTL = Recipe(
+    name="opentofu-kubectl",
+    module=HERE / "opentofu-kubectl",
+    programs=(Program("terraform-provider-kubectl", "github.com/gavinbunney/terraform-provider-kubectl"),),
+    release="github.com/gavinbunney/terraform-provider-kubectl",
+    variables=(),
+)
+
 # Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.
 OPERATORS = Recipe(
     name="operators",

@@ -8,10 +8,11 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tests.reference.embedded import Embedded, serving
 # A fixture that pytest finds here.
 __all__ = ["tiny_guest"]
 GUIDE = ROOT / "docs" / "guide" / "clients"
+# The directory of the command `paddock`.
+OURS = Path(sys.executable).parent
 # The container disks that the pages name.
 DISKS = ("debian:12", "debian:13")
 PUBLIC = "quay.io/containerdisks"
@@ -103,6 +106,16 @@ def on_path(name: str) -> Path:
     if found is None:
         pytest.skip(f"needs {name}")
     return Path(found).parent
+
+
+@contextmanager
+def ended(file: Path) -> Iterator[None]:
+    """End the program whose number a page writes to a file, unless the page did."""
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 def until(what: str, holds: Callable[[], bool], seconds: float = 30.0) -> None:
