@@ -116,6 +116,20 @@ OPENTOFU_KUBECTL = Recipe(
     release="github.com/gavinbunney/terraform-provider-kubectl",
     variables=(),
 )
+CLUSTER_API = Recipe(
+    name="cluster-api",
+    module=HERE / "cluster-api",
+    programs=(Program("manager", "sigs.k8s.io/cluster-api/core"),),
+    release="sigs.k8s.io/cluster-api",
+    variables=("sigs.k8s.io/cluster-api/version.gitVersion",),
+)
+K9S = Recipe(
+    name="k9s",
+    module=HERE / "k9s",
+    programs=(Program("k9s", "github.com/derailed/k9s"),),
+    release="github.com/derailed/k9s",
+    variables=("github.com/derailed/k9s/cmd.version",),
+)
 
 # Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.
 OPERATORS = Recipe(

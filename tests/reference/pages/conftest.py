@@ -92,12 +92,16 @@ def reader(host: Embedded, binaries: Binaries, tmp_path: Path) -> Callable[..., 
     """A reader of a page who has kubectl, and programs in further directories."""
 
     def make(*programs: Path, **environment: str) -> Reader:
-        folder = tmp_path / "reader"
-        folder.mkdir()
-        path = os.pathsep.join([*map(str, programs), str(binaries.kubectl.parent), os.defpath])
-        return Reader(folder, {"PATH": path, "KUBECONFIG": str(host.kubeconfig), **environment})
+        return reading(host, binaries, tmp_path / "reader", *programs, **environment)
 
     return make
+
+
+def reading(server: Embedded, binaries: Binaries, folder: Path, *programs: Path, **environment: str) -> Reader:
+    """A reader in a new folder, who has the kubeconfig of a server, kubectl, and programs in further directories."""
+    folder.mkdir()
+    path = os.pathsep.join([*map(str, programs), str(binaries.kubectl.parent), os.defpath])
+    return Reader(folder, {"PATH": path, "KUBECONFIG": str(server.kubeconfig), **environment})
 
 
 def on_path(name: str) -> Path:
