@@ -76,7 +76,7 @@ string(duration('90m')) == '5400s' && string(timestamp('2020-01-01T00:00:00.25Z'
 [1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && [1, 1, 2].distinct() == [1, 2] && [3, 1].sort() == [1, 3]
 [[1], [2, [3]]].flatten() == [1, 2, [3]] && [1, 2, 3].slice(1, 2) == [2] && lists.range(3) == [0, 1, 2]
 sets.contains([1, 2], [1]) && sets.equivalent([1, 2], [2, 1]) && sets.intersects([1], [1, 2]) && !sets.intersects([1], [2])
-base64.encode(b'a') == 'YQ==' && base64.decode('YQ==') == b'a'
+base64.encode(b'a') == 'YQ==' && base64.decode('YQ==') == b'a' && base64.decode('YW\\nI\\r\\n') == b'ab'
 isURL('https://a:80/x?y=1') && !isURL('a b') && url('https://a:80/x?y=1').getScheme() == 'https'
 url('https://[::1]:80/x').getHostname() == '::1' && url('https://[::1]:80/x').getPort() == '80'
 url('https://a:80/x?y=1&y=2').getHost() == 'a:80' && url('https://a/x?y=1&y=2').getQuery()['y'] == ['1', '2']

@@ -1,11 +1,10 @@
 """The standard library: sizes, conversions, types, optionals."""
 
 import base64
-import binascii
 import math
 from typing import Any
 
-from paddock.base import duration
+from paddock.base import base64data, duration
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions import times
 from paddock.schema.cel.functions.function import CostBudget, Function
@@ -202,9 +201,10 @@ def _decode(budget: CostBudget, value: Any) -> bytes:
     if not isinstance(value, str):
         raise no_overload("base64.decode", value)
     budget.spend(len(value) // 10)
+    text = base64data.unfolded(value)
     try:
-        return base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
-    except (binascii.Error, ValueError):
+        return base64data.decode(text + "=" * (-len(text) % 4))
+    except ValueError:
         raise EvaluationError("illegal base64 data") from None
 
 
