@@ -20,7 +20,6 @@ from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, trust
 from paddock.apiserver.context import ServerParts, User
 from paddock.apiserver.custom import assembly
-from paddock.apiserver.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.apiserver.objects.encoding import stamp
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.resources.resource import ServedResource
@@ -33,6 +32,7 @@ from paddock.apiserver.security.tokens import AccountTokens, own_keyring
 from paddock.app import localtransport
 from paddock.client.client import Client
 from paddock.client.localtransport import LocalTransport
+from paddock.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.meta import ages
 from paddock.schema.kind import AdmissionSettings
 from paddock.store.contract import Store, StoreKey

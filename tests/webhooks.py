@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.connection import ConnectionLimits
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.server import Server
 from paddock.apiserver.security.pki import Authority
+from paddock.edge.connection import ConnectionLimits
+from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.edge.server import Server
 
 # Takes the review that was sent, gives the review to answer with; or a complete answer.
 Answering = Callable[[dict[str, Any]], dict[str, Any] | HttpResponse]

@@ -18,6 +18,7 @@ from paddock.schema.generate import files, reference
 from tools import pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
+from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -79,6 +80,7 @@ TARGETS: Sequence[Target] = (
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
     Target("docs/reference", reference_pages, foreign=_FOREIGN_PAGES),
+    Target("web/src/generated", typescript.files),
 )
 
 

@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ROLES: Mapping[str, str] = {
     "app": "composition root: settings, wiring, programs",
     "cli": "commands and printers",
-    "web": "console",
-    "apiserver": "HTTP, admission, watch, RBAC",
+    "web": "the console's server",
+    "apiserver": "admission, watch, RBAC",
+    "edge": "HTTP, WebSockets",
     "controllers": "reconcile one kind each",
     "drivers": "other hypervisors",
     "driverkit": "what drivers share",
@@ -175,7 +176,7 @@ def overview() -> str:
 
 # title, what happens, where
 _STEPS = (
-    ("kubectl apply", "a Stakater VirtualMachine arrives over HTTPS", "apiserver/edge"),
+    ("kubectl apply", "a Stakater VirtualMachine arrives over HTTPS", "edge"),
     ("authenticate, authorize, queue", "certificate or token, RBAC, priority level", "apiserver/security"),
     ("default and validate", "declared fields, rules, webhooks, policies", "dialects/stakater, apiserver/admission"),
     ("store", "one transaction, one revision; watchers see it", "store"),

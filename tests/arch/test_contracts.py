@@ -21,11 +21,12 @@ CODE = ROOT / "src" / "paddock"
 
 LAYERS = (
     "app",
-    "cli | web",
+    "web",
+    "cli",
     "apiserver | controllers | drivers",
     "driverkit",
     "translate | plan | runtime",
-    "client | contract | dialects | store | engine",
+    "client | contract | dialects | edge | store | engine",
     "meta",
     "schema",
     "base",
@@ -37,15 +38,15 @@ EFFECTS = frozenset({"asyncio", "random", "socket", "sqlite3", "subprocess", "ti
 # What a layer may not import although the layers alone would let it.
 FORBIDDEN = {
     "apiserver": "engine plan runtime translate",
-    "cli": "apiserver contract controllers drivers engine runtime store",
-    "web": "apiserver contract controllers drivers engine plan runtime store translate",
+    "cli": "apiserver contract controllers drivers edge engine runtime store",
+    "web": "apiserver contract controllers driverkit drivers engine runtime store",
     "contract": "client dialects engine meta schema store",
-    "drivers": "engine plan runtime store",
-    "driverkit": "engine plan runtime store translate",
-    "plan": "client engine store",
-    "runtime": "dialects engine store",
+    "drivers": "edge engine plan runtime store",
+    "driverkit": "edge engine plan runtime store translate",
+    "plan": "client edge engine store",
+    "runtime": "dialects edge engine store",
     "store": "meta schema",
-    "translate": "client engine store",
+    "translate": "client edge engine store",
     "engine": "meta schema",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.edge.http import HttpResponse
+from paddock.edge.http import HttpResponse
 from tests.apiharness import Harness
 from tests.reference import crds
 from tests.reference.client import MERGE_PATCH, Api

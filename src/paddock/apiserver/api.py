@@ -11,7 +11,6 @@ import orjson
 from paddock.apiserver.context import RequestContext, ServerParts, User
 from paddock.apiserver.discovery.groups import Discovery
 from paddock.apiserver.discovery.openapi import OpenApi
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
 from paddock.apiserver.health import ServerHealth
 from paddock.apiserver.requestmetrics import RequestMetrics
 from paddock.apiserver.resources.resource import ServedResource
@@ -21,6 +20,7 @@ from paddock.apiserver.security.deadlines import Deadlines, check_timeout
 from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.identity import PendingIdentity
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
 from paddock.meta import failure
 from paddock.meta.failure import Failure
 

@@ -7,7 +7,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver import protobuf
-from paddock.apiserver.edge.http import HttpRequest
+from paddock.edge.http import HttpRequest
 from paddock.meta import failure
 
 _YAML = ("application/yaml", "text/yaml", "application/x-yaml", "application/apply-patch+yaml")

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from paddock.apiserver.admission.gate import AdmissionGate
 from paddock.apiserver.admission.world import AdmissionContext, Judge
-from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.reading import ObjectReader
@@ -20,6 +19,7 @@ from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.webhooks import Caller
+from paddock.edge.http import HttpRequest
 from paddock.meta import ages
 from paddock.store.contract import Store, StoredValue, StoreKey
 

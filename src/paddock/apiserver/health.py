@@ -6,7 +6,7 @@ from collections.abc import Callable
 import orjson
 
 import paddock
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
+from paddock.edge.http import HttpRequest, HttpResponse
 
 # The minor version whose semantics are implemented; our own name stands in the build metadata, so that clients can parse it.
 _MAJOR, _MINOR = "1", "35"

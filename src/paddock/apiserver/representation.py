@@ -6,11 +6,11 @@ from functools import lru_cache
 import msgspec
 import orjson
 
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, joined, metadata_end
 from paddock.apiserver.objects.tables import ResourceTables
 from paddock.apiserver.objects.watches import BOOKMARK, line
 from paddock.apiserver.resources.conversion import Conversion
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 from paddock.meta.tables import Ages
 from paddock.store.contract import StoredValue

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 from typing import TypeVar
 
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.routing import RequestRoute
 from paddock.base.metrics import escaped, number
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
 
 # of kube-apiserver, in seconds
 BOUNDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0)

@@ -5,7 +5,7 @@ The server finds the route before it checks that the resource exists: a client w
 
 import msgspec
 
-from paddock.apiserver.edge.http import HttpRequest
+from paddock.edge.http import HttpRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 # Parts below a namespace's own name that are its subresources, not collections in it.

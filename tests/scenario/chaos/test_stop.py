@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.server import Server as Edge
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server.server import ServerHandle
+from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.edge.server import Server as Edge
 from tests.scenario.chaos.chaos import Chaos
 
 

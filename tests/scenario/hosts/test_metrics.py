@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.app.metrics import wiring
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.subresources.sessions import Sessions
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.edge.http import HttpResponse
 from paddock.engine.machine.guest import GuestFilesystem
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics
 from paddock.meta.objects import ObjectMeta

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.webhooks import Caller, CallFailed, WebhookAddress, address_of
+from paddock.edge.http import HttpResponse
 from tests.webhooks import HOST, Webhook
 
 

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 import paddock.dialects
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.edge.http import HttpResponse
 from tests.apiharness import Harness, Reply
 
 EXAMPLES = Path(paddock.dialects.__file__).parent

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import uvloop
 
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.server import Server
 from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tls import ServingContext
 from paddock.client.access import Access, StaticCredential
 from paddock.client.http.https import Https
 from paddock.client.transport import TransportRequest
+from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.edge.server import Server
 
 GET = TransportRequest(method="GET", target="/x?y=1")
 POST = TransportRequest(method="POST", target="/x", body=b"body")

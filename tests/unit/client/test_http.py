@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.apiserver.security.pki import Authority
 from paddock.client.access import Access, ClientCertificate, Credential, StaticCredential, bearer
 from paddock.client.errors import BadAccess, BadAnswer, TimedOut, Unreachable
 from paddock.client.http import https
 from paddock.client.transport import TransportRequest
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from tests.unit.client.talking import GET, POST, echo, edge, listening, play, reaching, serving
 
 

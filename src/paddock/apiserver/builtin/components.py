@@ -5,9 +5,9 @@ from typing import Any
 
 from paddock.apiserver.builtin.tables import Cells, Data, name_of
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import encode
 from paddock.apiserver.representation import answer, form_of
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.store.contract import StoredValue, StoreKey
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.requests import Proposal
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.verbs.options import write_options
 from paddock.base import names
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding

@@ -13,7 +13,6 @@ from paddock.apiserver import bodies
 from paddock.apiserver.builtin import podspecs
 from paddock.apiserver.builtin.podspecs import RULE
 from paddock.apiserver.context import RequestContext, ServerParts, Subhandler
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.objects.requests import DeleteOptions, Proposal
 from paddock.apiserver.representation import answer, form_of
@@ -22,6 +21,7 @@ from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.verbs import reading, writing
 from paddock.apiserver.verbs.options import write_options
 from paddock.base.jsondata import copied
+from paddock.edge.http import HttpResponse
 from paddock.meta import ages, failure, selectors
 from paddock.schema import finding
 from paddock.schema.finding import Finding

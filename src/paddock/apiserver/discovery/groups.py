@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.resources import names
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]

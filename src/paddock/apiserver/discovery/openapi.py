@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.discovery.openapi2 import Swagger
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.representation import media_of
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 from paddock.meta.objects import ObjectMeta
 from paddock.schema.generate import metaschemas, openapi

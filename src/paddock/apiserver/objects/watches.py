@@ -13,10 +13,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Protocol
 
-from paddock.apiserver.edge.http import StreamSink
 from paddock.apiserver.objects.encoding import Envelope, decode, encode, envelope, stamp
 from paddock.apiserver.objects.reading import Fields, Query
 from paddock.apiserver.resources.conversion import Conversion
+from paddock.edge.http import StreamSink
 from paddock.meta.failure import Failure
 from paddock.store.contract import CommittedWrite, Store, StoredValue
 

@@ -6,9 +6,9 @@ What is late is cancelled and answered 504. A write that is cancelled may have h
 import asyncio
 from typing import Any
 
-from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.routing import RequestRoute
 from paddock.base import duration
+from paddock.edge.http import HttpRequest
 from paddock.meta import failure
 
 DEFAULT_SECONDS = 60.0

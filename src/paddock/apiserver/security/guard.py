@@ -5,11 +5,11 @@ from urllib.parse import unquote
 import msgspec
 
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Identities
 from paddock.apiserver.security.rbac import Rbac
+from paddock.edge.http import HttpRequest
 from paddock.meta import failure
 from paddock.meta.matching import BadSelector, parse_fields
 

@@ -12,8 +12,8 @@ from typing import Protocol
 import msgspec
 
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import HttpRequest
 from paddock.base.errors import Terminal
+from paddock.edge.http import HttpRequest
 from paddock.meta import failure
 
 _LOG = logging.getLogger(__name__)

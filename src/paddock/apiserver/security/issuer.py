@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.security.tokens import AccountTokens
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 
 CONFIGURATION, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"

@@ -7,7 +7,6 @@ import orjson
 
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext, ServerParts, User
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.security.attributes import Attributes
@@ -15,6 +14,7 @@ from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import MASTERS, Rbac, RbacRule
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.apiserver.verbs.options import write_options
+from paddock.edge.http import HttpResponse
 from paddock.meta import ages, failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding

@@ -4,11 +4,11 @@ import msgspec
 import orjson
 
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.requests import Deleted
 from paddock.apiserver.representation import answer, form_of, list_head
 from paddock.apiserver.verbs.options import delete_options, list_query
 from paddock.apiserver.verbs.reading import list_meta, selected, stored_query
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 

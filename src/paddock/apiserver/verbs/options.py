@@ -5,10 +5,10 @@ from typing import Any
 
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.objects.reading import Query
 from paddock.apiserver.objects.requests import DeleteOptions, Options
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.edge.http import HttpRequest
 from paddock.meta import failure
 from paddock.meta.matching import BadSelector, FieldCondition, FieldQuery, LabelQuery, parse_fields, parse_labels
 from paddock.schema import finding

@@ -8,14 +8,14 @@ from typing import TypeVar
 import msgspec
 
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge import frames
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.apiserver.objects.encoding import Data, encode
 from paddock.apiserver.objects.reading import Fields, FutureRevision, ListPage, Query
 from paddock.apiserver.objects.watches import ADDED, ERROR, OpenWatch, line
 from paddock.apiserver.representation import Renderer, answer, form_of
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.verbs.options import STANDARD_FIELDS, list_query
+from paddock.edge import frames
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.meta import failure
 from paddock.meta.matching import FieldQuery
 from paddock.schema import finding

@@ -6,13 +6,13 @@ import orjson
 
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.requests import Proposal
 from paddock.apiserver.representation import RepresentationForm, answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, refusal
 from paddock.base.jsondata import copied
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure, fieldpath, patch, selectors
 from paddock.meta.ages import age
 from paddock.schema import finding

@@ -9,13 +9,13 @@ import orjson
 from paddock.apiserver import bodies
 from paddock.apiserver.bodies import Body
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal, Written
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.verbs.options import write_options
 from paddock.base.jsondata import copied
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure, patch, strategic
 from paddock.meta.apply import applying, fitting
 from paddock.meta.apply.applying import ApplyRequest

@@ -6,7 +6,6 @@ The engine looks at the host and takes over the machines that run before they st
 import asyncio
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.edge.http import Handler
 from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtrigaud, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.fronts import FrontSettings
@@ -18,6 +17,7 @@ from paddock.client.localtransport import LocalTransport
 from paddock.controllers.exports import controller as exports
 from paddock.controllers.exports.sources import ExportSources
 from paddock.controllers.storage.assembly import StorageServices
+from paddock.edge.http import Handler
 from paddock.engine.engine import Engine, EngineSettings
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.networks.networks import NetworkSettings

@@ -8,7 +8,6 @@ import asyncio
 import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.edge.http import Handler
 from paddock.apiserver.housekeeping.node import NodeProblem
 from paddock.app.controllers import fronts, virtualmachines
 from paddock.app.controllers.fronts import FrontSettings
@@ -16,6 +15,7 @@ from paddock.app.localtransport import door
 from paddock.client.client import Client
 from paddock.client.localtransport import LocalTransport
 from paddock.controllers.outage import controller as outage
+from paddock.edge.http import Handler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import InvolvedObject

@@ -7,13 +7,13 @@ from contextlib import aclosing
 
 import orjson
 
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
 from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
 from paddock.controllers.exports.targets import EXPORTS, SECRETS
 from paddock.dialects.kubevirt.export import VirtualMachineExport
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.storage import exports as plan
 

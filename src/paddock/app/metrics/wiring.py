@@ -2,9 +2,9 @@
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.metrics.selection import PARAMETER, selected
+from paddock.edge.http import Answer, HttpRequest, HttpResponse
 
 PATH = "/metrics"
 

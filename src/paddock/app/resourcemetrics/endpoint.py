@@ -12,7 +12,6 @@ import msgspec
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import Data, encode
 from paddock.apiserver.objects.reading import Fields, Query
 from paddock.apiserver.representation import answer, form_of
@@ -21,6 +20,7 @@ from paddock.app.metrics.series.usage import CONTAINER, LAUNCHER
 from paddock.app.resourcemetrics import kinds
 from paddock.app.resourcemetrics.meter import MeasuredUse, UsageReading, UseMeter
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.edge.http import HttpResponse
 from paddock.engine.host import usage as host_usage
 from paddock.engine.machine import process
 from paddock.meta import failure

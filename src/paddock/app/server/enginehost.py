@@ -4,8 +4,6 @@ import logging
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.context import ServerParts
-from paddock.apiserver.edge.http import Answer, Handler, HttpRequest, StreamingRoutes
-from paddock.apiserver.edge.server import Server
 from paddock.app.controllers import control
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.exports import download
@@ -18,6 +16,8 @@ from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
 from paddock.app.uploads.endpoint import Uploads
+from paddock.edge.http import Answer, Handler, HttpRequest, StreamingRoutes
+from paddock.edge.server import Server
 from paddock.engine.host.errors import QemuMissing
 from paddock.engine.networks.errors import NetworkUnusable
 

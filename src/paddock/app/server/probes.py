@@ -1,7 +1,7 @@
 """The pages that tell how a program with controllers is: /healthz, /livez, /readyz and /metrics, over plain HTTP."""
 
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.server import Server
+from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.edge.server import Server
 from paddock.runtime.health import HealthChecks
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})

@@ -16,8 +16,6 @@ from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import components, namespaces, pods, served
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom import assembly
-from paddock.apiserver.edge import connection
-from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, heartbeat, node
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.apiserver.objects.writing import LARGEST_OBJECT
@@ -43,6 +41,8 @@ from paddock.app.server.supervision import Supervisor
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
 from paddock.base.metrics import MetricsRegistry as BaseMetrics
+from paddock.edge import connection
+from paddock.edge.server import Server
 from paddock.schema.kind import AdmissionSettings
 from paddock.store.contract import Store, StoreKey
 from paddock.store.memory import MemoryStore

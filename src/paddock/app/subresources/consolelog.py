@@ -6,12 +6,12 @@ It is Paddock's own. KubeVirt has the same in the log of a container of the mach
 """
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import ConsoleLogReader, MachinesApi
 from paddock.app.subresources.stored import StoredObjects, about
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.meta.wire import from_data
 from paddock.plan.instance import identity

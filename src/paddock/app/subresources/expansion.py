@@ -4,10 +4,10 @@ from typing import Any
 
 from paddock.apiserver.builtin.machines import looking
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.stored import StoredObjects
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.meta.failure import StatusCause
 from paddock.plan.machine import instancetypes

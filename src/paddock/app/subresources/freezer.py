@@ -7,12 +7,12 @@ import asyncio
 import logging
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import MachineApi
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.base import duration
 from paddock.base.errors import PaddockError
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 _LOG = logging.getLogger(__name__)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.plan.changes.references import FieldReference, KindId, references
 

@@ -8,10 +8,10 @@ anew for each. Paths are the guest's: they never name a file of the host.
 import base64
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.app.subresources import queries
 from paddock.app.subresources.guestexec import Data, asked, part
 from paddock.app.subresources.instances import InstanceFinder
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 MOST_BYTES = 1 << 20

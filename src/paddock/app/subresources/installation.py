@@ -5,9 +5,9 @@ from typing import Any
 import paddock
 from paddock.apiserver import health
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.app.subresources import queries
 from paddock.app.subresources.stored import StoredObjects
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Awaitable
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import MachineApi, SubresourceEnvironment
 from paddock.app.subresources.stored import PreconditionFailed, StoredObjects, about, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.edge.http import HttpResponse
 from paddock.engine.machine.errors import AgentError, RequestRefused, Unanswered
 from paddock.meta import failure
 

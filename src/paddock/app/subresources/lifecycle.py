@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import partial
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.stored import MIGRATIONS, PreconditionFailed, StoredObjects
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.edge.http import HttpResponse
 from paddock.plan.machine import runrequests
 from paddock.plan.machine.runrequests import RunPatches
 

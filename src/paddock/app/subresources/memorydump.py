@@ -6,7 +6,6 @@ Both are wishes in the machine's status, which the controller of machines carrie
 from typing import Any
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING, phase_of
@@ -14,6 +13,7 @@ from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base import quantity
 from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]

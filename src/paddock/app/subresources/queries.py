@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]

@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge import frames
-from paddock.apiserver.edge.http import Answer, HttpResponse, Socket, Upgrade
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import DatagramFlow, NetworksApi
@@ -20,6 +18,8 @@ from paddock.app.subresources.sessions import Kind, Sessions
 from paddock.app.subresources.stored import conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.edge import frames
+from paddock.edge.http import Answer, HttpResponse, Socket, Upgrade
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.pipes import Pipe
 from paddock.meta import failure

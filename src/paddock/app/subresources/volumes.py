@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING
 from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base.jsondata import copied
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]

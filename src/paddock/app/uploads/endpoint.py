@@ -9,8 +9,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.requestbody import BodyInterrupted, RequestBody
 from paddock.app.uploads.forms import BadForm, FormFile
 from paddock.app.uploads.tokens import TokenClaims, UploadTokens
 from paddock.base.clock import Clock
@@ -18,6 +16,8 @@ from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.client.target import Key
 from paddock.controllers.storage.transfers import TransferBlocked
 from paddock.controllers.storage.uploads import NotATarget, UploadTargets
+from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.edge.requestbody import BodyInterrupted, RequestBody
 
 _LOG = logging.getLogger(__name__)
 PREFIXES = (b"/v1beta1/upload", b"/v1alpha1/upload")

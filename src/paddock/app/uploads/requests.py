@@ -5,11 +5,11 @@ import orjson
 
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.app.uploads.tokens import UploadTokens
 from paddock.dialects.kubevirt.uploadtoken import UploadTokenRequest
+from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.store.contract import StoreKey
 

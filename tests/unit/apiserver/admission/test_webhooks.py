@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.housekeeping import bootstrap, node
+from paddock.edge.http import HttpResponse
 from tests.apiharness import Harness
 from tests.webhooks import Answering, Webhook
 

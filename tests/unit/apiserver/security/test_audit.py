@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from paddock.apiserver.context import RequestContext, User
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.routing import RequestRoute, route
 from paddock.apiserver.security.audit import content, policy
 from paddock.apiserver.security.audit.file import AuditFile, Rotation
 from paddock.apiserver.security.audit.log import GONE, AuditLog
+from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.meta import failure
 from tests.apiharness import GuardedHarness
 

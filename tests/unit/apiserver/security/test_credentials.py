@@ -11,7 +11,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest
 from paddock.apiserver.housekeeping.accounttokens import TokenSecretController
 from paddock.apiserver.security import issuer as issuing
 from paddock.apiserver.security import jose, oidc
@@ -25,6 +24,7 @@ from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tls import ServingContext, UnusableCertificate
 from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, own_keyring
 from paddock.base.errors import Terminal
+from paddock.edge.http import ConnectionPeer, HttpRequest
 from paddock.meta.failure import Failure
 from tests.apiharness import GuardedHarness, Harness
 

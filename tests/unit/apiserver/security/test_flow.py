@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from paddock.apiserver.builtin import flowdefaults
 from paddock.apiserver.context import RequestContext, User
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.housekeeping import flows as chores
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.deadlines import Deadlines
@@ -18,6 +17,7 @@ from paddock.apiserver.security.flow import control, rules
 from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.flow.levels import FlowQueue, Level, Levels, LevelTerms
 from paddock.apiserver.security.flow.metrics import MetricsEndpoint
+from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.meta.failure import Failure
 from tests.apiharness import Harness
 

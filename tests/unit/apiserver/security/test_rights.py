@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.housekeeping.aggregation import RoleAggregationController
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.guard import attributes
+from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from tests.apiharness import GuardedHarness, Reply
 
 Rule = dict[str, list[str]]

@@ -8,7 +8,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.app.exports.download import Downloads
 from paddock.client.client import Client
 from paddock.client.errors import NotFound, StatusDetails
@@ -16,6 +15,7 @@ from paddock.client.target import Key, Target
 from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.export import VirtualMachineExport
+from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.storage import exports as plan
 

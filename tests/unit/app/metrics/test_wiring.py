@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.security.audit.file import AuditFile, Rotation
 from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.flow.metrics import MetricsEndpoint
+from paddock.edge.http import HttpResponse
 from paddock.store.memory import MemoryStore
 from tests.prometheus import read
 from tests.scripted import scripted

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paddock.apiserver.edge.connection import ConnectionLimits, ConnectionStats, ServerConnection
-from paddock.apiserver.edge.server import Server, peer_of
 from paddock.apiserver.security.pki import Authority
+from paddock.edge.connection import ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.edge.server import Server, peer_of
 from tests.unit.app.subresources.world import World, path
 from tests.websockets import Socket, opened
 

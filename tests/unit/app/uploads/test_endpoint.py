@@ -7,11 +7,11 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.requestbody import RequestBody
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens
+from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.edge.requestbody import RequestBody
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.unit.controllers.storage.conftest import CORE, Data, Host, pvc, stage

@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.protobuf import decode as decode_protobuf
 from paddock.apiserver.resources.kubevirtsubresources import GROUP, INSTANCES
 from paddock.apiserver.routing import RequestRoute
 from paddock.dialects import catalog
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta.failure import Failure
 from paddock.schema.shape import ListShape, MapShape, ObjectShape, Shape, shape_of
 

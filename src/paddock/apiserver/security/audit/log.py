@@ -5,11 +5,11 @@ from typing import Any, Protocol
 import orjson
 
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.audit import content
 from paddock.apiserver.security.audit.policy import AuditDecision
 from paddock.base.clock import IdentityClock
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
 from paddock.meta import ages, failure
 
 _MUTATING = frozenset(("create", "update", "patch", "delete", "deletecollection", "post", "put"))

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from paddock.apiserver.context import User
-from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.security.flow.control import FlowControl, Waiter
 from paddock.apiserver.security.flow.levels import Level
+from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 
 _TYPE = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from paddock.apiserver.edge.connection import LONGEST_REST, ConnectionLimits, ConnectionStats, ServerConnection
-from paddock.apiserver.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse
-from paddock.apiserver.edge.server import Server
+from paddock.edge.connection import LONGEST_REST, ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse
+from paddock.edge.server import Server
 from tests.scripted import timeless
 
 ASK = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"

@@ -5,9 +5,9 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from paddock.apiserver.edge.connection import NO_DOORS, ConnectionLimits, ConnectionStats, ServerConnection
-from paddock.apiserver.edge.http import ConnectionPeer, Handler, StreamingRoutes
-from paddock.apiserver.edge.listener import Listener
+from paddock.edge.connection import NO_DOORS, ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.edge.http import ConnectionPeer, Handler, StreamingRoutes
+from paddock.edge.listener import Listener
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 

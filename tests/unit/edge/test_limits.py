@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.edge.connection import ConnectionLimits
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
-from paddock.apiserver.edge.server import Server
+from paddock.edge.connection import ConnectionLimits
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
+from paddock.edge.server import Server
 
 LONG = 3600.0
 # Short, and never reached in a test that does not want it.

@@ -8,8 +8,8 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping
 from wsproto.events import Request as Opening
 from wsproto.utilities import ProtocolError
 
-from paddock.apiserver.edge.http import HttpRequest
-from paddock.apiserver.edge.responsewriter import ResponseWriter
+from paddock.edge.http import HttpRequest
+from paddock.edge.responsewriter import ResponseWriter
 
 PING_SECONDS = 15.0
 # Messages are joined from frames; one that is larger ends the session.

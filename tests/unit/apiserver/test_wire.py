@@ -12,7 +12,7 @@ import pytest
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, RejectConnection, Request, TextMessage
 
-from paddock.apiserver.edge.server import Server
+from paddock.edge.server import Server
 from tests.apiharness import GuardedHarness, Harness
 from tests.unit.apiserver.conftest import Play
 

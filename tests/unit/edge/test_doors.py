@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from paddock.apiserver.edge.connection import ConnectionLimits
-from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamingRoutes
-from paddock.apiserver.edge.requestbody import BodyInterrupted
-from paddock.apiserver.edge.server import Server
+from paddock.edge.connection import ConnectionLimits
+from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamingRoutes
+from paddock.edge.requestbody import BodyInterrupted
+from paddock.edge.server import Server
 
 Script = Callable[["Site"], Awaitable[None]]
 BIG = 24 * 1024 * 1024

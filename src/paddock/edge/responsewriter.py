@@ -3,7 +3,7 @@
 import asyncio
 from http import HTTPStatus
 
-from paddock.apiserver.edge.http import HttpResponse, StreamResponse
+from paddock.edge.http import HttpResponse, StreamResponse
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _LAST_CHUNK = b"0\r\n\r\n"

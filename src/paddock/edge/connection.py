@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import httptools
 import msgspec
 
-from paddock.apiserver.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
-from paddock.apiserver.edge.requestbody import RequestBody
-from paddock.apiserver.edge.responsewriter import ResponseWriter, head_of
+from paddock.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
+from paddock.edge.requestbody import RequestBody
+from paddock.edge.responsewriter import ResponseWriter, head_of
 
 if TYPE_CHECKING:
-    from paddock.apiserver.edge import websocket
+    from paddock.edge import websocket
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,7 +346,7 @@ class ServerConnection(asyncio.Protocol):
             await self._upgrade(request, answer)
 
     async def _upgrade(self, request: HttpRequest, answer: Upgrade) -> None:
-        from paddock.apiserver.edge import websocket  # noqa: PLC0415 - loaded with the first WebSocket; most servers see none
+        from paddock.edge import websocket  # noqa: PLC0415 - loaded with the first WebSocket; most servers see none
 
         self._socket = websocket.Session(self._transport, self._writing)
         if self._socket.accept(request, answer.subprotocol):

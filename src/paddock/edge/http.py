@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from paddock.apiserver.edge.requestbody import RequestBody
+from paddock.edge.requestbody import RequestBody
 
 # A longer query is taken apart each time.
 _LONGEST_KEPT = 512

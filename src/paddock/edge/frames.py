@@ -1,6 +1,6 @@
 """Streams of lines over a WebSocket: what dashboards in a browser open instead of a long answer (docs/spec/kube-api.md item 68)."""
 
-from paddock.apiserver.edge.http import HttpRequest, Socket, StreamResponse, StreamSink, Upgrade
+from paddock.edge.http import HttpRequest, Socket, StreamResponse, StreamSink, Upgrade
 
 _BEARER = "base64url.bearer.authorization.k8s.io."
 
