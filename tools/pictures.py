@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
 from paddock.engine.machine.requests import STATES
 
@@ -40,6 +41,8 @@ _FONT = "font-family=\"'DejaVu Sans', Verdana, sans-serif\""
 _TITLE = f'font-size="15" font-weight="bold" fill="{_INK}"'
 _PLAIN = f'font-size="13" fill="{_INK}"'
 _SMALL = f'font-size="12" fill="{_PALE}"'
+# DejaVu Sans is wide: its average letter has 0.62 of the size.
+_WIDE = 12 * 0.62
 _ARROW = (
     '<marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
     f'<path d="M0 0 10 5 0 10z" fill="{_PALE}"/></marker>'
@@ -132,7 +135,7 @@ def layers() -> str:
             name = word.strip("()")
             planned = word != name
             fill = _PLANNED if planned else _PURE if name in pure else _BASE if name == "base" else _ACTS
-            lines = (ROLES[name] + (" (planned)" if planned else ""),)
+            lines = tuple(wrap(ROLES[name] + (" (planned)" if planned else ""), int(wide / _WIDE)))
             parts += Box(margin + column * (wide + gap), y, wide, high, name, lines, fill, planned).svg()
         y += high + gap
     legend = ((_ACTS, "acts: effects, I/O, clock"), (_PURE, "pure: values in, values out"))
