@@ -13,8 +13,8 @@ EFI_PACKAGES = ("shim-signed", "grub-efi-amd64-signed")
 _LIBRARIES = {"libdevmapper1.02.1", "liblzma5", "libudev1", "libselinux1", "libpcre2-8-0"}
 
 
-def bios(packages: dict[str, Path], modules: tuple[str, ...], prefix: str, configuration: str = "") -> tuple[bytes, bytes]:
-    """(the first sector, the rest) with these modules; `configuration` is run before, or instead of, the file in `prefix`."""
+def bios(packages: dict[str, Path], modules: tuple[str, ...], prefix: str) -> tuple[bytes, bytes]:
+    """(the first sector, the rest) with these modules; the configuration is a file in `prefix`."""
     with TemporaryDirectory() as temporary:
         work = Path(temporary)
         parts = work / "parts"
@@ -25,8 +25,6 @@ def bios(packages: dict[str, Path], modules: tuple[str, ...], prefix: str, confi
         run(["dpkg-deb", "-x", packages["grub-common"], work / "tools"])
         for library in _LIBRARIES:
             run(["dpkg-deb", "-x", packages[library], work / "tools"])
-        (work / "early.cfg").write_text(configuration)
-        early = ["-c", str(work / "early.cfg")] if configuration else []
         command: list[str | Path] = [
             work / "tools/usr/bin/grub-mkimage",
             "-O",
@@ -37,7 +35,6 @@ def bios(packages: dict[str, Path], modules: tuple[str, ...], prefix: str, confi
             prefix,
             "-o",
             work / "core.img",
-            *early,
             *modules,
         ]
         found = [work / "tools" / part for part in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")]

@@ -40,6 +40,9 @@ _MODULES = (
     *("pvpanic-pci", "virtiofs", "efivarfs", "vmgenid"),
 )
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+# Behind a module: its signature, twelve bytes that end with the signature's length, and a line that says so.
+_SIGNED = b"~Module signature appended~\n"
+_SIGNATURE_FIELDS = 12
 
 _YES_WORDS = """
 64BIT SMP PRINTK TTY UNIX98_PTYS SERIAL_8250 SERIAL_8250_CONSOLE BLOCK BLK_DEV_INITRD BINFMT_ELF BINFMT_SCRIPT DEVTMPFS TMPFS SHMEM
@@ -173,6 +176,14 @@ def ordered(modules: Mapping[str, bytes], wanted: Sequence[str]) -> dict[str, by
     for name in wanted:
         add(name)
     return found
+
+
+def plain_module(module: bytes) -> bytes:
+    """A module without its signature and without its types: to read those, a kernel first reads its own, megabytes of them."""
+    if module.endswith(_SIGNED):
+        end = len(module) - len(_SIGNED)
+        module = module[: end - _SIGNATURE_FIELDS - int.from_bytes(module[end - 4 : end], "big")]
+    return module.replace(b"\0.BTF\0", b"\0.btf\0")
 
 
 def unpacked(image: bytes) -> bytes:

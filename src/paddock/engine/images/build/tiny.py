@@ -10,12 +10,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from paddock.engine.images.build import answers, apt, disk, filesystems, grub, kernel, places, tinyguest
+from paddock.engine.images.build import answers, apt, directboot, disk, filesystems, grub, kernel, places, tinyguest
 from paddock.engine.images.build.initramfs import archive
 from paddock.engine.images.build.packages import Package, PackageMember, fetch, members, resolve
 from paddock.engine.images.build.programs import need, run
@@ -28,7 +28,7 @@ _DATA_SIZE = 48 * _MIB
 # Boot loaders follow a file cluster by cluster, and mkfs.vfat's own choice for this size is 2 KiB.
 _ESP_CLUSTER = 64
 # Raised when the recipe changes in a way that its inputs do not show.
-_RECIPE = 2
+_RECIPE = 3
 
 _PROGRAMS = ("busybox-static", "qemu-guest-agent", "dropbear-bin", "openssh-sftp-server", "inetutils-inetd")
 _LIBRARIES = (
@@ -44,8 +44,6 @@ _WANTED_LIBRARIES = (
     *("libglib-2.0.so", "libgmodule-2.0.so", "libnuma.so", "libudev.so", "liburing.so", "libpcre2-8.so", "libz.so"),
     *("libtomcrypt.so", "libtommath.so", "libgmp.so", "libcrypt.so"),
 )
-# Through `linux` GRUB moves all the memory that the kernel unpacks itself into, sixty MiB, a byte at a time; `linux16` moves the file only.
-_GRUB_MODULES = ("biosdisk", "part_gpt", "fat", "linux16", "boot")
 # The kernel's check of the timer counts ticks against a loop of instructions. Emulated on a busy host it fails, and the kernel panics.
 _ARGUMENTS = "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off memhp_default_state=online"
 
@@ -78,7 +76,7 @@ def build(cache: Path, kind: Kind = "fastest", jobs: int = 0) -> TinyImage:
 
 
 def _names() -> list[str]:
-    return [*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES, *(name for name in grub.BIOS_PACKAGES if name not in _LIBRARIES)]
+    return [*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES]
 
 
 def _build(cache: Path, kind: Kind, jobs: int) -> str:
@@ -108,11 +106,13 @@ def _key(packages: Iterable[Package]) -> str:
 
 def _assemble(folder: Path, one: kernel.KernelBuild, packages: dict[str, Path]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    initrd = archive(_guest(one, packages), tinyguest.DIRECTORIES)
+    guest = _guest(one, packages)
+    initrd = archive(guest, tinyguest.DIRECTORIES)
     with TemporaryDirectory(dir=folder, prefix="work-") as temporary:
         work = Path(temporary)
-        # The own kernel unpacks nothing; Debian's unpacks LZ4 in less time than a BIOS takes to read what it saves.
-        _make_disk(work, one.image, _packed(initrd, work) if one.modules else initrd, packages)
+        # The own kernel unpacks nothing; Debian's unpacks LZ4 in less time than UEFI takes to read what it saves.
+        _make_esp(work / "esp", one.image, _packed(initrd, work) if one.modules else initrd, packages)
+        _make_disk(work, one.bare, archive(_unsigned(guest), tinyguest.DIRECTORIES))
         (work / "vmlinuz").write_bytes(one.image)
         (work / "vmlinux").write_bytes(one.bare)
         (work / "initrd").write_bytes(initrd)
@@ -156,24 +156,33 @@ def _packed(initrd: bytes, work: Path) -> bytes:
     return (work / "packed").read_bytes()
 
 
-def start(suffix: str = "") -> str:
-    """What GRUB does; a BIOS wants its commands with the suffix "16"."""
-    return f"linux{suffix} /vmlinuz {_ARGUMENTS}\ninitrd{suffix} /initrd\nboot\n"
+def start() -> str:
+    """What GRUB does under UEFI."""
+    return f"linux /vmlinuz {_ARGUMENTS}\ninitrd /initrd\nboot\n"
 
 
-def _make_disk(work: Path, image: bytes, initrd: bytes, packages: dict[str, Path]) -> None:
-    boot, core = grub.bios(packages, _GRUB_MODULES, "(,gpt2)/grub", start("16"))
+def _unsigned(guest: dict[str, PackageMember]) -> dict[str, PackageMember]:
+    """The same files for a BIOS, without Secure Boot: a kernel neither verifies these modules nor reads the types in them."""
+    return {
+        path: replace(member, data=kernel.plain_module(member.data)) if path.endswith(".ko") else member for path, member in guest.items()
+    }
+
+
+def _make_esp(esp: Path, image: bytes, initrd: bytes, packages: dict[str, Path]) -> None:
     efi = {**grub.efi(packages), "EFI/debian/grub.cfg": start().encode(), "vmlinuz": image, "initrd": initrd}
-    filesystems.fat(work / "esp", _ESP_SIZE, "TINY-EFI", efi, _ESP_CLUSTER)
+    filesystems.fat(esp, _ESP_SIZE, "TINY-EFI", efi, _ESP_CLUSTER)
+
+
+def _make_disk(work: Path, bare: bytes, initrd: bytes) -> None:
+    code, content = directboot.build(bare, initrd, _ARGUMENTS, disk.ALIGNMENT // disk.SECTOR)
     filesystems.ext4(work / "data", _DATA_SIZE, "tiny-data")
-    core_at = disk.ALIGNMENT // disk.SECTOR
     partitions = (
-        disk.Partition(disk.BIOS_BOOT, "bios", disk.ALIGNMENT, disk.core_image(core, core_at)),
+        disk.Partition(disk.BIOS_BOOT, "bios", len(content), content),
         disk.Partition(disk.EFI_SYSTEM, "efi", _ESP_SIZE, work / "esp"),
         disk.Partition(disk.LINUX, "data", _DATA_SIZE, work / "data"),
     )
     placed, size = disk.place(partitions)
-    disk.write(work / "tiny.raw", placed, size, disk.boot_sector(boot, core_at))
+    disk.write(work / "tiny.raw", placed, size, code)
     # Most of it is packed already; packed again, every read would unpack it anew while the firmware waits and turns.
     run(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", work / "tiny.raw", work / "tiny.qcow2"])
 
