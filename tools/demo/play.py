@@ -12,7 +12,7 @@ from paddock.base.errors import PaddockError
 from tools.demo import ending, objects, sight, stage
 from tools.demo.place import Place
 from tools.demo.screen import Screen
-from tools.demo.sight import Guest, Line
+from tools.demo.sight import Guest, Line, Seen
 
 _SECONDS = float(os.environ.get("PADDOCK_DEMO_SECONDS", "600"))
 _LOOK_SECONDS = 0.25
@@ -58,41 +58,47 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _up(place: Place, screen: Screen, *, stays: bool) -> int:
-    began = time.monotonic()
     stage.prepare(place, sight.DIALECTS, screen.say)
-    lines = asyncio.run(_watch(place, sight.GUESTS, screen))
+    screen.say(f"starting {len(sight.GUESTS)} guests with objects of {len(sight.DIALECTS)} dialects: {place.examples}")
+    lines, ready = asyncio.run(_watch(place, sight.GUESTS, screen))
     good = all(line.answers for line in lines)
-    rows = [("DIALECT", "OBJECT", "MACHINE", "STATE", "ADDRESS", "GUEST")]
-    rows += [(each.guest.dialect, each.guest.front, each.guest.name, each.state, each.address, each.system) for each in lines]
-    print(f"\n{sight.table(rows)}\n")
+    table = sight.table(sight.rows(lines, ready))
     if good:
-        print(f"{len(lines)} guests run and answer, after {time.monotonic() - began:.0f} s.")
+        table += ["", f"{len(lines)} guests of {len(sight.DIALECTS)} dialects run and answer after {screen.seconds:.0f} s."]
     else:
-        print(f"Not all guests answer after {_SECONDS:g} s. The server's log: {place.root}/server.log\nAsk:")
-        print("".join(f"  {_PADDOCK} why vm/{line.guest.name}\n" for line in lines if not line.answers))
+        table += ["", f"Not all guests answer after {_SECONDS:g} s. The server's log: {place.root}/server.log", "Ask:", ""]
+        table += [f"  {_PADDOCK} why vm/{line.guest.name}" for line in lines if not line.answers]
+    screen.settle(["", *table])
     if stays:
         print(_next(place, lines))
     return 0 if good else 1
 
 
-async def _watch(place: Place, guests: Sequence[Guest], screen: Screen) -> list[Line]:
-    """Apply everything, and show what becomes of it until all guests answer."""
+async def _watch(place: Place, guests: Sequence[Guest], screen: Screen) -> tuple[list[Line], dict[Guest, float]]:
+    """Apply everything, and show what becomes of it until all guests answer; the lines, and when each guest answered first."""
+    ready: dict[Guest, float] = {}
     async with objects.connected(place.host.kubeconfig) as client:
+        screen.draw(_progress(sight.lines(guests, Seen()), ready, screen))
         await objects.apply(client, objects.documents(place.examples))
         names = {each: f"{each.dialect:<10}  {each.name}" for each in guests}
         width = max(map(len, names.values()))
-        heading = ("DIALECT     MACHINE".ljust(width), "STATE")
         end = time.monotonic() + _SECONDS
         while True:
             lines = sight.lines(guests, await objects.look(client))
-            screen.show([(names[line.guest].ljust(width), line.text) for line in lines], heading)
-            if all(line.answers for line in lines) and await _all_serve(lines):
-                screen.settle()
-                return lines
-            if time.monotonic() > end:
-                screen.settle()
-                return lines
+            for line in lines:
+                if line.answers:
+                    ready.setdefault(line.guest, screen.seconds)
+            screen.tell([(names[line.guest].ljust(width), line.text) for line in lines])
+            screen.draw(_progress(lines, ready, screen))
+            if time.monotonic() > end or (all(line.answers for line in lines) and await _all_serve(lines)):
+                return lines, ready
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _progress(lines: Sequence[Line], ready: dict[Guest, float], screen: Screen) -> list[str]:
+    """The table while guests start, with the time below it."""
+    answering = sum(line.answers for line in lines)
+    return ["", *sight.table(sight.rows(lines, ready)), "", f"{answering} of {len(lines)} guests answer after {screen.seconds:.0f} s"]
 
 
 async def _all_serve(lines: Sequence[Line]) -> bool:
@@ -114,21 +120,25 @@ async def _serves(address: str) -> bool:
 
 def _next(place: Place, lines: Sequence[Line]) -> str:
     """Return the next commands to try, with the programs that are here."""
-    answering = [line for line in lines if line.answers]
-    said = ["", "It stays until `make demo-down`. Try:", "", f"  export KUBECONFIG={place.host.kubeconfig}"]
+    said = ["", "Everything stays until `make demo-down`. Try:", "", f"  export KUBECONFIG={place.host.kubeconfig}"]
     if shutil.which("kubectl"):
         said += [
-            "  kubectl get vm,vmi,dv",
-            "  kubectl get vmpool,machines,virtualmachines.infrastructure.stakater.com,virtualmachines.infra.virtrigaud.io",
+            "  kubectl get vm,vmi,dv         # the machines of all dialects, and their disks",
+            "  kubectl get machines          # Vitistack's own kind",
             "  kubectl scale vmpool kubermatic-pool --replicas 3",
         ]
     else:
         said.append("  (kubectl is not installed here; any version since 1.27 works with this server)")
-    said += [f"  {_PADDOCK} console kubevirt-vm    # a root shell; ctrl+] leaves", f"  {_PADDOCK} why vm/kubevirt-vm"]
-    for line in answering[:1]:
-        user_mode = line.address.startswith("127.")
-        port, web = (f"-p {_LOW_PORTS + 22} ", f":{_LOW_PORTS + 80}") if user_mode else ("", "")
-        options = f"-i {place.key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-        said += [f"  ssh {port}{options} root@{line.address}", f"  curl http://{line.address}{web}/"]
-    said += ["", f"The manifests are in {place.examples}: change one, and apply it, or run `make demo` again."]
+    said.append(f"  {_PADDOCK} console kubevirt-vm    # a root shell; ctrl+] leaves")
+    for line in [line for line in lines if line.answers][:1]:
+        said.append(f"  {_PADDOCK} ssh -i {place.key} root@{line.guest.name}")
+        # In user mode, a port of a guest is reached at an address of loopback.
+        port = f":{_LOW_PORTS + 80}" if line.address.startswith("127.") else ""
+        said.append(f"  curl http://{line.address}{port}/")
+    said += [
+        f"  {_PADDOCK} why vm/kubevirt-vm",
+        "",
+        f"The manifests are in {place.examples}:",
+        "change one and apply it, or run `make demo` again.",
+    ]
     return "\n".join(said)

@@ -1,4 +1,4 @@
-"""One line for each guest: redrawn in place on a terminal; elsewhere printed when it says something new."""
+"""The progress of the demonstration: a table that is redrawn in place on a terminal; elsewhere a line for each change."""
 
 import shutil
 import time
@@ -7,41 +7,48 @@ from typing import TextIO
 
 
 class Screen:
-    """Shows named lines. Plain lines have the seconds since the start before them."""
+    """Shows lines that stay, and a table. Elsewhere than on a terminal, lines have the seconds since the start before them."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._live = out.isatty()
-        self._told: dict[str, str] = {}
+        self.live = out.isatty()
+        self._last: dict[str, str] = {}
         self._drawn = 0
         self._started = time.monotonic()
 
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._started
+
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._out.write(f"{self._seconds()}  {text}\n")
+        self._out.write(f"{text}\n" if self.live else f"{self.seconds:6.1f} s  {text}\n")
         self._out.flush()
 
-    def show(self, lines: Sequence[tuple[str, str]], heading: tuple[str, str] = ("", "")) -> None:
-        """Each line has a name and a text. A terminal has the heading above them."""
-        if self._live:
-            self._redraw([heading, *lines] if any(heading) else lines)
-        else:
-            for name, text in lines:
-                if self._told.get(name) != text:
-                    self.say(f"{name}  {text}")
-        self._told = dict(lines)
+    def draw(self, lines: Sequence[str]) -> None:
+        """Draw a table in place of the one before; nothing where nothing can be redrawn."""
+        if not self.live:
+            return
+        size = shutil.get_terminal_size()
+        # Lines that left the screen cannot be redrawn, so a low screen has the beginning of the table.
+        shown = [line[: size.columns - 1] for line in lines[: max(size.lines - 1, 1)]]
+        above = f"\x1b[{self._drawn}F" if self._drawn else ""
+        # What was longer is cleared line by line, and what was lower below, so that nothing flickers.
+        self._out.write(above + "".join(f"{line}\x1b[K\n" for line in shown) + "\x1b[J")
         self._out.flush()
+        self._drawn = len(shown)
 
-    def settle(self) -> None:
-        """Keep the drawn lines; later ones come below."""
+    def settle(self, lines: Sequence[str]) -> None:
+        """The last table, whole, in place of the one before; later lines come below."""
+        above = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
+        self._out.write(above + "".join(f"{line}\n" for line in lines))
+        self._out.flush()
         self._drawn = 0
 
-    def _redraw(self, lines: Sequence[tuple[str, str]]) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        above = f"\x1b[{self._drawn}F" if self._drawn else ""
-        drawn = [f"\x1b[2K{f'{self._seconds()}  {name}  {text}'[:width]}\n" for name, text in lines]
-        self._out.write(above + "".join(drawn))
-        self._drawn = len(lines)
-
-    def _seconds(self) -> str:
-        return f"{time.monotonic() - self._started:6.1f} s"
+    def tell(self, lines: Sequence[tuple[str, str]]) -> None:
+        """Named lines, each when its text changes; nothing on a terminal, which has the table."""
+        for name, text in lines:
+            if not self.live and self._last.get(name) != text:
+                self.say(f"{name}  {text}")
+        self._last = dict(lines)

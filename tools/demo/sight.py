@@ -12,21 +12,20 @@ _WIDEST_REASON = 90
 
 @dataclass(frozen=True)
 class Guest:
-    """One machine of the demonstration: whose object it is, the object as kubectl names it, and its VirtualMachine."""
+    """One machine of the demonstration: the dialect of its object, and its VirtualMachine."""
 
     dialect: str
-    front: str
     name: str
 
 
 GUESTS = (
-    Guest("kubevirt", "vm/kubevirt-vm", "kubevirt-vm"),
-    Guest("kubermatic", "vm/kubermatic-vm", "kubermatic-vm"),
-    Guest("kubermatic", "vmpool/kubermatic-pool", "kubermatic-pool-0"),
-    Guest("kubermatic", "vmpool/kubermatic-pool", "kubermatic-pool-1"),
-    Guest("stakater", "virtualmachine/stakater-vm", "stakater-vm"),
-    Guest("vitistack", "machine/vitistack-machine", "vitistack-machine"),
-    Guest("virtrigaud", "virtualmachine/virtrigaud-vm", "virtrigaud-vm"),
+    Guest("kubevirt", "kubevirt-vm"),
+    Guest("kubermatic", "kubermatic-vm"),
+    Guest("kubermatic", "kubermatic-pool-0"),
+    Guest("kubermatic", "kubermatic-pool-1"),
+    Guest("stakater", "stakater-vm"),
+    Guest("vitistack", "vitistack-machine"),
+    Guest("virtrigaud", "virtrigaud-vm"),
 )
 DIALECTS = tuple(dict.fromkeys(guest.dialect for guest in GUESTS))
 
@@ -56,8 +55,8 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The state with everything that is known."""
-        return f"{self.state}, answers at {self.address} ({self.system})" if self.answers else self.state
+        """The state; of a guest that answers, its address and its own name."""
+        return f"{self.address}, {self.system}" if self.answers else self.state
 
 
 def lines(guests: Sequence[Guest], seen: Seen) -> list[Line]:
@@ -68,8 +67,8 @@ def lines(guests: Sequence[Guest], seen: Seen) -> list[Line]:
 def _line(guest: Guest, seen: Seen) -> Line:
     machine = seen.machines.get(guest.name)
     if machine is None:
-        return Line(guest, "applied; its machine is not made yet")
-    state = str(machine.get("status", {}).get("printableStatus", "")) or "new"
+        return Line(guest, "waits for its VirtualMachine")
+    state = str(machine.get("status", {}).get("printableStatus", "")) or "Created"
     if any(word in state for word in _TROUBLE):
         return Line(guest, f"{state}: {_reason(machine)}")
     if state != "Running":
@@ -78,17 +77,17 @@ def _line(guest: Guest, seen: Seen) -> Line:
     address = next((str(each["ipAddress"]) for each in status.get("interfaces") or () if each.get("ipAddress")), "")
     connected = any(each["type"] == "AgentConnected" and each["status"] == "True" for each in status.get("conditions") or ())
     system = str(status.get("guestOSInfo", {}).get("prettyName", "")) if connected else ""
-    return Line(guest, "Running" if address and system else "Running; its guest boots", address, system)
+    return Line(guest, "Running" if address and system else "Running; the guest boots", address, system)
 
 
 def _importing(machine: Data, seen: Seen) -> str:
-    """Return the progress of its disk; empty when it does not wait for its disk."""
+    """Return the progress of its disk; empty unless the disk is being filled."""
     names = [each["metadata"]["name"] for each in machine["spec"].get("dataVolumeTemplates") or ()]
     names += [each["dataVolume"]["name"] for each in machine["spec"]["template"]["spec"].get("volumes") or () if "dataVolume" in each]
     for status in (seen.volumes.get(name, {}).get("status", {}) for name in names):
         if (phase := status.get("phase", "")) not in ("", "Succeeded"):
-            progress = str(status.get("progress", "")).removesuffix("N/A")
-            return f"its disk: {phase} {progress}".rstrip()
+            progress = str(status.get("progress", "")).removesuffix("N/A").partition(".")[0].removesuffix("%")
+            return f"Provisioning; {phase} {progress} %" if progress else f"Provisioning; {phase}"
     return ""
 
 
@@ -99,7 +98,16 @@ def _reason(machine: Data) -> str:
     return text if len(text) <= _WIDEST_REASON else f"{text[:_WIDEST_REASON]}..."
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows in columns, the first row as the heading."""
+def rows(lines: Sequence[Line], ready: Mapping[Guest, float]) -> list[tuple[str, ...]]:
+    """The table: a heading, and a row for each guest; `ready` is when each answered first. It fits into 80 columns."""
+    found = [("DIALECT", "MACHINE", "READY", "STATE")]
+    for line in lines:
+        seconds = f"{ready[line.guest]:.0f} s" if line.answers and line.guest in ready else ""
+        found.append((line.guest.dialect, line.guest.name, seconds, line.text))
+    return found
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows in columns, as lines."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -22,7 +22,8 @@ PENDING, PHASE_IMPORTING, PHASE_READY, FAILED = "Pending", "Importing", "Ready",
 # After the last retry.
 EXHAUSTED_SECONDS = 600.0
 RETRY_SECONDS = 10.0
-POLL_SECONDS = 5.0
+# An image of a few megabytes takes a second.
+FIRST_POLL_SECONDS, POLL_SECONDS = 1.0, 5.0
 
 
 class ImageUse(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ class MachinePolls(msgspec.Struct, frozen=True):
     """Seconds between two observations of a machine, by how it is."""
 
     task: float = 5.0
-    # the first poll of a task that is mostly short: of snapshots and reverts
+    # the first poll of a task that is mostly short: of creations, snapshots and reverts
     first: float = 1.0
     # something is under way, or an address is waited for
     transition: float = 10.0

@@ -2,7 +2,9 @@
 
 import io
 import os
+import re
 import signal
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -19,7 +21,7 @@ from tools.demo.place import Place
 from tools.demo.screen import Screen
 from tools.demo.sight import Guest, Seen
 
-GUEST = Guest("kubevirt", "vm/web", "web")
+GUEST = Guest("kubevirt", "web")
 WORDS = {"url": "http://127.0.0.1:8000/tiny.qcow2", "sha256": "ab" * 32, "key": "ssh-ed25519 " + "A" * 16}
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID3TomWVaH/e6dd61FMRtOGRxsYGn5cNQqxXhlHgqST2 somebody"
 
@@ -37,11 +39,11 @@ def said(seen: Seen) -> sight.Line:
 @pytest.mark.parametrize(
     ("seen", "text"),
     [
-        (Seen(), "applied; its machine is not made yet"),
+        (Seen(), "waits for its VirtualMachine"),
         (Seen({"web": machine("Starting")}), "Starting"),
         (
             Seen({"web": machine("Provisioning")}, {}, {"web-root": {"status": {"phase": "ImportInProgress", "progress": "43.0%"}}}),
-            "its disk: ImportInProgress 43.0%",
+            "Provisioning; ImportInProgress 43 %",
         ),
         (Seen({"web": machine("Provisioning")}, {}, {"web-root": {"status": {"phase": "Succeeded"}}}), "Provisioning"),
         (
@@ -59,16 +61,26 @@ def test_what_is_said_of_a_guest_that_does_not_run(seen: Seen, text: str) -> Non
 def test_a_guest_answers_when_it_has_an_address_and_its_agent_speaks() -> None:
     status: dict[str, Any] = {"interfaces": [{"name": "default"}, {"ipAddress": "10.0.0.5"}], "conditions": []}
     seen = Seen({"web": machine("Running")}, {"web": {"status": status}})
-    assert (said(seen).text, said(seen).address) == ("Running; its guest boots", "10.0.0.5")
+    assert (said(seen).text, said(seen).address) == ("Running; the guest boots", "10.0.0.5")
     # Left over from an earlier connection.
     status["guestOSInfo"] = {"prettyName": "Debian"}
     assert not said(seen).answers
     status["conditions"] = [{"type": "AgentConnected", "status": "True"}]
-    assert said(seen).text == "Running, answers at 10.0.0.5 (Debian)"
+    assert said(seen).text == "10.0.0.5, Debian"
 
 
-def test_a_table() -> None:
-    assert sight.table([("A", "LONG"), ("one", "x")]) == "A    LONG\none  x"
+def test_the_table_fits_a_terminal_of_80_columns() -> None:
+    long = "192.168.122.250"
+    lines = [sight.Line(guest, "Running", long, "Paddock tiny guest") for guest in sight.GUESTS]
+    table = sight.table(sight.rows(lines, dict.fromkeys(sight.GUESTS, 41.6)))
+    assert table[0].split() == ["DIALECT", "MACHINE", "READY", "STATE"] and len(table) == 1 + len(sight.GUESTS)
+    assert table[1] == "kubevirt    kubevirt-vm        42 s   192.168.122.250, Paddock tiny guest"
+    assert max(map(len, table)) < 80
+
+
+def test_a_guest_is_ready_only_while_it_answers() -> None:
+    (_, row) = sight.rows([sight.Line(GUEST, "Starting")], {GUEST: 12.0})
+    assert row == ("kubevirt", "web", "", "Starting")
 
 
 class Terminal80(io.StringIO):
@@ -78,26 +90,73 @@ class Terminal80(io.StringIO):
         return True
 
 
-def test_lines_are_told_once_where_nothing_can_be_redrawn() -> None:
+def test_a_change_is_a_line_where_nothing_can_be_redrawn() -> None:
     out = io.StringIO()
     screen = Screen(out)
     for states in ("ab", "ab", "ac"):
-        screen.show([("one", states[0]), ("two", states[1])])
-    assert [line.split(" s  ")[1] for line in out.getvalue().splitlines()] == ["one  a", "two  b", "two  c"]
+        screen.tell([("one", states[0]), ("two", states[1])])
+        screen.draw(["a table"])
+    screen.settle(["the table"])
+    *told, last = out.getvalue().splitlines()
+    assert [line.split(" s  ")[1] for line in told] == ["one  a", "two  b", "two  c"] and last == "the table"
 
 
-def test_lines_are_redrawn_on_a_terminal_and_never_wider_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass
+class Glass:
+    """The characters of a terminal that understands what the demonstration writes, and nothing else."""
+
+    rows: list[str] = field(default_factory=lambda: [""])
+    row: int = 0
+
+    def feed(self, text: str) -> None:
+        """Carry out text and sequences."""
+        for plain, number, what in re.findall(r"([^\x1b]+)|\x1b\[(\d*)([FKJ])", text):
+            if what == "F":
+                assert int(number) <= self.row, "above the first line"
+                self.row -= int(number)
+            elif what == "J":
+                del self.rows[self.row :]
+                self.rows.append("")
+            elif what == "":
+                self._write(plain)
+
+    def _write(self, plain: str) -> None:
+        for piece in re.findall(r"[^\n]+|\n", plain):
+            if piece == "\n":
+                self.row += 1
+                self.rows += [""] * (self.row + 1 - len(self.rows))
+            else:
+                # Each line is cleared behind its text.
+                self.rows[self.row] = piece
+
+
+def test_the_table_is_redrawn_in_place_and_never_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("LINES", "24")
+    out = Terminal80()
+    screen, glass = Screen(out), Glass()
+    screen.say("first")
+    for lines in (["a" * 50, "b", "c"], ["d", "e"], ["f", "g", "h"]):
+        screen.draw(lines)
+        screen.tell([("one", lines[0])])
+    assert all(f"{line}\x1b[K\n" in out.getvalue() for line in ("a" * 19, "d", "h"))
+    glass.feed(out.getvalue())
+    assert glass.rows == ["first", "f", "g", "h", ""]
+    screen.settle(["x" * 50])
+    screen.say("after")
+    glass = Glass()
+    glass.feed(out.getvalue())
+    assert glass.rows == ["first", "x" * 50, "after", ""]
+
+
+def test_a_low_terminal_has_the_beginning_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "3")
     out = Terminal80()
     screen = Screen(out)
-    screen.show([("one", "a" * 50), ("two", "b")])
-    first = out.getvalue()
-    assert "\x1b[2F" not in first and all(len(line) <= len("\x1b[2K") + 19 for line in first.splitlines())
-    screen.show([("one", "c"), ("two", "b")])
-    assert out.getvalue().removeprefix(first).startswith("\x1b[2F\x1b[2K")
-    screen.settle()
-    screen.show([("one", "c")])
-    assert out.getvalue().count("\x1b[2F") == 1
+    for _ in range(2):
+        screen.draw(["a", "b", "c", "d"])
+    # The cursor is in the last line, below two.
+    assert "c" not in out.getvalue() and "\x1b[2F" in out.getvalue()
 
 
 @pytest.mark.parametrize("path", sorted(stage.EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -109,7 +168,8 @@ def test_what_is_applied_is_good(path: Path) -> None:
         assert [each for each in findings if each.severity == "error"] == []
     for guest in sight.GUESTS:
         if guest.dialect == path.stem:
-            assert guest.front.partition("/")[2] in names
+            # A pool numbers its machines.
+            assert {guest.name, guest.name.rpartition("-")[0]} & names
 
 
 def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:

@@ -72,7 +72,8 @@ class VirtrigaudImageReconciler:
         self._statuses = StatusWriter(parts.client, targets.IMAGES, parts.caches.images.expectations)
         self._pauses = CountPauses(parts, _TOGETHER_SECONDS)
         self._attempts: dict[tuple[str, str], _Attempts] = {}
-        self._polled: dict[tuple[str, str], float] = {}
+        # when a task is polled next
+        self._due: dict[tuple[str, str], float] = {}
         self._removal = ImageRemoval(parts, self._statuses)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -167,14 +168,14 @@ class VirtrigaudImageReconciler:
             return self._ready(look, uid, use, entry)
         look.entries[use.provider] = entry
         look.tasks[use.provider] = answer.task.id
-        self._polled[uid, use.provider] = self._parts.now()
-        look.look_again(preparation.POLL_SECONDS)
+        self._due[uid, use.provider] = self._parts.now() + preparation.FIRST_POLL_SECONDS
+        look.look_again(preparation.FIRST_POLL_SECONDS)
         return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
 
     async def _poll(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         now = self._parts.now()
         entry = look.entries.get(use.provider) or ProviderImage(lastUpdated=look.now)
-        due = self._polled.get((uid, use.provider), 0.0) + preparation.POLL_SECONDS
+        due = self._due.get((uid, use.provider), 0.0)
         if due > now:
             look.look_again(due - now)
             return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
@@ -189,7 +190,7 @@ class VirtrigaudImageReconciler:
         if now - since > seconds:
             look.tasks.pop(use.provider)
             return self._failed(look, use, attempts, f"it took longer than {seconds:g} s")
-        self._polled[uid, use.provider] = now
+        self._due[uid, use.provider] = now + preparation.POLL_SECONDS
         look.look_again(preparation.POLL_SECONDS)
         return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
 
@@ -197,7 +198,7 @@ class VirtrigaudImageReconciler:
         look.entries[use.provider] = msgspec.structs.replace(entry, available=True, lastUpdated=look.now, message=removal.PREPARED)
         look.tasks.pop(use.provider, None)
         self._attempts.pop((uid, use.provider), None)
-        self._polled.pop((uid, use.provider), None)
+        self._due.pop((uid, use.provider), None)
         return ImageState(use, "ready")
 
     def _failed(self, look: _ImagePass, use: ImageUse, attempts: _Attempts, problem: str, *, terminal: bool = False) -> ImageState:

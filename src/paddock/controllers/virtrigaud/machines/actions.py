@@ -62,7 +62,7 @@ class MachineActions:
                 # The record of the first start is written with the id.
                 look.say(*_power_values("on", _power_message(PowerDecision("on"), 0.0)))
         else:
-            look.memory.task_due = self._parts.now() + self._parts.settings.polls.task
+            look.memory.task_due = self._parts.now() + self._parts.settings.polls.first
             look.say(self._under_way(look, task))
         look.memory.answer = None
         await self._statuses.write(look)
