@@ -44,6 +44,19 @@ async def test_ten_machines_wait_for_one_preparation() -> None:
 
 
 @timeless
+async def test_short_tasks_do_not_wait_for_the_poll_of_long_ones() -> None:
+    async with rigaud(task_seconds=SecondsRange(0.5, 0.5)) as life:
+        await life.make(image("cloud", URL))
+        await asyncio.sleep(30)
+        began = asyncio.get_running_loop().time()
+        await life.make(cloud(powerState="Off"))
+        await life.ready()
+        # One poll of the preparation and one of the creation, a second each.
+        assert asyncio.get_running_loop().time() - began < 4
+        assert life.driver.count("TaskStatus") == 2
+
+
+@timeless
 async def test_a_preparation_survives_the_manager() -> None:
     async with rigaud(task_seconds=SecondsRange(30.0, 30.0)) as life:
         await life.make(image("cloud", URL), cloud(powerState="Off"))

@@ -1,4 +1,4 @@
-# The boot loader of the tiny guest for a BIOS. `as --32 boot.s -o boot.o && objcopy -O binary -j .text boot.o boot.bin` makes boot.bin.
+# The boot loader of the tiny guest for a BIOS. To make boot.bin: as --32 boot.s -o boot.o && ld -m elf_i386 -Ttext=0x7c00 --oformat=binary boot.o -o boot.bin
 # It copies a bare kernel and its initial RAM file system from the disk to the places that a table names, and enters the kernel as PVH says:
 # 32-bit protected mode, no paging, the address of a start info in EBX. Nothing is unpacked on the guest's processor.
 
