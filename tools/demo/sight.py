@@ -100,7 +100,7 @@ def _reason(machine: Data) -> str:
 
 def rows(lines: Sequence[Line], ready: Mapping[Guest, float]) -> list[tuple[str, ...]]:
     """The table: a heading, and a row for each guest; `ready` is when each answered first. It fits into 80 columns."""
-    found = [("DIALECT", "MACHINE", "READY", "STATE")]
+    found: list[tuple[str, ...]] = [("DIALECT", "MACHINE", "READY", "STATE")]
     for line in lines:
         seconds = f"{ready[line.guest]:.0f} s" if line.answers and line.guest in ready else ""
         found.append((line.guest.dialect, line.guest.name, seconds, line.text))
