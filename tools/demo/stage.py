@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from paddock.app.directory import process
 from paddock.base.errors import PaddockError, Terminal
-from paddock.engine.images.build import places
+from paddock.engine.images.build import places, tiny
 from paddock.engine.networks.taps import read_setting
 from tools.demo.place import SERVER, SHELF, Place
 
@@ -50,7 +50,7 @@ def _image(place: Place, say: Say) -> None:
     image = place.images / _IMAGE
     if image.exists():
         return
-    if built := _newest():
+    if built := tiny.newest(places.cache()):
         # Asking apt whether its packages are still the newest takes seconds.
         shutil.copyfile(built, image)
         return
@@ -72,12 +72,6 @@ def _image(place: Place, say: Say) -> None:
     (work / _IMAGE).replace(image)
     shutil.rmtree(work)
     say(f"made a guest of {image.stat().st_size >> 20} MiB")
-
-
-def _newest() -> Path | None:
-    """Return the image that was built here last; one with a kernel of its own boots sooner."""
-    found = places.cache().glob(f"tiny-*/{_IMAGE}")
-    return max(found, key=lambda path: ("-own-" in path.parent.name, path.stat().st_mtime), default=None)
 
 
 def _key(place: Place) -> None:

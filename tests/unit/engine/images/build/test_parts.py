@@ -160,6 +160,23 @@ def test_a_plain_module_has_neither_signature_nor_types() -> None:
     assert kernel.plain_module(signed) == kernel.plain_module(code) == b"\x7fELF\0.text\0.btf\0.BTF_ids\0"
 
 
+def test_the_newest_image_is_one_of_this_recipe(tmp_path: Path) -> None:
+    def built(name: str, time: int) -> Path:
+        disk = tmp_path / name / "tiny.qcow2"
+        disk.parent.mkdir()
+        disk.touch()
+        os.utime(disk, (time, time))
+        return disk
+
+    built("tiny-debian-0123456789abcdef", 9)
+    built(f"tiny-own-{tiny._RECIPE - 1}-a", 9)
+    assert tiny.newest(tmp_path) is None
+    built(f"tiny-debian-{tiny._RECIPE}-a", 1)
+    newer = built(f"tiny-debian-{tiny._RECIPE}-b", 2)
+    assert tiny.newest(tmp_path) == newer
+    assert built(f"tiny-own-{tiny._RECIPE}-a", 1) == tiny.newest(tmp_path)
+
+
 def test_an_answer_of_apt_holds_until_its_lists_change(tmp_path: Path) -> None:
     lists, question = tmp_path / "lists", ["debian", "busybox"]
     lists.mkdir()
