@@ -67,7 +67,7 @@ def lines(guests: Sequence[Guest], seen: Seen) -> list[Line]:
 def _line(guest: Guest, seen: Seen) -> Line:
     machine = seen.machines.get(guest.name)
     if machine is None:
-        return Line(guest, "waits for its VirtualMachine")
+        return Line(guest, "no VirtualMachine yet")
     state = str(machine.get("status", {}).get("printableStatus", "")) or "Created"
     if any(word in state for word in _TROUBLE):
         return Line(guest, f"{state}: {_reason(machine)}")

@@ -111,7 +111,7 @@ def _await(place: Place, server: "tuple[subprocess.Popen[bytes], float] | None",
         return
     child, began = server
     _until(lambda: (found := process.find(place.host)) is not None and found.pid == child.pid, child, place, SERVER)
-    say(f"the control plane is ready after {time.monotonic() - began:.1f} s: paddock up --dir {place.host.root}")
+    say(f"the control plane is ready after {time.monotonic() - began:.1f} s: {place.host.root}")
 
 
 def _until(holds: Callable[[], bool], child: "subprocess.Popen[bytes]", place: Place, name: str) -> None:

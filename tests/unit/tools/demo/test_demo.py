@@ -39,7 +39,7 @@ def said(seen: Seen) -> sight.Line:
 @pytest.mark.parametrize(
     ("seen", "text"),
     [
-        (Seen(), "waits for its VirtualMachine"),
+        (Seen(), "no VirtualMachine yet"),
         (Seen({"web": machine("Starting")}), "Starting"),
         (
             Seen({"web": machine("Provisioning")}, {}, {"web-root": {"status": {"phase": "ImportInProgress", "progress": "43.0%"}}}),
