@@ -128,9 +128,10 @@ def _next(place: Place, lines: Sequence[Line]) -> str:
             "  kubectl scale vmpool kubermatic-pool --replicas 3",
         ]
     else:
-        said.append("  (kubectl is not installed here; any version since 1.27 works with this server)")
+        said.append("  (kubectl is not installed here; any version since 1.27 works)")
     said.append(f"  {_PADDOCK} console kubevirt-vm    # a root shell; ctrl+] leaves")
-    for line in [line for line in lines if line.answers][:1]:
+    # The first guest has the key; Kubermatic's have no cloud-init.
+    for line in [line for line in lines[:1] if line.answers]:
         said.append(f"  {_PADDOCK} ssh -i {place.key} root@{line.guest.name}")
         # In user mode, a port of a guest is reached at an address of loopback.
         port = f":{_LOW_PORTS + 80}" if line.address.startswith("127.") else ""

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from paddock.app.directory.paths import DataPaths
 from paddock.base.errors import Terminal
 from paddock.dialects.admission import admit
 from paddock.schema.kind import AdmissionSettings
-from tools.demo import ending, sight, stage
+from tools.demo import ending, play, sight, stage
 from tools.demo.place import Place
 from tools.demo.screen import Screen
 from tools.demo.sight import Guest, Seen
@@ -147,6 +148,24 @@ def test_the_table_is_redrawn_in_place_and_never_wider_than_the_terminal(monkeyp
     glass = Glass()
     glass.feed(out.getvalue())
     assert glass.rows == ["first", "x" * 50, "after", ""]
+
+
+@pytest.mark.parametrize("programs", [("kubectl",), ()])
+@pytest.mark.parametrize(("address", "web"), [("10.112.107.58", "http://10.112.107.58/"), ("127.8.0.3", "http://127.8.0.3:64592/")])
+def test_it_ends_with_commands_that_fit_the_terminal(
+    programs: tuple[str, ...], address: str, web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name in programs else None)
+    place = Place(Path("/var/lib/paddock-demo"))
+    guests = [sight.Line(each, "Running", address, "Paddock tiny guest") for each in sight.GUESTS]
+    lines = play._next(place, guests).splitlines()
+    assert max(map(len, lines)) < 80
+    commands = [line.strip().partition("  #")[0].strip() for line in lines if line.startswith("  ")]
+    assert commands[0] == f"export KUBECONFIG={place.host.kubeconfig}" and f"curl {web}" in commands
+    assert f".venv/bin/paddock ssh -i {place.key} root@kubevirt-vm" in commands
+    assert not any(word in play._next(place, [sight.Line(sight.GUESTS[0], "Starting"), *guests[1:]]) for word in (" ssh ", "curl"))
+    assert any(line.startswith("kubectl get") for line in commands) == ("kubectl" in programs)
+    assert "`make demo-down`" in lines[1]
 
 
 def test_a_low_terminal_has_the_beginning_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
