@@ -17,4 +17,4 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> BuiltPackage:
     """Return the Debian package for a version of Python."""
     if shutil.which("dpkg-deb") is None:
         pytest.skip("needs dpkg-deb: apt install dpkg")
-    return cache(lambda python: deb.build(python, tmp_path_factory.mktemp("deb")))
+    return cache(lambda python: deb.build(python, tmp_path_factory.mktemp("deb"), compression="none"))
