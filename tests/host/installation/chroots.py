@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,12 +80,21 @@ def archive(release: DebianRelease, packages: Sequence[str] = ()) -> Path:
     with places.alone(folder, target.stem):
         if not target.exists():
             made = target.with_suffix(".part.tar")
-            command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", release.name, str(made), _MIRROR]
+            _reach(release)
+            included = [f"--include={','.join(packages)}"] if packages else []
+            command = ["mmdebstrap", "--quiet", "--variant=minbase", *included, release.name, str(made), _MIRROR]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"needs a mirror of Debian: {done.stderr.strip().splitlines()[-1]}")
+            assert done.returncode == 0, done.stderr[-3000:]
             made.replace(target)
     return target
+
+
+def _reach(release: DebianRelease) -> None:
+    try:
+        with urllib.request.urlopen(f"{_MIRROR}/dists/{release.name}/Release", timeout=30):
+            pass
+    except OSError as error:
+        pytest.skip(f"needs a mirror of Debian: {error}")
 
 
 @dataclass

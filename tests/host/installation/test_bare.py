@@ -20,8 +20,9 @@ from tests.host.installation.chroots import Chroot, DebianRelease
 from tests.host.installation.conftest import BuiltPackage
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("root", "qemu", "mmdebstrap", "tun")]
-_PROMPT = b"root@tiny-1:/# "
+_PROMPT = b":/# "
 _MINUTES = 5 * 60
+_STEPS = ("apt", "up", "image", "run")
 
 
 class Terminal:
@@ -65,16 +66,9 @@ def terminal(words: Sequence[str]) -> Iterator[Terminal]:
         os.close(ours)
 
 
-@contextmanager
-def release(of: DebianRelease, folder: Path) -> Iterator[Chroot]:
-    """A bare release that runs, with the guest in root's cache."""
-    with chroots.unpacked(chroots.archive(of), folder) as root, chroots.running(root) as chroot:
-        chroot.take_guest()
-        yield chroot
-
-
-def test_three_commands_lead_from_a_bare_debian_to_a_shell(package: BuiltPackage, tiny_guest: object, tmp_path: Path) -> None:
-    with release(chroots.BOOKWORM, tmp_path) as chroot:
+def test_three_commands_lead_from_a_bare_debian_to_a_shell(package: BuiltPackage, tmp_path: Path) -> None:
+    tar = chroots.archive(chroots.BOOKWORM)
+    with chroots.unpacked(tar, tmp_path) as root, chroots.running(root) as chroot:
         deb = chroot.take(package("3.11"))
         # A release without lists of packages cannot install any.
         chroot.run("apt-get", "update", "-qq", online=True)
@@ -82,6 +76,9 @@ def test_three_commands_lead_from_a_bare_debian_to_a_shell(package: BuiltPackage
         chroot.run("apt-get", "install", "-y", "-qq", deb, online=True)
         marks.append(time.monotonic())
         chroot.run("paddock", "up", "--detach")
+        marks.append(time.monotonic())
+        # `paddock run` would build the image itself; here its network is one without a way out.
+        chroot.run("paddock", "image", "build", "tiny", online=True)
         marks.append(time.monotonic())
         with terminal(chroot.words(["paddock", "run", "--rm", "tiny"])) as shell:
             shell.read_until(_PROMPT)
@@ -91,7 +88,7 @@ def test_three_commands_lead_from_a_bare_debian_to_a_shell(package: BuiltPackage
             shell.type("\x1d")
             assert shell.wait() == 0
         assert chroot.qemus() == {}, "--rm deletes the machine"
-        spans = [f"{word} {after - before:.1f} s" for word, before, after in zip(("apt", "up", "run"), marks, marks[1:], strict=False)]
+        spans = [f"{word} {later - mark:.1f} s" for word, mark, later in zip(_STEPS, marks, marks[1:], strict=False)]
         print(f"bare Debian 12 to a shell: {', '.join(spans)}; together {marks[-1] - marks[0]:.1f} s")
 
 
