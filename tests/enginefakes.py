@@ -85,6 +85,8 @@ class FakeMachine:
         self.outdated = False
         self.immovable: tuple[str, ...] = ()
         self.presses = 0
+        # that of its last start
+        self.priority = 0
         self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
         self.consoles: list[FakePipe] = []
@@ -116,9 +118,10 @@ class FakeMachine:
 
     # The contract.
 
-    async def start(self, *, paused: bool = False) -> None:
+    async def start(self, *, paused: bool = False, priority: int = 0) -> None:
         if not self._admit(Verb.START):
             return
+        self.priority = priority
         times = {"queued": self._machines.clock.seconds()}
         self._replace(Observation(phase="queued", run=self.observed.run + 1, times=times))
         self._soon(0.0, self._starting, "start" if paused else "")

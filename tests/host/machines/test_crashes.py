@@ -147,10 +147,20 @@ def test_a_host_that_went_down(place: Place) -> None:
         assert record is not None
         machine.directory.write_record(structs.replace(record, boot="another"))
         (place.machines / "half").mkdir()
-        machines = place.open()
+        machines = place.open(1)
         await machines.adopt()
         again = machines.get("a")
         assert again is not None and again.observed.end is not None and again.observed.end.reason == "host-reboot"
         assert not (place.machines / "half").exists()
+        # Those that start now came up with the host: the first to come is not the first to start.
+        low, high = await machines.define("low", place.guest("low")), await machines.define("high", place.guest("high"))
+        await low.start()
+        await high.start(priority=7)
+        for each in (low, high):
+            await until_phase(each, "running", "ended")
+        assert low.observed.times["started"] > high.observed.times["started"]
+        for each in (low, high):
+            await each.stop(0)
+            await until_phase(each, "ended")
 
     run(script)

@@ -1,4 +1,4 @@
-"""A user without root, without KVM and without groups: what `paddock up`, `paddock doctor` and the Node say is limited."""
+"""A user without root, without KVM and without groups: what `paddock up`, `paddock doctor` and the Node say is limited, and what works."""
 
 import json
 import os
@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import paddock
+from paddock.engine.images.build import tiny
 
 pytestmark = pytest.mark.needs("qemu", "root", "kubectl")
 # Nobody has this number.
@@ -60,6 +61,11 @@ class Unprivileged:
         assert said.returncode == code, said.stdout + said.stderr
         return said
 
+    def qemus(self) -> set[int]:
+        """Return the users that the machines of this server run as."""
+        records = (json.loads(path.read_text()) for path in self.root.glob("engine/machines/*/process.json"))
+        return {Path(f"/proc/{each['pid']}").stat().st_uid for each in records}
+
     def kubectl(self, *words: str) -> str:
         """kubectl of that user's."""
         said = self.run(["kubectl", f"--kubeconfig={self.root / 'kubeconfig'}", *words])
@@ -90,3 +96,18 @@ def test_a_user_without_rights_hears_once_what_is_limited(user: Unprivileged) ->
     node = json.loads(user.kubectl("get", "nodes", "-o", "json"))["items"][0]
     messages = {each["type"]: each["message"] for each in node["status"]["conditions"]}
     assert messages["NetworkRightsLimited"].startswith(limits["network-rights"]["found"])
+
+
+def test_a_user_without_rights_has_machines_that_work(user: Unprivileged, tiny_guest: tiny.TinyImage) -> None:
+    user.paddock("up", "--detach", "--listen", "127.0.0.1:0")
+    user.paddock("run", str(tiny_guest.disk), "--name", "web", "--memory", "192Mi")
+    assert user.paddock("exec", "web", "--", "hostname").stdout == "web\n"
+    # QEMU's own network gave the guest its address, and QEMU has no other rights than the user.
+    assert "inet 10.0.2." in user.paddock("exec", "web", "--", "ip", "-4", "addr", "show", "eth0").stdout
+    assert user.qemus() == {USER}
+    user.paddock("down")
+    again = user.paddock("up", "--detach", "--listen", "127.0.0.1:0")
+    assert again.stderr.count("not available here") == 1
+    assert user.paddock("exec", "web", "--", "cat", "/proc/uptime").stdout, "the guest outlived the server"
+    # A user's machine without rights waits for no address of its own: the reason stands beside it once, not in every command.
+    assert "not available here" not in user.paddock("ls").stderr

@@ -7,7 +7,16 @@ import pytest
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.meta.pods import Affinity
 from paddock.meta.wire import from_data
-from paddock.plan.machine.placement import Neighbour, NodeTaint, PlacementEnvironment, PlacementNode, placed, pod_labels
+from paddock.plan.machine.placement import (
+    Neighbour,
+    NodeTaint,
+    PlacementEnvironment,
+    PlacementNode,
+    PriorityLevel,
+    placed,
+    pod_labels,
+    priority_of,
+)
 
 HOST = PlacementNode("here", {"kubernetes.io/hostname": "here", "zone": "a", "cpus": "8"})
 WEB = {"app": "web"}
@@ -69,6 +78,21 @@ AFFINITY, ANTI = "didn't match pod affinity rules", "didn't match pod anti-affin
 def test_alone_on_the_host(spec: dict[str, Any], wanted: str) -> None:
     found = why(spec, PlacementEnvironment(HOST))
     assert wanted in found and bool(wanted) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("named", "levels", "wanted"),
+    [
+        (None, {}, 0),
+        (None, {"gold": PriorityLevel(9)}, 0),
+        ("gold", {"gold": PriorityLevel(9), "usual": PriorityLevel(3, is_default=True)}, 9),
+        (None, {"gold": PriorityLevel(9), "usual": PriorityLevel(3, is_default=True)}, 3),
+        ("", {"two": PriorityLevel(2, is_default=True), "one": PriorityLevel(-1, is_default=True)}, -1),
+        ("gone", {"usual": PriorityLevel(3, is_default=True)}, 0),
+    ],
+)
+def test_the_priority_of_a_start(named: str | None, levels: dict[str, PriorityLevel], wanted: int) -> None:
+    assert priority_of(named, levels) == wanted
 
 
 def test_the_words_of_a_scheduler() -> None:

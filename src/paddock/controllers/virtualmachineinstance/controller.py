@@ -137,7 +137,7 @@ class InstanceReconciler:
         try:
             config = await self._preparer.prepare(instance)
             machine = await self._machines.define(instance.metadata.uid or "", config)
-            await machine.start(paused=instance.spec.startStrategy == "Paused")
+            await machine.start(paused=instance.spec.startStrategy == "Paused", priority=self._preparer.priority(instance))
             return machine
         finally:
             self._preparer.started(instance)

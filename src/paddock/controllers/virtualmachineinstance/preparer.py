@@ -65,6 +65,10 @@ class Preparer:
         self._scheduler.admit(instance.metadata.uid or "", result.config)
         return result.config
 
+    def priority(self, instance: VirtualMachineInstance) -> int:
+        """Return the priority among the machines that wait for their start."""
+        return self._scheduler.priority(instance)
+
     def started(self, instance: VirtualMachineInstance) -> None:
         """Release the reservations of a start that succeeded or failed."""
         self._disks.started(instance.metadata.uid or "")

@@ -69,6 +69,10 @@ class Scheduler:
             raise prerequisites.unschedulable(refusal.message)
         raise prerequisites.failed(refusal.reason, refusal.message, code=reasons.PRIORITY_CLASS_MISSING)
 
+    def priority(self, instance: VirtualMachineInstance) -> int:
+        """Return the priority among the machines that wait for their start: that of its class."""
+        return placement.priority_of(instance.spec.priorityClassName, {seen.key.name: _level(seen) for seen in self._priorities.cache})
+
     def cpus(self, instance: VirtualMachineInstance) -> PinnedCpus:
         """CPUs for this machine alone, if it wants any: those it has, or some that no machine has. Raises `MissingPrerequisite`."""
         cpu = instance.spec.domain.cpu
@@ -142,6 +146,11 @@ def _neighbour(instance: VirtualMachineInstance) -> placement.Neighbour:
     labels = instance.metadata.labels or {}
     pod = placement.pod_labels(instance.metadata.name, labels, labels.get(_CREATED_BY, ""))
     return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity)
+
+
+def _level(seen: CachedObject) -> placement.PriorityLevel:
+    value = orjson.loads(seen.raw)
+    return placement.PriorityLevel(int(value.get("value") or 0), is_default=bool(value.get("globalDefault")))
 
 
 def _host(name: str, node: CachedObject | None) -> placement.PlacementNode:

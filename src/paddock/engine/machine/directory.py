@@ -81,6 +81,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     accelerator: str = ""
     # what QEMU runs as; kept between runs
     user: int = 0
+    # among the machines that wait for their start: the highest is the first
+    priority: int = 0
     times: dict[str, float] = {}
     stop: Stopping | None = None
     # why QEMU waits for its command to quit, as far as it said so: `guest-shutdown`, `guest-reset`, `panicked`, `watchdog`, `killed`, ...
@@ -96,9 +98,9 @@ class RunRecord(msgspec.Struct, frozen=True):
     end: RunEnd | None = None
 
 
-def next_run(record: RunRecord, boot: str, now: float, user: int) -> RunRecord:
+def next_run(record: RunRecord, boot: str, now: float, user: int, priority: int = 0) -> RunRecord:
     """A new run begins: nothing of the last one counts any more."""
-    return RunRecord(run=record.run + 1, boot=boot, active=True, user=user, times={"queued": now})
+    return RunRecord(run=record.run + 1, boot=boot, active=True, user=user, priority=priority, times={"queued": now})
 
 
 class _Stored(msgspec.Struct):

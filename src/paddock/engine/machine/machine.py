@@ -83,13 +83,14 @@ class QemuMachine:
         for place in (self._console, self._vnc, *self._usb.values()):
             place.clear()
 
-    async def start(self, *, paused: bool = False, state: Path | None = None) -> None:
+    async def start(self, *, paused: bool = False, state: Path | None = None, priority: int = 0) -> None:
         """Returns when the start is queued; the observation tells the rest.
 
-        `paused`: its guest waits for `resume`. `state`: it goes on where `save` to this file left it.
+        `paused`: its guest waits for `resume`. `state`: it goes on where `save` to this file left it. `priority`: among those that wait
+        for their start, the highest is the first.
         """
         if self._admit(Verb.START):
-            self._owner.start(paused=paused, user=self._registry.user_for(self._owner), state=state)
+            self._owner.start(paused=paused, user=self._registry.user_for(self._owner), state=state, priority=priority)
             # When it is its turn, QEMU is started before the caller goes on: nothing else takes as long.
             await asyncio.sleep(0)
 

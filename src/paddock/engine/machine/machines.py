@@ -44,6 +44,8 @@ class Machines:
                 raise result
             if isinstance(result, BaseException):
                 _LOG.error("machine adoption failed", extra={"machine": owner.id}, exc_info=result)
+        if any(owner.observed.end is not None and owner.observed.end.reason == "host-reboot" for owner in found):
+            self._shared.turns.gather()
 
     def get(self, id: str) -> QemuMachine | None:
         """The machine, if it is defined."""

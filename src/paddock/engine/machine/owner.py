@@ -117,11 +117,11 @@ class MachineOwner:
                 self.liveness.suspect()
             raise
 
-    def start(self, *, paused: bool, user: int, state: Path | None = None) -> None:
+    def start(self, *, paused: bool, user: int, state: Path | None = None, priority: int = 0) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
         self._failure, self._status, self.user_paused = "", None, False
-        self.record = next_run(self.record, boot_id(), now, user)
+        self.record = next_run(self.record, boot_id(), now, user, priority)
         self.save(start_paused=paused, restore=os.fspath(state) if state else "")
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
         self._tell(self.id)
@@ -140,7 +140,7 @@ class MachineOwner:
 
     async def _start(self) -> None:
         try:
-            await self._turns.take(self.id)
+            await self._turns.take(self.id, self.record.priority)
             self.observe(phase="starting", milestone="started")
             await startup.lets_go(self.directory, self.surroundings.times.quit)
             await self._launch()

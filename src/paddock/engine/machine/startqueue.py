@@ -2,7 +2,7 @@
 
 A guest that boots takes all the CPU it gets. Started together, fifty of them are each ready after fifty seconds; a few at a time,
 the first is ready after one and the last no later than before. So a start holds a place until its guest has become quiet, or has
-had its time.
+had its time. After a reboot of the host the machines arrive within a moment, in no order: nobody starts before all are there.
 
     offer -> waiting -- take --> booting -- quiet, ended or overdue --> done
 """
@@ -19,6 +19,8 @@ QUIET_SECONDS = 1.5
 LONGEST = {"kvm": 30.0, "tcg": 90.0}
 # Who has waited so long is served next, whatever its priority.
 PATIENCE = 120.0
+# After a reboot of the host: from the first offer until the first start, so that those that arrive in between are sorted as well.
+GATHERING = 2.0
 
 
 def places(cpus: int, accelerator: Literal["kvm", "tcg"]) -> int:
@@ -50,6 +52,12 @@ class StartQueue:
     _waiting: dict[str, _Waiting] = field(default_factory=dict)
     _booting: dict[str, _Booting] = field(default_factory=dict)
     _offered: int = 0
+    _gathers: bool = False
+    _opens: float = 0.0
+
+    def gather(self) -> None:
+        """Sort those that are offered in the next moment before the first of them starts."""
+        self._gathers = True
 
     def offer(self, id: str, now: float, priority: int = 0) -> None:
         """Somebody wants to start. Offered again it keeps its place, with the new priority."""
@@ -57,6 +65,8 @@ class StartQueue:
         if known is not None:
             known.priority = priority
         elif id not in self._booting:
+            if self._gathers:
+                self._gathers, self._opens = False, now + GATHERING
             self._offered += 1
             self._waiting[id] = _Waiting(priority, now, self._offered)
 
@@ -68,6 +78,8 @@ class StartQueue:
     def take(self, now: float) -> list[str]:
         """Those that start now, in order; each holds a place from here on."""
         self._expire(now)
+        if now < self._opens:
+            return []
         chosen = sorted(self._waiting, key=lambda name: self._rank(self._waiting[name], now))[: max(self.size - len(self._booting), 0)]
         for name in chosen:
             del self._waiting[name]
@@ -106,9 +118,10 @@ class StartQueue:
 
     def wake_at(self) -> float | None:
         """Return the time of the next `take` without a report; None: not before one."""
-        if not self._waiting or not self._booting:
+        if not self._waiting:
             return None
-        return min(booting.since for booting in self._booting.values()) + self.longest
+        ends = [booting.since + self.longest for booting in self._booting.values()]
+        return max(min(ends, default=self._opens), self._opens) or None
 
     def _expire(self, now: float) -> None:
         for name in list(self._overdue(now)):

@@ -18,12 +18,16 @@ class StartSlots:
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    async def take(self, id: str) -> None:
+    def gather(self) -> None:
+        """Sort the next starts before the first of them: they belong to a host that went down with its machines."""
+        self._queue.gather()
+
+    async def take(self, id: str, priority: int = 0) -> None:
         """Returns when it is this machine's turn."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting[id] = turn
-        self._queue.offer(id, loop.time())
+        self._queue.offer(id, loop.time(), priority)
         self._next()
         try:
             await turn

@@ -60,6 +60,13 @@ class PlacementEnvironment(msgspec.Struct, frozen=True):
     namespaces: Mapping[str, Mapping[str, str]] = {}
 
 
+class PriorityLevel(msgspec.Struct, frozen=True):
+    """A PriorityClass, as far as starts concern it."""
+
+    value: int = 0
+    is_default: bool = False
+
+
 _SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
 
@@ -70,6 +77,13 @@ def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: PlacementEn
         return PlacementRefusal(FAILED_CREATE, f"no PriorityClass with name {named} was found: create it, or change priorityClassName")
     why = next(_refusals(spec, who, around), None)
     return PlacementRefusal(UNSCHEDULABLE, f"0/1 nodes are available: 1 node(s) {why}.") if why is not None else None
+
+
+def priority_of(named: str | None, levels: Mapping[str, PriorityLevel]) -> int:
+    """Return the priority of a class; without a name that of the default class, of which the lowest counts, or 0."""
+    if named:
+        return levels.get(named, PriorityLevel()).value
+    return min((level.value for level in levels.values() if level.is_default), default=0)
 
 
 def pod_labels(name: str, labels: Mapping[str, str] | None, created_by: str = "") -> dict[str, str]:

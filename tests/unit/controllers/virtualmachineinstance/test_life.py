@@ -416,3 +416,15 @@ def test_a_defect_does_not_end_what_follows_a_machine(play: Play) -> None:
         assert (await host.status())["guestOSInfo"]["name"] == "Paddock Test Linux"
 
     play(script)
+
+
+def test_a_machine_waits_for_its_start_with_the_priority_of_its_class(play: Play) -> None:
+    async def script(host: Host) -> None:
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        for name, value, default in (("databases", 1000, False), ("usual", 5, True)):
+            body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+            await host.post(path, {**body, "value": value, "globalDefault": default})
+        assert (await host.running("web")).priority == 5
+        assert (await host.running("db", priorityClassName="databases")).priority == 1000
+
+    play(script)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from paddock.engine.machine import startqueue
 from paddock.engine.machine.startqueue import StartQueue
+from paddock.engine.machine.startslots import StartSlots
 from tests import virtualtime
 
 
@@ -49,6 +50,43 @@ def test_nobody_waits_for_ever_behind_higher_priorities() -> None:
     queue.offer("low", 0, -1)
     queue.offer("high", startqueue.PATIENCE, 9)
     assert queue.take(startqueue.PATIENCE) == ["low"]
+
+
+def test_after_a_reboot_all_that_arrive_in_a_moment_are_sorted_before_the_first_starts() -> None:
+    queue = StartQueue(1)
+    queue.gather()
+    queue.offer("low", 100)
+    assert queue.take(100) == [] and queue.wake_at() == 100 + startqueue.GATHERING
+    queue.offer("high", 101, 7)
+    assert queue.take(101.5) == []
+    assert queue.take(100 + startqueue.GATHERING) == ["high"]
+    queue.done("high")
+    assert queue.take(103) == ["low"]
+    # From then on nobody waits for others.
+    queue.done("low")
+    queue.offer("late", 104)
+    assert queue.take(104) == ["late"]
+
+
+def test_the_slots_give_turns_by_priority_after_a_reboot() -> None:
+    turns: list[str] = []
+
+    async def guest(slots: StartSlots, name: str, priority: int) -> None:
+        await slots.take(name, priority)
+        turns.append(name)
+        slots.give_back(name)
+
+    async def script() -> None:
+        slots = StartSlots(StartQueue(1), lambda _: None)
+        slots.gather()
+        async with asyncio.TaskGroup() as tasks:
+            for name, priority in (("shop", 0), ("batch", -5), ("database", 1000)):
+                tasks.create_task(guest(slots, name, priority))
+                await asyncio.sleep(0.5)
+        slots.close()
+
+    assert startqueue.GATHERING <= virtualtime.run(script()) <= startqueue.GATHERING + 1
+    assert turns == ["database", "shop", "batch"]
 
 
 def test_offered_again_it_keeps_its_place() -> None:

@@ -1,0 +1,157 @@
+"""The Debian package under a real systemd: stops, restarts, upgrades, removals and a reboot, with a guest that runs.
+
+systemd is the first process of a Debian 12 in namespaces of its own, as on a host.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.conftest import wait_until
+from tests.host.installation import chroots
+from tests.host.installation.chroots import Chroot
+from tests.host.installation.conftest import BuiltPackage
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("root", "qemu", "mmdebstrap", "tun")]
+_UPTIME = ("cat", "/proc/uptime")
+_MAIN_PID = ("systemctl", "show", "paddock", "-p", "MainPID", "--value")
+_NEXT = "0.1.1"
+_SECOND_BOOT, _THIRD_BOOT = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
+_UNIT_OF_USER = "sleeper"
+
+
+@pytest.fixture(scope="module")
+def files(package: BuiltPackage, tiny_guest: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A Debian 12 with what the package depends on, the package, and the guest in root's cache."""
+    built = package("3.11")
+    with chroots.unpacked(chroots.archive(chroots.BOOKWORM, chroots.HOSTING), tmp_path_factory.mktemp("systemd")) as root:
+        chroot = Chroot(root, root)
+        chroot.take(built)
+        chroot.take_guest()
+        yield root
+
+
+@pytest.fixture(scope="module")
+def host(files: Path, package: BuiltPackage) -> Iterator[Chroot]:
+    """The Debian, booted, with the package installed and one guest that runs under its service. Each test leaves it like that."""
+    with chroots.running(files, systemd=True) as chroot:
+        chroot.run("apt-get", "install", "-y", "-qq", f"/root/{package('3.11').name}")
+        assert chroot.run("systemctl", "is-active", "paddock") == "active\n"
+        chroot.run("paddock", "run", "tiny", "--name", "web")
+        yield chroot
+
+
+def newer(package: Path, folder: Path) -> Path:
+    """Return the same package with the next version."""
+    subprocess.run(["dpkg-deb", "-R", str(package), str(folder / "next")], check=True)
+    control = folder / "next/DEBIAN/control"
+    control.write_text(control.read_text().replace("Version: 0.1.0\n", f"Version: {_NEXT}\n"))
+    target = folder / f"paddock_{_NEXT}.deb"
+    subprocess.run(["dpkg-deb", "-Znone", "--build", str(folder / "next"), str(target)], check=True, stdout=subprocess.DEVNULL)
+    return target
+
+
+def uptime(chroot: Chroot) -> float:
+    """Return how long the guest has been up, as its agent says."""
+    return float(chroot.run("paddock", "exec", "web", "--", *_UPTIME).split()[0])
+
+
+def test_the_service_stops_and_starts_without_its_guests(host: Chroot) -> None:
+    ((qemu, group),) = host.qemus().items()
+    # Outside of the unit: systemd ends what is in the unit.
+    assert "paddock.service" not in group and group.startswith("/paddock/")
+    up, server = uptime(host), host.run(*_MAIN_PID)
+    host.run("systemctl", "restart", "paddock")
+    assert host.run(*_MAIN_PID) != server
+    host.run("systemctl", "stop", "paddock")
+    assert host.attempt("systemctl", "is-active", "paddock").stdout == "inactive\n"
+    assert list(host.qemus()) == [qemu]
+    host.run("systemctl", "start", "paddock")
+    assert uptime(host) > up and list(host.qemus()) == [qemu]
+    assert host.run("systemctl", "show", "paddock", "-p", "Result", "-p", "NRestarts").split() == ["Result=success", "NRestarts=0"]
+
+
+def test_where_guests_cannot_leave_the_unit_only_the_server_gets_the_signal(host: Chroot) -> None:
+    ((qemu, _),) = host.qemus().items()
+    unit = "/sys/fs/cgroup/system.slice/paddock.service/cgroup.procs"
+    host.run("sh", "-c", f"echo {qemu} > {unit}")
+    host.run("systemctl", "stop", "paddock")
+    assert list(host.qemus()) == [qemu]
+    host.run("systemctl", "start", "paddock")
+    assert uptime(host) > 0
+
+
+def test_a_server_that_dies_comes_back_and_adopts(host: Chroot) -> None:
+    up, server, qemus = uptime(host), host.run(*_MAIN_PID).strip(), list(host.qemus())
+    host.run("kill", "-KILL", server)
+    wait_until("systemd starts it again", lambda: host.run(*_MAIN_PID).strip() not in (server, "0"), 60)
+    wait_until("it is ready", lambda: host.attempt("paddock", "status").returncode == 0, 60)
+    assert uptime(host) > up and list(host.qemus()) == qemus
+
+
+def test_an_upgrade_replaces_the_server_and_no_guest(host: Chroot, package: BuiltPackage, tmp_path: Path) -> None:
+    up, server, qemus = uptime(host), host.run(*_MAIN_PID), list(host.qemus())
+    host.run("apt-get", "install", "-y", "-qq", host.take(newer(package("3.11"), tmp_path)))
+    assert host.run("dpkg-query", "-W", "-f", "${Version}", "paddock") == _NEXT
+    assert host.run("systemctl", "is-active", "paddock") == "active\n" and host.run(*_MAIN_PID) != server
+    assert uptime(host) > up and list(host.qemus()) == qemus
+
+
+def test_a_removal_leaves_guests_disks_and_objects(host: Chroot, package: BuiltPackage) -> None:
+    up, qemus = uptime(host), list(host.qemus())
+    (host.root / "etc/default/paddock").write_text('PADDOCK_OPTIONS="--image-retention 8"\n')
+    host.run("apt-get", "remove", "-y", "-qq", "paddock")
+    assert list(host.qemus()) == qemus and host.attempt("pgrep", "-f", "paddock up").stdout == ""
+    assert not (host.root / "usr/bin/paddock").exists() and not (host.root / "usr/lib/paddock").exists()
+    assert (host.root / "etc/default/paddock").exists() and list((host.root / "var/lib/paddock").iterdir())
+    host.run("apt-get", "purge", "-y", "-qq", "paddock")
+    assert list(host.qemus()) == qemus and list((host.root / "var/lib/paddock").iterdir())
+    left = ("etc/default/paddock", "etc/systemd/system/multi-user.target.wants/paddock.service", "lib/systemd/system/paddock.service")
+    assert [name for name in left if (host.root / name).is_symlink() or (host.root / name).exists()] == []
+    # What is left is enough for a new installation to go on where the old one was.
+    host.run("apt-get", "install", "-y", "-qq", f"/root/{package('3.11').name}")
+    assert uptime(host) > up and list(host.qemus()) == qemus
+
+
+def test_the_unit_of_a_user(host: Chroot) -> None:
+    host.run("useradd", "--create-home", _UNIT_OF_USER)
+    host.run("loginctl", "enable-linger", _UNIT_OF_USER)
+    number = host.run("id", "-u", _UNIT_OF_USER).strip()
+
+    def own(*words: str) -> str:
+        return host.run("env", f"XDG_RUNTIME_DIR=/run/user/{number}", *words, user=_UNIT_OF_USER)
+
+    wait_until("the user's systemd answers", lambda: host.attempt("test", "-S", f"/run/user/{number}/systemd/private").returncode == 0, 60)
+    configuration = host.root / f"home/{_UNIT_OF_USER}/.config/paddock"
+    own("mkdir", "-p", f"/home/{_UNIT_OF_USER}/.config/paddock")
+    (configuration / "environment").write_text('PADDOCK_OPTIONS="--listen 127.0.0.1:7543"\n')
+    own("systemctl", "--user", "enable", "--now", "paddock")
+    guest = host.root / f"home/{_UNIT_OF_USER}/tiny.qcow2"
+    guest.write_bytes(next((host.root / "root/.cache/paddock/guests").glob("tiny-*/tiny.qcow2")).read_bytes())
+    before = set(host.qemus())
+    own("paddock", "run", f"/home/{_UNIT_OF_USER}/tiny.qcow2", "--name", "mine", "--memory", "192Mi")
+    (qemu,) = set(host.qemus()) - before
+    own("systemctl", "--user", "restart", "paddock")
+    assert qemu in host.qemus()
+    assert own("paddock", "exec", "mine", "--", "hostname") == "mine\n"
+    own("systemctl", "--user", "stop", "paddock")
+    assert qemu in host.qemus()
+    own("systemctl", "--user", "start", "paddock")
+    own("paddock", "rm", "mine", "--yes")
+    host.run("loginctl", "disable-linger", _UNIT_OF_USER)
+
+
+def test_after_a_reboot_the_service_starts_the_machines(files: Path, package: BuiltPackage) -> None:
+    with chroots.running(files, systemd=True, boot=_SECOND_BOOT) as before:
+        before.run("apt-get", "install", "-y", "-qq", "--reinstall", f"/root/{package('3.11').name}")
+        before.run("paddock", "run", "tiny", "--name", "reborn")
+        before.run("paddock", "run", "tiny", "--name", "idle", "--no-wait")
+        before.run("paddock", "stop", "idle", "--now")
+    with chroots.running(files, systemd=True, boot=_THIRD_BOOT) as after:
+        again = ("paddock", "exec", "reborn", "--", "hostname")
+        wait_until("the guest is up again", lambda: after.attempt(*again).stdout == "reborn\n", 120)
+        assert "Stopped" in after.run("paddock", "ls", "idle")
+        after.run("paddock", "down", "--purge", "--delete-data", "--yes")
+        assert after.qemus() == {} and not (after.root / "var/lib/paddock/store.db").exists()
