@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,35 +18,44 @@ SECONDS = 120
 
 
 class Servers:
-    """A user's home with servers, none of which runs machines."""
+    """A user's home with servers, none of which runs machines. `within` is the program that has them in a namespace of their own."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, within: Sequence[str] = ()) -> None:
         self.home = home
+        self._within = within
         kept = ("PATH", "LANG", "PADDOCK_CLAIMS")
         self.environment = {name: os.environ[name] for name in kept if name in os.environ} | {"HOME": str(home)}
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: dict[Path, subprocess.Popen[bytes]] = {}
 
     @property
     def default(self) -> Path:
         """The directory of the user's own server."""
         return self.home / ".local" / "state" / "paddock"
 
-    def up(self, root: Path) -> str:
-        """Start a server; return its address."""
+    def up(self, root: Path, seen_as: Path | None = None) -> str:
+        """Start a server, whose directory it may see at another place; return its address."""
         root.mkdir(parents=True, exist_ok=True)
         with (root / "said").open("ab") as said:
-            command = [*PADDOCK, "up", f"--dir={root}", "--listen=127.0.0.1:0", "--network=user"]
-            self._running.append(subprocess.Popen(command, stdout=said, stderr=said, env=self.environment))
+            command = [*self._within, *PADDOCK, "up", f"--dir={seen_as or root}", "--listen=127.0.0.1:0", "--network=user"]
+            server = self._running[root] = subprocess.Popen(command, stdout=said, stderr=said, env=self.environment)
         deadline = time.monotonic() + SECONDS
         while (found := process.find(DataPaths(root))) is None or not found.ready:
-            assert self._running[-1].poll() is None and time.monotonic() < deadline, (root / "said").read_text()[-2000:]
+            assert server.poll() is None and time.monotonic() < deadline, (root / "said").read_text()[-2000:]
             time.sleep(0.05)
         return found.address
+
+    def down(self, root: Path) -> None:
+        """End a server in good order."""
+        server = self._running.pop(root)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
 
     def call(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run a command to its end."""
         environment = {**self.environment, **variables}
-        return subprocess.run([*PADDOCK, *words], env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+        return subprocess.run(
+            [*self._within, *PADDOCK, *words], env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
 
     def good(self, *words: str, **variables: str) -> str:
         """Run a command that has to succeed."""
@@ -62,10 +71,8 @@ class Servers:
 
     def end(self) -> None:
         """End the servers."""
-        for each in self._running:
-            each.send_signal(signal.SIGTERM)
-        for each in self._running:
-            each.wait(60)
+        for root in list(self._running):
+            self.down(root)
 
 
 @pytest.fixture
@@ -104,12 +111,60 @@ def test_contexts_of_two_servers_come_and_go(servers: Servers, work: Path) -> No
     # What others wrote into the file stays.
     servers.kubectl("config", "set-context", "mine", "--cluster=elsewhere", "--user=me")
     listed = servers.good("ctx").splitlines()
-    assert [line.split()[0] for line in listed[1:]] == ["other", "paddock-one-lab"] or {line.split()[0] for line in listed[1:]} == {
-        "other",
-        "paddock-one-lab",
-    }
+    assert {line.split()[0] for line in listed[1:]} == {"other", "paddock-one-lab"}
     assert "paddock: " not in servers.good("ctx", "rm", "--dir", str(two))
     assert set(servers.kubectl("config", "get-contexts", "-o", "name").split()) == {"mine", "paddock-one-lab"}
     servers.good("ctx", "rm", "--dir", str(one))
     assert servers.kubectl("config", "get-contexts", "-o", "name").split() == ["mine"]
     assert "kind: Config" in (servers.home / ".kube" / "config").read_text()
+
+
+@pytest.fixture
+def own_system(work: Path) -> Iterator[Servers]:
+    """Servers whose /var/lib is a directory of the test."""
+    (work / "varlib").mkdir()
+    (work / "home").mkdir()
+    script = f"mount --bind {work}/varlib /var/lib && echo mounted && exec sleep infinity"
+    with subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "mounted\n"
+        servers = Servers(work / "home", ("nsenter", "-m", "-t", str(holder.pid)))
+        yield servers
+        servers.end()
+        holder.kill()
+
+
+@pytest.mark.needs("qemu", "root")
+def test_commands_find_their_server_in_the_documented_order(own_system: Servers, work: Path) -> None:
+    servers = own_system
+    roots, users, lab = work / "varlib" / "paddock", servers.default, work / "lab"
+
+    def start(root: Path, name: str, seen_as: Path | None = None) -> None:
+        servers.up(root, seen_as)
+        servers.good("apply", "-f", namespace(name, work), "--kubeconfig", config(seen_as or root))
+
+    def chosen(*words: str, **variables: str) -> tuple[str, str]:
+        """Return the server that a command talks to, by its namespace, and what -v says of the choice."""
+        ended = servers.call("get", "namespaces", "-o", "name", "-v", *words, **variables)
+        assert ended.returncode == 0, ended
+        (found,) = {"roots", "users", "lab"} & {line.rpartition("/")[2] for line in ended.stdout.split()}
+        (said,) = [line for line in ended.stderr.splitlines() if line.startswith("paddock: https://127.0.0.1:")]
+        return found, said.partition(", by ")[2]
+
+    nothing = servers.call("get", "namespaces")
+    assert nothing.returncode == 2 and "paddock up" in nothing.stderr
+    start(lab, "lab")
+    servers.good("ctx", "add", "--dir", str(lab))
+    own = f"{servers.home}/.kube/config"
+    assert chosen() == ("lab", f"the context paddock-lab of {own}")
+    start(users, "users")
+    assert chosen() == ("users", f"the context paddock of {users}/kubeconfig")
+    start(roots, "roots", Path("/var/lib/paddock"))
+    assert chosen() == ("roots", "the context paddock of /var/lib/paddock/kubeconfig")
+    assert chosen(PADDOCK_DIR=str(users))[0] == "users"
+    assert chosen(KUBECONFIG=config(lab)) == ("lab", f"the context paddock-lab of {config(lab)}")
+    assert chosen("--kubeconfig", config(users), KUBECONFIG=config(lab)) == ("users", f"the context paddock of {users}/kubeconfig")
+    assert chosen("--context", "paddock-lab") == ("lab", f"the context paddock-lab of {own}")
+    servers.down(roots)
+    assert chosen()[0] == "users"
+    servers.down(users)
+    assert chosen()[0] == "lab"
