@@ -47,4 +47,4 @@ def reported_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Recorder, "tell", told)
     monkeypatch.setattr(statuses, "_difference", compared)
     yield
-    assert undeclared == set(), "declare them in tools/referencepages/events.toml or conditions.toml"
+    assert sorted(undeclared) == [], "declare them in tools/referencepages/events.toml or conditions.toml"

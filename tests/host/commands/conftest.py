@@ -7,6 +7,7 @@ import pytest
 
 from paddock.engine.images.build import tiny
 from tests.host.commands.isolated import ADDRESS, IsolatedHost
+from tests.host.commands.ownservers import Servers
 from tests.host.fronts.conftest import origin
 from tests.host.networks.namespaces import run as system
 from tests.host.runs.conftest import host, play
@@ -25,3 +26,12 @@ def isolated(work: Path, netns: str, tiny_guest: tiny.TinyImage) -> Iterator[Iso
     found.good("up", "--detach", "--listen", "127.0.0.1:0")
     yield found
     found.good("down", "--purge", "--delete-data", "--yes")
+
+
+@pytest.fixture
+def servers(work: Path) -> Iterator[Servers]:
+    """A user without servers yet."""
+    made = Servers(work / "home")
+    made.home.mkdir()
+    yield made
+    made.end()

@@ -19,6 +19,11 @@ PADDOCK = (sys.executable, "-m", "paddock.app")
 SECONDS = 60.0
 
 
+def rows(lines: Sequence[str], name: str) -> list[str]:
+    """Return the lines of a table that begin with a name."""
+    return [line for line in lines if line.startswith(name)]
+
+
 class CommandOutput:
     """What a command writes, read from one descriptor. `said` is the output that no one has waited for yet."""
 

@@ -40,7 +40,7 @@ def test_a_snapshot_brings_data_back_and_a_clone_has_it(isolated: IsolatedHost) 
     code, _, err = isolated.call("restore", "web", "one")
     assert code == 1 and "what was written since is lost" in err and "starts again" in err and read(isolated, "web") == "other"
     code, out, err = isolated.call("restore", "web", "one", "--yes", "--no-start")
-    assert (code, out) == (2, "") and "--no-start" in err and read(isolated, "web") == "other"
+    assert (code, out) == (2, "") and "cannot leave virtrigaud/web stopped" in err and read(isolated, "web") == "other"
     assert isolated.good("restore", "web", "one", "--yes") == "virtrigaud/web restored to one\n"
     wait_for_agent(isolated, "web")
     assert read(isolated, "web") == "first"
