@@ -18,6 +18,7 @@ from paddock.schema.generate import files, reference
 from tools import pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
+from tools.referencepages import metrics, reported, settings
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +61,10 @@ def reference_pages() -> Mapping[str, str]:
         "why.md": why.page(reference.HEADER),
         "upstream-tests.md": tests,
         "commands.md": markdown.page(),
+        "settings.md": settings.page(),
+        "events.md": reported.events_page(),
+        "conditions.md": reported.conditions_page(),
+        "metrics.md": metrics.page(),
     }
 
 

@@ -67,20 +67,20 @@ OWN_SENTENCES: Mapping[str, str] = {
 
 
 @cache
-def _trees() -> tuple[ast.Module, ...]:
+def trees() -> tuple[ast.Module, ...]:
     return tuple(ast.parse(path.read_text()) for layer in EMITTERS for path in sorted((PACKAGE / layer).rglob("*.py")))
 
 
-def _literals(node: ast.AST | None) -> Iterator[str]:
+def literals(node: ast.AST | None) -> Iterator[str]:
     """The codes that an argument may be: a literal, or either arm of a choice."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and _CODE.fullmatch(node.value):
         yield node.value
     elif isinstance(node, ast.IfExp):
-        yield from _literals(node.body)
-        yield from _literals(node.orelse)
+        yield from literals(node.body)
+        yield from literals(node.orelse)
     elif isinstance(node, ast.BoolOp):
         for each in node.values:
-            yield from _literals(each)
+            yield from literals(each)
     elif isinstance(node, ast.Name | ast.Attribute):
         yield from _constants().get(node.id if isinstance(node, ast.Name) else node.attr, ())
 
@@ -89,21 +89,21 @@ def _literals(node: ast.AST | None) -> Iterator[str]:
 def _constants() -> Mapping[str, frozenset[str]]:
     """The codes that have a name, by that name: constants of modules and classes."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for tree in _trees():
+    for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 for each in targets:
                     # The name under which a controller logs is no code.
                     if isinstance(each, ast.Name) and each.id.isupper() and each.id != "CONTROLLER":
-                        found[each.id] |= set(_literals(node.value))
+                        found[each.id] |= set(literals(node.value))
     return {name: frozenset(codes) for name, codes in found.items()}
 
 
 @cache
-def _spelled() -> frozenset[str]:
+def spelled() -> frozenset[str]:
     """Every word in the emitters' code that may be a code; wider than `written`, which knows where reasons are written."""
-    return frozenset(code for tree in _trees() for node in ast.walk(tree) if isinstance(node, ast.Constant) for code in _literals(node))
+    return frozenset(code for tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Constant) for code in literals(node))
 
 
 def _holds(call: ast.Call) -> bool:
@@ -123,7 +123,7 @@ def _written(tree: ast.Module) -> Iterator[str]:
             and node.value.id == "reasons"
             and hasattr(reasons, node.attr)
         ):
-            yield from _literals(ast.Constant(getattr(reasons, node.attr)))
+            yield from literals(ast.Constant(getattr(reasons, node.attr)))
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -131,8 +131,8 @@ def _written(tree: ast.Module) -> Iterator[str]:
         if position is None or _holds(node):
             continue
         if position < len(node.args):
-            yield from _literals(node.args[position])
-        yield from (found for each in node.keywords if each.arg == "reason" for found in _literals(each.value))
+            yield from literals(node.args[position])
+        yield from (found for each in node.keywords if each.arg == "reason" for found in literals(each.value))
 
 
 def _event_position(call: ast.Call, name: str) -> int | None:
@@ -146,7 +146,7 @@ def _event_position(call: ast.Call, name: str) -> int | None:
 @cache
 def written() -> frozenset[str]:
     """Every code that somebody writes."""
-    found = {code for tree in _trees() for code in _written(tree)}
+    found = {code for tree in trees() for code in _written(tree)}
     found |= set(get_args(get_type_hints(GuestFault)["reason"]))
     found |= {each.reason for each in Code if each.weight is not Weight.NOTE}
     return frozenset(found | set(ends.CODES.values()))
@@ -163,8 +163,8 @@ def test_each_code_that_is_written_has_a_rule_or_needs_none() -> None:
 
 
 def test_each_code_of_a_rule_is_written_or_foreign() -> None:
-    assert sorted(ruled() - written() - _spelled() - FOREIGN.keys()) == []
-    assert sorted(FOREIGN.keys() & (written() | _spelled())) == [], "these are written here"
+    assert sorted(ruled() - written() - spelled() - FOREIGN.keys()) == []
+    assert sorted(FOREIGN.keys() & (written() | spelled())) == [], "these are written here"
     assert sorted(FOREIGN.keys() - ruled()) == [], "these have no rule"
 
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
+from tests.proxmox.client import Api
 from tests.proxmox.server import ProxmoxServer
 from tests.proxmox.simulator import Simulator
 
@@ -12,8 +13,13 @@ async def _run(options: argparse.Namespace) -> None:
     simulator = Simulator(tuple(f"pve{number + 1}" for number in range(options.nodes)), speed=options.speed)
     if options.shared is not None:
         simulator.cluster.storages["shared"].directory = options.shared
-    server = ProxmoxServer(simulator, tls=not options.plain)
+    server = ProxmoxServer(simulator, tls=not options.plain, name=options.name)
     token = simulator.access.add_token("root@pam", "paddock", separated=False)
+    api = Api(simulator, token)
+    for number, name in enumerate(options.machine, 100):
+        disk = {"scsi0": "local-lvm:4", "scsihw": "virtio-scsi-pci", "net0": "virtio,bridge=vmbr0"}
+        api.done(api.post("/nodes/pve1/qemu", vmid=number, name=name, cores=2, memory=2048, **disk))
+        api.done(api.post(f"/nodes/pve1/qemu/{number}/status/start"))
     await server.start(options.port)
     if options.ca is not None:
         options.ca.write_bytes(server.ca_pem)
@@ -29,6 +35,8 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true", help="HTTP instead of HTTPS")
     parser.add_argument("--ca", type=Path, help="write the certificate authority here")
     parser.add_argument("--shared", type=Path, help="the directory that the storage 'shared' really is")
+    parser.add_argument("--name", default="localhost", help="name of the server in its certificate and URL")
+    parser.add_argument("--machine", metavar="NAME", action="append", default=[], help="a running machine, from VMID 100 on; repeatable")
     asyncio.run(_run(parser.parse_args()))
 
 

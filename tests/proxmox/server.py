@@ -51,9 +51,12 @@ class Fault:
 
 
 class ProxmoxServer:
-    """A server of the API. `entry` is the node that it is; while that node is offline, nobody answers."""
+    """A server of the API. `entry` is the node that it is; while that node is offline, nobody answers.
 
-    def __init__(self, simulator: Simulator | None = None, *, tls: bool = True, entry: str = "") -> None:
+    `name` stands in its certificate and its URL.
+    """
+
+    def __init__(self, simulator: Simulator | None = None, *, tls: bool = True, entry: str = "", name: str = "localhost") -> None:
         self.simulator = simulator or Simulator()
         if entry:
             self.simulator.park.entry = entry
@@ -62,6 +65,7 @@ class ProxmoxServer:
         self.answer_seconds = 0.0
         self.authority = providertls.Authority() if tls else None
         self.url = ""
+        self._name = name
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
@@ -80,10 +84,10 @@ class ProxmoxServer:
 
     async def start(self, port: int = 0) -> None:
         """Listen; after `stop` on the same port again, as a node that comes back."""
-        context = _context(self.authority) if self.authority else None
+        context = _context(self.authority, self._name) if self.authority else None
         port = port or int(self.url.rpartition(":")[2] or 0)
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=context, limit=_MOST_HEAD)
-        host = "localhost" if self.authority else "127.0.0.1"
+        host = self._name if self.authority else "127.0.0.1"
         self.url = f"{'https' if self.authority else 'http'}://{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
@@ -199,9 +203,9 @@ async def _write(writer: asyncio.StreamWriter, response: Response, *, close: boo
     await writer.drain()
 
 
-def _context(authority: providertls.Authority) -> ssl.SSLContext:
+def _context(authority: providertls.Authority, name: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
-        place = providertls.write(Path(folder), authority.issue("localhost", common="localhost"))
+        place = providertls.write(Path(folder), authority.issue(name, common=name))
         context.load_cert_chain(place / "tls.crt", place / "tls.key")
     return context

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from paddock.app.main import GROUPS
+from paddock.base import variables
 from tools.commandpages.model import CommandText, OptionGroup, commands, paragraphs
 
 # The day of the last change of their form: pages that differ from build to build could not be compared.
@@ -13,12 +14,6 @@ _FILES = (
     ("/var/lib/paddock", "The directory of root's server: store, disks, kubeconfig, log"),
     ("~/.local/state/paddock", "The directory of another user's server"),
     ("~/.kube/config", "The kubeconfig of kubectl, into which `paddock ctx add` takes a server"),
-)
-_VARIABLES = (
-    ("KUBECONFIG", "Kubeconfig of the server that commands use"),
-    ("PADDOCK_DIR", "Directory of the server, in place of the default one"),
-    ("NO_COLOR", "No colours, whatever the value"),
-    ("PADDOCK_TRACEBACK", "Show where a defect of Paddock comes from"),
 )
 
 
@@ -41,7 +36,7 @@ def _program(known: Sequence[CommandText]) -> Iterator[str]:
         yield f".SS {escape(title.capitalize())}"
         for name in names:
             yield from (".TP", f".BR {escape(_page(by_name[name]))} (1)", escape(by_name[name].entry.summary))
-    for title, rows in (("ENVIRONMENT", _VARIABLES), ("FILES", _FILES)):
+    for title, rows in (("ENVIRONMENT", variables.COMMANDS), ("FILES", _FILES)):
         yield f".SH {title}"
         for name, text in rows:
             yield from (".TP", f".B {escape(name)}", escape(text))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.schema.generate import reference
-from tools.commandpages.model import CommandText, commands, paragraphs
+from tools.commandpages.model import CommandText, OptionGroup, commands, paragraphs
 
 _INTRODUCTION = """# Commands
 
@@ -15,7 +15,7 @@ Every command of `paddock` with its options and exit codes. `paddock COMMAND --h
 def page() -> str:
     """Return the page."""
     known = list(commands())
-    rows = [f"| [`{each.entry.name}`](#{_anchor(each)}) | {_cell(each.entry.summary)} |" for each in known]
+    rows = [f"| [`{each.entry.name}`](#{_anchor(each)}) | {cell(each.entry.summary)} |" for each in known]
     parts = [
         _INTRODUCTION.replace("\n\n", f"\n\n{reference.HEADER}\n\n", 1),
         "| command | effect |\n| --- | --- |\n" + "\n".join(rows) + "\n",
@@ -34,19 +34,25 @@ def _section(command: CommandText) -> Iterator[str]:
         yield f"```text\n{paragraph}\n```\n" if is_table else f"{paragraph}\n"
     if command.verbs:
         yield "| command | effect |\n| --- | --- |"
-        yield from (f"| [`{name}`](#{_anchor(command)}-{name}) | {_cell(summary)} |" for name, summary in command.verbs)
+        yield from (f"| [`{name}`](#{_anchor(command)}-{name}) | {cell(summary)} |" for name, summary in command.verbs)
         yield ""
     for group in command.groups:
-        yield f"| {group.title} | |\n| --- | --- |"
-        yield from (f"| `{option.invocation.replace('|', chr(92) + '|')}` | {_cell(option.text)} |" for option in group.options)
-        yield ""
+        yield from options(group)
     if command.epilog:
         yield f"{command.epilog}\n"
     if command.exits:
         yield "| exit code | meaning |\n| ---: | --- |"
-        yield from (f"| {code} | {_cell(meaning)} |" for code, meaning in command.exits)
+        yield from (f"| {code} | {cell(meaning)} |" for code, meaning in command.exits)
         yield ""
 
 
-def _cell(text: str) -> str:
+def options(group: OptionGroup) -> Iterator[str]:
+    """Yield the table of a group of options."""
+    yield f"| {group.title} | |\n| --- | --- |"
+    yield from (f"| `{option.invocation.replace('|', chr(92) + '|')}` | {cell(option.text)} |" for option in group.options)
+    yield ""
+
+
+def cell(text: str) -> str:
+    """Return a text for a cell of a table."""
     return text.replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")

@@ -11,17 +11,20 @@ from typing import TypeVar
 
 from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.routing import RequestRoute
-from paddock.base.metrics import escaped, number
+from paddock.base.metrics import MetricFamily, escaped, number
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
 
 # of kube-apiserver, in seconds
 BOUNDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0)
-COUNT, TOOK, OPEN, BUSY = (
-    "apiserver_request_total",
-    "apiserver_request_duration_seconds",
-    "apiserver_longrunning_requests",
-    "apiserver_current_inflight_requests",
+FAMILIES = (
+    MetricFamily("apiserver_request_total", "counter", "Requests by verb, resource and the code of the answer."),
+    MetricFamily(
+        "apiserver_request_duration_seconds", "histogram", "Seconds from the head of a request to its answer, or to the end of a stream."
+    ),
+    MetricFamily("apiserver_longrunning_requests", "gauge", "Streams that are open."),
+    MetricFamily("apiserver_current_inflight_requests", "gauge", "Requests that wait for their answer."),
 )
+COUNT, TOOK, OPEN, BUSY = (family.name for family in FAMILIES)
 _LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _METHODS = {"create": "POST", "update": "PUT"}
 _VERBS = frozenset(("get", "list", "watch", "patch", "delete", "deletecollection", "head", "options", "create", "update", "post", "put"))
@@ -129,8 +132,8 @@ class RequestMetrics:
 
     def lines(self) -> Iterator[str]:
         """Everything, as Prometheus reads it."""
-        yield f"# HELP {COUNT} Requests by verb, resource and the code of the answer."
-        yield f"# TYPE {COUNT} counter"
+        counted, timed, streaming, waiting = FAMILIES
+        yield from counted.head()
         totals: dict[tuple[tuple[str, ...], int], int] = {}
         took: dict[tuple[str, ...], _Series] = {}
         for key, series in self._series.items():
@@ -141,16 +144,13 @@ class RequestMetrics:
             sums.seconds += series.seconds
         for (labels, code), count in sorted(totals.items()):
             yield f'{COUNT}{{{_written(labels)},code="{code}"}} {count}'
-        yield f"# HELP {TOOK} Seconds from the head of a request to its answer, or to the end of a stream."
-        yield f"# TYPE {TOOK} histogram"
+        yield from timed.head()
         for labels in sorted(took):
             yield from _histogram(took[labels])
-        yield f"# HELP {OPEN} Streams that are open."
-        yield f"# TYPE {OPEN} gauge"
+        yield from streaming.head()
         for labels, count in sorted(self._open.items()):
             yield f"{OPEN}{{{_written(labels)}}} {count}"
-        yield f"# HELP {BUSY} Requests that wait for their answer."
-        yield f"# TYPE {BUSY} gauge"
+        yield from waiting.head()
         for kind, count in self._busy.items():
             yield f'{BUSY}{{request_kind="{kind}"}} {count}'
 

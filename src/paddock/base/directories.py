@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from paddock.base import variables
+
 KUBECONFIG, SERVER = "kubeconfig", "server.json"
 _OF_ROOT = Path("/var/lib/paddock")
 _PRODUCT = "paddock"
@@ -13,14 +15,14 @@ _NO_NAME = re.compile(r"[^a-z0-9.]+")
 
 def default_root(environ: Mapping[str, str] = os.environ) -> Path:
     """Return `$PADDOCK_DIR`, `/var/lib/paddock` for root, otherwise a directory below the user's own state."""
-    if given := environ.get("PADDOCK_DIR"):
+    if given := environ.get(variables.DIRECTORY.name):
         return Path(given)
     return _OF_ROOT if os.geteuid() == 0 else _of_user(environ)
 
 
 def running_kubeconfigs(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the readable kubeconfigs of servers that run in default directories: root's first, then the user's."""
-    given = environ.get("PADDOCK_DIR")
+    given = environ.get(variables.DIRECTORY.name)
     for root in (Path(given),) if given else (_OF_ROOT, _of_user(environ)):
         if (root / SERVER).exists() and os.access(root / KUBECONFIG, os.R_OK):
             yield root / KUBECONFIG

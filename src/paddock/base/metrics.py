@@ -6,12 +6,25 @@ Nothing here is global: whoever puts a program together makes one `MetricsRegist
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Labels = tuple[str, ...]
 # From 1 ms to 30 s, for requests and reconciles.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class MetricFamily(NamedTuple):
+    """The declaration of series that a part of the program writes itself: their name, their type and what they measure."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    text: str
+
+    def head(self) -> Iterator[str]:
+        """Yield the lines above the samples."""
+        yield f"# HELP {self.name} {one_line(self.text)}"
+        yield f"# TYPE {self.name} {self.kind}"
 
 
 class Metric(ABC):

@@ -20,9 +20,10 @@ class LiveView:
         if self._screen.interactive:
             self._redraw(lines)
         else:
-            # A reader of a pipe wants what changed, as of `kubectl get -w`.
-            new = [line for line in lines if line not in self._before]
-            self._before = set(lines)
+            # A reader of a pipe wants what changed, as of `kubectl get -w`. A column that becomes wider changes no row.
+            words = [" ".join(line.split()) for line in lines]
+            new = [line for line, each in zip(lines, words, strict=True) if each not in self._before]
+            self._before = set(words)
             self._console.out("".join(f"{line}\n" for line in new))
         self._console.flush()
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
+from paddock.base import variables
 from paddock.base.errors import PaddockError
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
@@ -83,7 +84,7 @@ def main(more: Commands | None = None, groups: Groups | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if os.environ.get("PADDOCK_TRACEBACK"):
+        if os.environ.get(variables.TRACEBACK.name):
             raise
         words = " ".join(str(error).split())
         Console().say(f"paddock: a defect of Paddock: {type(error).__name__}: {words}; report it with what PADDOCK_TRACEBACK=1 adds")

@@ -14,10 +14,11 @@ from typing import Any
 
 import yaml
 
+from paddock.base import ownnames
 from paddock.base.errors import Terminal, Transient
 
 Document = dict[str, Any]
-_EXTENSION = "paddock.dev/server"
+_EXTENSION = ownnames.SERVER.name
 _KINDS = ("clusters", "users", "contexts")
 _EMPTY: Document = {"apiVersion": "v1", "kind": "Config"}
 # kubectl gives up after about as long.

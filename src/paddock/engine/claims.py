@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base import variables
 from paddock.base.errors import Terminal
 
 _PLACE = "/var/lib/paddock-host"
 # Another place for the record, for tests and for hosts where that one cannot be written.
-_VARIABLE = "PADDOCK_HOST_DIR"
+_VARIABLE = variables.HOST_DIRECTORY.name
 # Earlier versions gave every directory the numbers from here on. Nobody gets the first block, so that their machines keep theirs until
 # their next start.
 FIRST = 2_000_000_000

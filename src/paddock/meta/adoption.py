@@ -12,9 +12,11 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any
 
+from paddock.base import ownnames
+
 Data = dict[str, Any]
 # A label, so that whoever reads no more than the metadata that select sees it. Its value is the UID of the owner.
-UNCONFIRMED = "paddock.dev/unconfirmed-owner"
+UNCONFIRMED = ownnames.UNCONFIRMED_OWNER.name
 
 
 class AdoptionStep(Enum):

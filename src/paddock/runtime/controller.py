@@ -95,7 +95,7 @@ class Controller:
         self._busy: set[asyncio.Task[None]] = set()
         self._ending = False
         metrics = machinery.metrics
-        self._results = metrics.counter("paddock_reconcile_total", "Reconciles by what they came to.", ("controller", "result"))
+        self._results = metrics.counter("paddock_reconcile_total", "Reconciles, by their result.", ("controller", "result"))
         self._durations = metrics.histogram("paddock_reconcile_duration_seconds", "How long reconciles took.", ("controller",))
         self.watch(primary, own_key)
 

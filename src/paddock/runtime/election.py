@@ -60,7 +60,7 @@ class Election:
         self._chance = machinery.chance
         self._lease: Data | None = None
         self._observed_at = float("-inf")
-        self._leader = machinery.metrics.gauge("paddock_leader", "Whether this copy leads.", ("lease",))
+        self._leader = machinery.metrics.gauge("paddock_leader", "1 if this replica leads.", ("lease",))
         self._leader.set(0, str(terms.key))
         self.leading = False
         # why we could not even try to lead when we last did; empty while all is well, whoever leads

@@ -40,7 +40,7 @@ class Recorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
-        self._outcomes = machinery.metrics.counter("paddock_events_total", "Events by what became of them.", ("outcome",))
+        self._outcomes = machinery.metrics.counter("paddock_events_total", "Events, by their outcome.", ("outcome",))
 
     def voice(self, component: str) -> "NamedRecorder":
         """Somebody who tells in the name of a part of the program."""

@@ -2,13 +2,10 @@
 
 import asyncio
 import os
-import pty
 import re
-import select
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.host.commands.terminals import PADDOCK, Terminal
 from tests.host.runs.conftest import VERBS, VMS, Data, Host, Talk, machine
 
 pytestmark = pytest.mark.needs("qemu")
@@ -32,7 +30,7 @@ class Commands:
 
     def run(self, *words: str, stdin: bytes = b"", seconds: float = 90) -> "subprocess.CompletedProcess[bytes]":
         """A command, to its end."""
-        command = [sys.executable, "-m", "paddock.app", *words]
+        command = [*PADDOCK, *words]
         return subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=seconds, env=self._environment)
 
     def good(self, *words: str, stdin: bytes = b"") -> str:
@@ -41,6 +39,10 @@ class Commands:
         assert ended.returncode == 0, (words, ended)
         return ended.stdout.decode()
 
+    def terminal(self, *words: str) -> Terminal:
+        """A command in a terminal."""
+        return Terminal([*PADDOCK, *words], self._environment)
+
     def other(self, *words: str) -> "subprocess.CompletedProcess[bytes]":
         """Another program, to its end."""
         return subprocess.run(words, capture_output=True, check=False, timeout=90, env=self._environment)
@@ -48,41 +50,12 @@ class Commands:
     @contextmanager
     def going(self, *words: str, lines: int) -> Iterator[list[str]]:
         """A command that goes on until it is interrupted, and its first lines."""
-        command = [sys.executable, "-m", "paddock.app", *words]
+        command = [*PADDOCK, *words]
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=self._environment) as process:
             assert process.stdout is not None
             yield [process.stdout.readline().decode().strip() for _ in range(lines)]
             process.send_signal(2)
             assert process.wait(20) == 0
-
-
-class Terminal:
-    """A command in a pseudo-terminal."""
-
-    def __init__(self, commands: Commands, *words: str) -> None:
-        self.said = b""
-        self._pid, self._end = pty.fork()
-        if not self._pid:
-            os.execve(sys.executable, [sys.executable, "-m", "paddock.app", *words], commands._environment)
-
-    def type(self, data: bytes) -> None:
-        os.write(self._end, data)
-
-    def until(self, text: bytes, seconds: float = 60) -> bytes:
-        """Return the output up to this text."""
-        deadline = time.monotonic() + seconds
-        while text not in self.said:
-            assert time.monotonic() < deadline, f"{text!r} did not come; {self.said[-500:]!r}"
-            if select.select([self._end], [], [], 0.2)[0]:
-                self.said += os.read(self._end, 4096)
-        before, _, self.said = self.said.partition(text)
-        return before
-
-    def ended(self) -> int:
-        """Its exit code."""
-        code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-        os.close(self._end)
-        return code
 
 
 def with_host(host: Host, script: Any) -> None:
@@ -206,7 +179,7 @@ def _ssh_goes_over_the_server(commands: Commands, tmp_path: Path) -> None:
     commands.good("cp", f"{key}.pub", "web:/root/.ssh/authorized_keys")
     assert commands.good("ssh", "-i", key, "web", "--", "echo", "$USER", "at", "$(hostname)") == "root at web\n"
     assert commands.run("ssh", "-i", key, "root@web", "--", "exit", "9").returncode == 9
-    terminal = Terminal(commands, "ssh", "-i", key, "web")
+    terminal = commands.terminal("ssh", "-i", key, "web")
     terminal.type(b"echo shell$((1+1)); tty; exit 3\r")
     terminal.until(b"shell2")
     terminal.until(b"/dev/pts/")
@@ -220,7 +193,7 @@ def _ssh_goes_over_the_server(commands: Commands, tmp_path: Path) -> None:
 
 
 def _a_session_and_the_log_outlive_a_restart(host: Host, commands: Commands) -> None:
-    terminal = Terminal(commands, "console", "web", "--replay")
+    terminal = commands.terminal("console", "web", "--replay")
     terminal.until(b"READY web")
     terminal.type(b"\r")
     terminal.until(_PROMPT)

@@ -19,6 +19,7 @@ from paddock.meta.objects import ObjectMeta
 from tests.fakehost import Data, FakeHost, machine
 from tests.prometheus import Family, read
 from tests.scenario.hosts.conftest import Play
+from tools.referencepages import metrics
 
 SPECIFICATION = Path(__file__).parents[3] / "docs/spec/kubevirt.md"
 SNAPSHOT = {
@@ -71,7 +72,9 @@ class Page:
     async def read(self) -> dict[str, Family]:
         answer = await self._host.api.answer("GET", wiring.PATH)
         assert isinstance(answer, HttpResponse) and answer.status == 200
-        return read(answer.body.decode())
+        found = read(answer.body.decode())
+        assert sorted(found.keys() - metrics.names()) == ["up"], "docs/reference/metrics.md has the others"
+        return found
 
 
 @asynccontextmanager

@@ -1,13 +1,15 @@
 """The output of `paddock run`, and the wishes of its command line, without a server."""
 
 import argparse
+import asyncio
 import io
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from paddock.app.commands import run as command
-from paddock.app.running import localimages, wishes
+from paddock.app.running import localimages, machines, wishes
 from paddock.app.running.localimages import LocalImages
 from paddock.base.errors import Terminal
 from paddock.cli import main
@@ -16,6 +18,7 @@ from paddock.cli.console import Console
 from paddock.cli.creation.imagewords import ImageWord
 from paddock.cli.creation.readiness import RunStage
 from paddock.cli.progress import ProgressBar, ProgressOutput
+from paddock.client.client import Client
 from paddock.client.errors import BadAccess
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGqG6cvGr3rZkEHCFVqfgCTg8Lk1R0Tr2yHxWQ0mBb8q me@here\n"
@@ -127,3 +130,31 @@ def test_several_machines_share_one_line_in_a_pipe() -> None:
     bar.draw()
     assert lines[-1].startswith("paddock: 1 of 2 machines are usable")
     assert len(lines) <= 3
+
+
+class SlowClient:
+    """A client whose creations are on their way until they are let through."""
+
+    def __init__(self) -> None:
+        self.sent, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def create(self, *_: object) -> None:
+        self.sent.set()
+        await self.goes_on.wait()
+
+
+def test_a_creation_that_is_interrupted_is_known() -> None:
+    machine = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web", "namespace": "default"}}
+
+    async def script() -> None:
+        client, made = SlowClient(), list[machines.CreatedObject]()
+        creating = asyncio.create_task(machines.create(cast(Client, client), [machine, machine], made))
+        await client.sent.wait()
+        creating.cancel()
+        await asyncio.sleep(0)
+        client.goes_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+        assert [each.key.name for each in made] == ["web"]
+
+    asyncio.run(script())

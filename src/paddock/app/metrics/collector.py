@@ -36,7 +36,7 @@ _SERIES = {
     "portforward": "kubevirt_portforward_active_tunnels",
 }
 # name here -> what it is counted as, and that one's label with the name that it has here
-_RENAMED = {
+RENAMED = {
     "rest_client_requests_total": ("paddock_client_requests_total", None),
     "kubevirt_rest_client_requests_total": ("paddock_client_requests_total", None),
     "rest_client_request_duration_seconds": ("paddock_client_request_duration_seconds", ("method", "verb")),
@@ -196,5 +196,5 @@ class MetricsCollector:
                 self._panics.look(machine, seen.key)
 
     def _renamed(self) -> Iterator[str]:
-        for name, (known, label) in _RENAMED.items():
+        for name, (known, label) in RENAMED.items():
             yield from self._program.machinery.metrics.renamed(known, name, label)

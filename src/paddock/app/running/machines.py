@@ -99,8 +99,15 @@ async def create(client: Client, documents: Sequence[Data], made: list[CreatedOb
             with contextlib.suppress(AlreadyExists):
                 await client.create(one.target, data, one.key.namespace, _MANAGER)
             continue
+        creating = asyncio.ensure_future(client.create(one.target, data, one.key.namespace, _MANAGER))
         try:
-            await client.create(one.target, data, one.key.namespace, _MANAGER)
+            await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            # The request is on its way already: what it makes has to be known, so that it can be deleted.
+            with contextlib.suppress(PaddockError):
+                await creating
+                made.append(one)
+            raise
         except AlreadyExists as error:
             fix = f"choose another name with -n, or delete it: paddock rm {one.key.name}"
             raise Terminal(f"there is a {data['kind']} {one.key.name} already", fix=fix) from error

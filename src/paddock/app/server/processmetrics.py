@@ -6,26 +6,26 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.base.metrics import number
+from paddock.base.metrics import MetricFamily, number
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_TEXTS = {
-    "cpu_seconds_total": "Processor time of this process.",
-    "open_fds": "Open files of this process.",
-    "max_fds": "Files that this process may have open.",
-    "resident_memory_bytes": "Resident memory of this process.",
-    "virtual_memory_bytes": "Address space of this process.",
-    "start_time_seconds": "The start of this process, in seconds since the epoch.",
-}
+FAMILIES = (
+    MetricFamily("process_cpu_seconds_total", "counter", "Processor time of this process."),
+    MetricFamily("process_open_fds", "gauge", "Open files of this process."),
+    MetricFamily("process_max_fds", "gauge", "Files that this process may have open."),
+    MetricFamily("process_resident_memory_bytes", "gauge", "Resident memory of this process."),
+    MetricFamily("process_virtual_memory_bytes", "gauge", "Address space of this process."),
+    MetricFamily("process_start_time_seconds", "gauge", "The start of this process, in seconds since the epoch."),
+)
 
 
 def lines() -> Iterator[str]:
     """Yield the series."""
-    for name, value in _values().items():
-        yield f"# HELP process_{name} {_TEXTS[name]}"
-        yield f"# TYPE process_{name} {'counter' if name.endswith('_total') else 'gauge'}"
-        yield f"process_{name} {number(value)}"
+    values = _values()
+    for family in FAMILIES:
+        yield from family.head()
+        yield f"{family.name} {number(values[family.name.removeprefix('process_')])}"
 
 
 def _values() -> dict[str, float]:

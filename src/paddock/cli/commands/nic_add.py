@@ -28,9 +28,18 @@ def parser() -> Parser:
 def run(given: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(given)
-    from paddock.cli.machines import changing, nics  # noqa: PLC0415 - heavy imports wait until there is something to do
+    from paddock.cli.machines import attachments, changing, nics  # noqa: PLC0415 - heavy imports wait until there is something to do
     from paddock.cli.servers import serve  # noqa: PLC0415
 
     name = parsed.interface or parsed.network.rpartition("/")[2]
     wish = nics.NicWish(name=name, network=parsed.network, mac=parsed.mac, model=parsed.model)
-    return serve(changing.change(parsed, console, lambda machine: nics.added(machine, wish), f"has the interface {name}"))
+    done = f"has the interface {name}"
+    return serve(
+        changing.change(
+            parsed,
+            console,
+            lambda machine: nics.added(machine, wish),
+            done,
+            check=lambda server, machine: attachments.check(server, machine, parsed.network),
+        )
+    )

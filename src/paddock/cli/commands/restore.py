@@ -66,6 +66,7 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
                 f"the snapshot {parsed.snapshot} cannot be restored", why=f"it is {snapshots.state_of(found)}", fix="take another one"
             )
         running = changing.runs(machine)
+        _check_start(parsed, machine, running=running)
         for line in _plan(parsed, machine, snapshots.row(found).created, running=running):
             console.say(line)
         if parsed.dry_run:
@@ -77,6 +78,18 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
         await _carry_out(parsed, server, machine, running=running)
         console.out(f"{machine} restored to {parsed.snapshot}\n")
     return GOOD
+
+
+def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running: bool) -> None:
+    from paddock.cli.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
+    from paddock.cli.machines.kinds import VIRTRIGAUD  # noqa: PLC0415
+
+    if parsed.no_start and running and machine.kind is VIRTRIGAUD:
+        raise ChangeRefused(
+            f"cannot leave {machine} stopped after a restore",
+            why="VirtRigaud starts a machine again whose spec.powerState is On",
+            fix=f"stop it first: `paddock stop {machine.name}`, then repeat the command",
+        )
 
 
 def _plan(parsed: argparse.Namespace, machine: "MachineView", created: str, *, running: bool) -> list[str]:

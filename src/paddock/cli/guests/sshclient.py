@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.base import ownnames
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli.diagnosis.scene import at, entries, texts
 from paddock.cli.guests import forwarding
@@ -26,7 +27,7 @@ from paddock.cli.machines.finding import MachineView
 
 SUFFIX = ".paddock"
 # Written by whatever made the machine, when it knows.
-USER_ANNOTATION = "paddock.dev/ssh-user"
+USER_ANNOTATION = ownnames.SSH_USER.name
 _EPHEMERAL = ("containerDisk", "ephemeral", "emptyDisk")
 # The users that the cloud images of distributions have, by a word in the guest's `os-release` id or in the name of its image.
 _OF_IMAGES = {

@@ -43,12 +43,24 @@ def options_of(parsed: argparse.Namespace, done: str, *, ask: bool = False) -> C
 
 
 async def change(
-    parsed: argparse.Namespace, console: Console, changed: Callable[[MachineView], Data], done: str, *, ask: bool = False
+    parsed: argparse.Namespace,
+    console: Console,
+    changed: Callable[[MachineView], Data],
+    done: str,
+    *,
+    ask: bool = False,
+    check: Callable[[ServerSession, MachineView], Awaitable[None]] | None = None,
 ) -> int:
-    """Carry out one edit of the machine that a command line names: `changed` returns the object as it should be. Return the exit code."""
+    """Carry out one edit of the machine that a command line names: `changed` returns the object as it should be. Return the exit code.
+
+    `check` looks up on the server what the edit refers to.
+    """
     async with servers.connected(parsed, console) as server:
         machine = await finding.find(server.client, parsed.name, server.namespace)
-        return await carry_out(server, machine, [edit(machine, changed(machine))], options_of(parsed, done, ask=ask), console)
+        wanted = edit(machine, changed(machine))
+        if check is not None:
+            await check(server, machine)
+        return await carry_out(server, machine, [wanted], options_of(parsed, done, ask=ask), console)
 
 
 async def carry_out(

@@ -8,6 +8,7 @@ deleted it is made again, with defaults: there is nothing that could be uninstal
 import asyncio
 from collections.abc import Iterable
 
+from paddock.base import ownnames
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
@@ -29,7 +30,7 @@ NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
 KEY = Key("kubevirt", "kubevirt")
 # The part of KubeVirt's API that is served; clients compare it.
 KUBEVIRT_VERSION = "v1.9.0"
-EDITION = "paddock.dev/common-instancetypes"
+EDITION = ownnames.COMMON_INSTANCETYPES.name
 _AT_A_TIME = 16
 
 

@@ -5,10 +5,11 @@ It covers the machines of every dialect. Whoever deletes it has no protection; i
 
 from collections.abc import Iterator
 
+from paddock.base import ownnames
 from paddock.client.target import Data, Target, plain
 
 LABEL, VALUE = "kubevirt.io/vm-delete-protection", "True"
-EDITION, VERSION = "paddock.dev/delete-protection", "1"
+EDITION, VERSION = ownnames.DELETE_PROTECTION.name, "1"
 NAME = "kubevirt-vm-deletion-protection"
 _GROUP = "admissionregistration.k8s.io"
 POLICIES: Target[Data] = plain(_GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)

@@ -1,5 +1,6 @@
 """The kinds that the controllers of snapshots and restores read and write."""
 
+from paddock.base import ownnames
 from paddock.client.target import Data, Target, declared, plain
 from paddock.dialects.core import persistentvolumeclaim, volumesnapshot
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
@@ -9,7 +10,7 @@ from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 
-DRIVER = "paddock.dev/directory"
+DRIVER = ownnames.DIRECTORY.name
 CLASS_NAME = "paddock"
 
 SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)

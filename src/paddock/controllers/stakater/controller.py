@@ -45,9 +45,11 @@ def wire(program: ControllerManager, settings: StakaterSettings = StakaterSettin
 
 def _measure(program: ControllerManager, caches: StakaterCaches, controller: Controller) -> None:
     metrics = program.machinery.metrics
-    results = metrics.counter("paddock_front_reconcile_total", "Looks at front objects by what they came to.", ("dialect", "result"))
-    durations = metrics.histogram("paddock_front_reconcile_duration_seconds", "How long looks at front objects took.", ("dialect",))
-    objects = metrics.gauge("paddock_front_objects", "Front objects by whether they are ready.", ("dialect", "ready"))
+    results = metrics.counter("paddock_front_reconcile_total", "Reconciles of a dialect's objects, by their result.", ("dialect", "result"))
+    durations = metrics.histogram(
+        "paddock_front_reconcile_duration_seconds", "Duration of reconciles of a dialect's objects.", ("dialect",)
+    )
+    objects = metrics.gauge("paddock_front_objects", "Objects of a dialect, by whether they are ready.", ("dialect", "ready"))
     cache = caches.fronts.cache
     cache.index(_READINESS, lambda seen: (_readiness(seen),))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import ownnames
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.options import DeletionOptions
@@ -26,7 +27,7 @@ from paddock.runtime.statuses import StatusWriter
 
 _OF = "cdi.kubevirt.io/object-transfer"
 # On a copy: the UID of the claim that was copied.
-_FROM = "paddock.dev/object-transfer-source"
+_FROM = ownnames.TRANSFER_SOURCE.name
 _CLAIMS: Target[Any] = targets.CLAIMS
 _DATA_VOLUMES: Target[Any] = targets.DATA_VOLUMES
 _LOOK_SECONDS = 5.0

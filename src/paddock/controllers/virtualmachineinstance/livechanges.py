@@ -203,19 +203,20 @@ class LiveChanges:
 
     async def _links(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         there = {nic.name: nic for nic in machine.config.nics}
-        wanted = {each.name: each for each in instance.spec.domain.devices.interfaces or ()}
+        # An interface that leaves the spec is unplugged, as one that stays there with the state absent.
+        wanted = {each.name: each for each in instance.spec.domain.devices.interfaces or () if each.state != "absent"}
         try:
+            for name in [name for name in there if name not in wanted]:
+                await machine.unplug_nic(name)
+                await self._nics.unplug(instance, name)
             for name, card in wanted.items():
                 nic = there.get(name)
-                if nic is None and card.state != "absent":
+                if nic is None:
                     config = await self._preparer.hotplugged(instance, ())
                     for each in config.nics:
                         if each.name == name:
                             await machine.plug_nic(each)
-                elif nic is not None and card.state == "absent":
-                    await machine.unplug_nic(name)
-                    await self._nics.unplug(instance, name)
-                elif nic is not None and nic.link_up == (card.state == "down"):
+                elif nic.link_up == (card.state == "down"):
                     await machine.set_link(name, card.state != "down")
         except (PaddockError, MissingPrerequisite) as error:
             self._once(instance, machine, "HotplugFailed", f"network card: {error}")

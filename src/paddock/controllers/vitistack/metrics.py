@@ -43,11 +43,9 @@ class VitistackMetrics:
         metrics, self._caches, self._clock = machinery.metrics, caches, machinery.clock
         self._machines = metrics.gauge(f"{_PREFIX}machines_total", "Machines by phase and template.", ("phase", "template"))
         self._vms = metrics.gauge(f"{_PREFIX}virtual_machines_total", "VirtualMachines of Machines by their status.", ("status",))
-        self._durations = metrics.histogram(
-            f"{_PREFIX}reconciliation_duration_seconds", "How long a look at an object took.", ("controller",)
-        )
+        self._durations = metrics.histogram(f"{_PREFIX}reconciliation_duration_seconds", "Duration of reconciles.", ("controller",))
         self._errors = metrics.counter(
-            f"{_PREFIX}reconciliation_errors_total", "Looks that found something wrong, by its type.", ("controller", "error_type")
+            f"{_PREFIX}reconciliation_errors_total", "Reconciles that ended with an error, by its type.", ("controller", "error_type")
         )
         self._network_errors = metrics.counter(
             f"{_PREFIX}network_configuration_errors_total", "Failures with a NetworkConfiguration.", ("network_name",)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.base import quantity
+from paddock.base import ownnames, quantity
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.meta.selectors import selector_findings
@@ -14,7 +14,7 @@ from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule, transition
 
 # Paddock's note on a claim: what a guest should see, where the claim asks for more, and what the claim asked for then.
-GUEST_SIZE = "paddock.dev/guest-size"
+GUEST_SIZE = ownnames.GUEST_SIZE.name
 REQUEST: Path = ("spec", "resources", "requests", "storage")
 
 

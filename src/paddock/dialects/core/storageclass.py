@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
+from paddock.base import ownnames
 from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform
@@ -12,7 +13,7 @@ from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, transition
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 IS_DEFAULT_FOR_MACHINES = "storageclass.kubevirt.io/is-default-virt-class"
 # Who makes volumes of directories on this host.
-PROVISIONER = "paddock.dev/directory"
+PROVISIONER = ownnames.DIRECTORY.name
 # Somebody has to agree that nobody has the volume any more.
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 

@@ -7,12 +7,13 @@ goes on after an interruption knows what was promised; a machine that is marked 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from paddock.base import ownnames
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 
 Data = dict[str, Any]
 # On a VirtualMachine that is scaled in: its disks stay.
-STATE_PRESERVATION = "paddock.dev/state-preservation"
+STATE_PRESERVATION = ownnames.STATE_PRESERVATION.name
 OFFLINE = "Offline"
 _KEEPING = (OFFLINE, "Online")
 

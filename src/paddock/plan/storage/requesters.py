@@ -2,10 +2,11 @@
 
 import msgspec
 
+from paddock.base import ownnames
 from paddock.meta.objects import ObjectMeta
 
 # Written by the server alone: whoever sends it is not believed.
-MAKER = "paddock.dev/made-by"
+MAKER = ownnames.MADE_BY.name
 FIX = "bind a role that may create datavolumes/source of cdi.kubevirt.io there"
 _MACHINES = "kubevirt.io/"
 # Whoever is in it may do anything, so controllers can be; it says nothing about for whom they act.

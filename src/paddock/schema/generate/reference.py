@@ -239,6 +239,8 @@ def contents(dialects: Mapping[str, str], kinds: Sequence[Kind]) -> str:
     )
     others = (
         "- [Manifests in an editor](../guide/editors.md): the same facts while you type\n"
+        "- [Commands](commands.md) and [settings](settings.md): options, environment variables, annotations\n"
+        "- [Events](events.md), [conditions](conditions.md) and [metrics](metrics.md)\n"
         "- [Drivers and what they can do](providers.md), written from runs of the conformance suite\n"
         "- [Conformance](conformance.md): each item of the specifications, and the test that proves it\n"
         "- [KubeVirt's own tests](upstream-tests.md): what stands for them here, what differs, and what is skipped"

@@ -26,6 +26,8 @@ PLURALS = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "VirtualMachineSnapshot": "virtualmachinesnapshots",
     "VMSnapshot": "vmsnapshots",
+    "NetworkAttachmentDefinition": "network-attachment-definitions",
+    "NetworkConfiguration": "networkconfigurations",
 }
 
 

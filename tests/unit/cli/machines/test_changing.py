@@ -64,6 +64,13 @@ CLASS: Data = {
     "metadata": {"name": "small"},
     "spec": {"cpu": 2, "memory": "4Gi", "firmware": "UEFI", "diskDefaults": {"size": "40Gi"}},
 }
+LAN: Data = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}, "spec": {"config": ""}}
+CONFIGURATION: Data = {
+    "apiVersion": "vitistack.io/v1alpha1",
+    "kind": "NetworkConfiguration",
+    "metadata": {"name": "lan"},
+    "spec": {"name": "lan"},
+}
 CLAIM: Data = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
@@ -103,7 +110,7 @@ def at(data: Data, path: str) -> Any:
         (VITISTACK, "disk rm web data", {"disks": []}),
         (VIRTRIGAUD, "disk rm web data", {"disks": []}),
         (vm(), "nic add web lan", {"template.spec.networks.1.multus.networkName": "lan"}),
-        (vm(), "nic add web infra/lan --name fast --mac 52:54:00:00:00:07", {"template.spec.domain.devices.interfaces.1.name": "fast"}),
+        (vm(), "nic add web default/lan --name fast --mac 52:54:00:00:00:07", {"template.spec.domain.devices.interfaces.1.name": "fast"}),
         (STAKATER, "nic add web lan", {"parameters.networks.1.multus.networkName": "lan", "parameters.networks.0.name": "default"}),
         (VITISTACK, "nic add web lan", {"networks.0.networkName": "lan"}),
     ],
@@ -111,7 +118,7 @@ def at(data: Data, path: str) -> Any:
 def test_each_dialect_gets_the_wish_in_its_own_fields(
     machine: Data, words: str, wrote: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = FakeServer(monkeypatch, machine, CLASS)
+    server = FakeServer(monkeypatch, machine, CLASS, LAN, CONFIGURATION)
     answer = server.run(*words.split(), "--yes")
     assert (answer.code, answer.out.startswith(("vm/web ", "stakater/web ", "vitistack/web ", "virtrigaud/web "))) == (0, True), answer
     assert {path: at(server.found[0]["spec"], path) for path in wrote} == wrote
@@ -141,6 +148,9 @@ def test_each_dialect_gets_the_wish_in_its_own_fields(
         (vm(), "nic rm web lan", 'no interface "lan" in its spec'),
         (STAKATER, "nic add web lan --mac 52:54:00:00:00:07", "stakater has no field for it; leave --mac out"),
         (STAKATER, "clone web twin", "--dialect kubevirt"),
+        (vm(), "nic add web lan", "there is no NetworkAttachmentDefinition lan in the namespace default; make it first"),
+        (vm(), "nic add web infra/lan", "there is no NetworkAttachmentDefinition lan in the namespace infra"),
+        (VITISTACK, "nic add web lan", "there is no NetworkConfiguration lan in the namespace default"),
         (vm(), "clone web web", "vm/web already"),
         (vm(), "restore web", "for that: paddock backup restore web"),
         (vm(), "restore web one --dir /tmp", "paddock backup restore FILE --dir DIR"),
@@ -248,6 +258,14 @@ def test_the_last_interface_leaves_no_default_behind(monkeypatch: pytest.MonkeyP
 
 def test_the_pod_network_that_nobody_wrote_stays_beside_a_new_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     bare = vm(template={"spec": {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}}, dataVolumeTemplates=[])
-    server = FakeServer(monkeypatch, bare)
+    server = FakeServer(monkeypatch, bare, LAN)
     assert server.run("nic", "add", "web", "lan").code == 0
     assert [each["name"] for each in at(server.found[0], "spec.template.spec.networks")] == ["default", "lan"]
+
+
+def test_a_network_that_does_not_exist_is_answered_with_the_nearest_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer(monkeypatch, vm(), LAN)
+    answer = server.run("nic", "add", "web", "lam")
+    assert (answer.code, answer.out) == (2, "")
+    assert 'did you mean "lan"?' in answer.err
+    assert server.run("nic", "add", "web", "outside").err.endswith("the namespace has lan\n")

@@ -148,6 +148,11 @@ def test_a_pipe_gets_what_changed() -> None:
     )
 
 
+def test_a_column_that_becomes_wider_repeats_no_row_in_a_pipe() -> None:
+    first, then = ["NAME  STATUS", "web   Stopped"], ["NAME       STATUS", "web        Stopped", "long-name  Running"]
+    assert drawn(PIPE, first, then) == "NAME  STATUS\nweb   Stopped\nlong-name  Running\n"
+
+
 def test_the_tree_of_a_machine(golden: Golden) -> None:
     front = stakater()
     found = running()

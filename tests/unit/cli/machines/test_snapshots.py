@@ -98,3 +98,13 @@ def test_a_clone_of_a_front_leaves_its_marks_behind() -> None:
 )
 def test_states(status: dict[str, Any], state: str) -> None:
     assert snapshots.state_of({"status": status}) == state
+
+
+def test_a_machine_of_virtrigaud_that_is_on_is_not_left_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMSnapshot"}
+    taken = {**head, "metadata": {"name": "one"}, "spec": {"vmRef": {"name": "web"}}, "status": {"phase": "Ready"}}
+    server = FakeServer(monkeypatch, {**RIGAUD, "status": {"powerState": "On"}}, CLASS, taken)
+    answer = server.run("restore", "web", "one", "--yes", "--no-start")
+    assert answer.code == 2
+    assert "cannot leave virtrigaud/web stopped after a restore" in answer.err
+    assert "`paddock stop web`" in answer.err

@@ -10,6 +10,7 @@ import pytest
 
 from paddock.controllers.virtualmachineinstance.controller import NodeIdentity, wire
 from paddock.engine.engine import Engine
+from paddock.engine.networks.nics import HostBridge
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests import virtualtime
@@ -33,7 +34,8 @@ class Host:
         """Start the controller."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
         self.program = ControllerManager(self.api.client(), component="virt-handler", instance="test", machinery=machinery)
-        made = wire(self.program, cast(Engine, self.engine), NodeIdentity("host", "cluster.local", b"authority"))
+        place = NodeIdentity("host", "cluster.local", b"authority")
+        made = wire(self.program, cast(Engine, self.engine), place, lambda _: {"lan": HostBridge("br1")})
         self.made = made
         works = (self.program.run(), made.sweeper.run(), made.upgrades.run())
         self._tasks = [asyncio.create_task(work) for work in works]

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES
@@ -87,6 +89,24 @@ def test_links_go_down_and_up(play: Play) -> None:
         await asyncio.sleep(1)
         assert not machine.observed.nics["default"].link_up
         assert (await host.status())["interfaces"][0]["linkState"] == "down"
+
+    play(script)
+
+
+@pytest.mark.parametrize("way", ["it leaves the spec", "its state is absent"])
+def test_an_interface_is_unplugged(way: str, play: Play) -> None:
+    async def script(host: Host) -> None:
+        lan = {"name": "lan", "bridge": {}}
+        networks = [*CARD["networks"], {"name": "lan", "multus": {"networkName": "lan"}}]
+        machine = await host.running(devices={"interfaces": [INTERFACE, lan]}, networks=networks)
+        assert [nic.name for nic in machine.config.nics] == ["default", "lan"]
+        if way == "it leaves the spec":
+            await spec(host, {"domain": {"devices": {"interfaces": [INTERFACE]}}, "networks": CARD["networks"]})
+        else:
+            await spec(host, {"domain": {"devices": {"interfaces": [INTERFACE, {**lan, "state": "absent"}]}}})
+        await asyncio.sleep(1)
+        assert [nic.name for nic in machine.config.nics] == ["default"]
+        assert [each["name"] for each in (await host.status())["interfaces"]] == ["default"]
 
     play(script)
 

@@ -4,6 +4,7 @@ import pytest
 
 from paddock.app.metrics.series import families, usage
 from paddock.app.metrics.series.page import MetricsPage, labels, prefixed, sample
+from paddock.base.metrics import MetricFamily
 from paddock.engine.machine.guest import GuestFilesystem
 from tests.prometheus import read
 
@@ -40,7 +41,7 @@ def test_the_reader_is_strict(text: str) -> None:
 def test_every_family_is_there_once_and_texts_are_escaped() -> None:
     found = read(MetricsPage(families.ALL).text())
     assert len(found) == len(families.ALL)
-    page = MetricsPage((families.Family("odd", "gauge", "a\nb\\c"),))
+    page = MetricsPage((MetricFamily("odd", "gauge", "a\nb\\c"),))
     page.add([sample("odd", labels(x='a"b\\c\nd'), 0.5), sample("odd", "", float("nan"))])
     assert read(page.text())["odd"].values(x='a"b\\c\nd') == [0.5]
 

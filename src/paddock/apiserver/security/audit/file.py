@@ -13,10 +13,16 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base.metrics import MetricFamily
+
 _LOG = logging.getLogger(__name__)
 _DAY = 86_400.0
 # How often it is tried whether lines can be written again.
 _TRY_SECONDS = 1.0
+FAMILIES = (
+    MetricFamily("apiserver_audit_event_total", "counter", "Audit events that were written."),
+    MetricFamily("apiserver_audit_error_total", "counter", "Audit events that were lost."),
+)
 
 
 class Rotation(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,11 +124,9 @@ class AuditFile:
 
     def counted(self) -> Iterator[str]:
         """Yield the counters for `/metrics`."""
-        counts = (("event", "events that were written", self.written), ("error", "events that were lost", self.lost))
-        for name, text, count in counts:
-            yield f"# HELP apiserver_audit_{name}_total {text}"
-            yield f"# TYPE apiserver_audit_{name}_total counter"
-            yield f"apiserver_audit_{name}_total {count}"
+        for family, count in zip(FAMILIES, (self.written, self.lost), strict=True):
+            yield from family.head()
+            yield f"{family.name} {count}"
 
     def close(self) -> None:
         """Nothing is written any more."""

@@ -5,17 +5,21 @@ from collections.abc import Callable, Iterator
 from paddock.apiserver.context import User
 from paddock.apiserver.security.flow.control import FlowControl, Waiter
 from paddock.apiserver.security.flow.levels import Level
+from paddock.base.metrics import MetricFamily
 from paddock.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 
 _TYPE = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
 Count = Callable[[Level[Waiter]], int]
-_COUNTS: tuple[tuple[str, str, str, Count], ...] = (
-    ("apiserver_flowcontrol_nominal_limit_seats", "gauge", "seats of a priority level", lambda level: level.seats),
-    ("apiserver_flowcontrol_current_executing_requests", "gauge", "requests that have a seat", lambda level: level.busy),
-    ("apiserver_flowcontrol_current_inqueue_requests", "gauge", "requests that wait for one", lambda level: level.waiting),
-    ("apiserver_flowcontrol_dispatched_requests_total", "counter", "requests that got a seat", lambda level: level.dispatched),
-    ("apiserver_flowcontrol_rejected_requests_total", "counter", "requests answered 429", lambda level: level.refused),
+COUNTS: tuple[tuple[MetricFamily, Count], ...] = (
+    (MetricFamily("apiserver_flowcontrol_nominal_limit_seats", "gauge", "Seats of a priority level."), lambda level: level.seats),
+    (MetricFamily("apiserver_flowcontrol_current_executing_requests", "gauge", "Requests that have a seat."), lambda level: level.busy),
+    (MetricFamily("apiserver_flowcontrol_current_inqueue_requests", "gauge", "Requests that wait for one."), lambda level: level.waiting),
+    (
+        MetricFamily("apiserver_flowcontrol_dispatched_requests_total", "counter", "Requests with a seat so far."),
+        lambda level: level.dispatched,
+    ),
+    (MetricFamily("apiserver_flowcontrol_rejected_requests_total", "counter", "Requests answered 429."), lambda level: level.refused),
 )
 
 
@@ -33,8 +37,7 @@ class MetricsEndpoint:
         return HttpResponse(200, ("\n".join((*self._lines(), *self._more())) + "\n").encode(), _TYPE)
 
     def _lines(self) -> Iterator[str]:
-        for name, kind, text, count in _COUNTS:
-            yield f"# HELP {name} {text}"
-            yield f"# TYPE {name} {kind}"
+        for family, count in COUNTS:
+            yield from family.head()
             for label, level in self._flows.levels.known.items():
-                yield f'{name}{{priority_level="{label}"}} {count(level)}'
+                yield f'{family.name}{{priority_level="{label}"}} {count(level)}'

@@ -1,24 +1,14 @@
 """Every family there is: its name, its type and what it tells. All are on the page even while they have no series."""
 
-from typing import Literal, NamedTuple
-
-Kind = Literal["counter", "gauge"]
+from paddock.base.metrics import MetricFamily
 
 
-class Family(NamedTuple):
-    """Series of one name."""
-
-    name: str
-    kind: Kind
-    text: str
+def _gauges(prefix: str, texts: dict[str, str]) -> tuple[MetricFamily, ...]:
+    return tuple(MetricFamily(prefix + name, "gauge", text) for name, text in texts.items())
 
 
-def _gauges(prefix: str, texts: dict[str, str]) -> tuple[Family, ...]:
-    return tuple(Family(prefix + name, "gauge", text) for name, text in texts.items())
-
-
-def _counters(prefix: str, texts: dict[str, str]) -> tuple[Family, ...]:
-    return tuple(Family(prefix + name, "counter", text) for name, text in texts.items())
+def _counters(prefix: str, texts: dict[str, str]) -> tuple[MetricFamily, ...]:
+    return tuple(MetricFamily(prefix + name, "counter", text) for name, text in texts.items())
 
 
 IDENTITY = _gauges(
@@ -132,7 +122,7 @@ LIFE = (
     *_counters(
         "kubevirt_vmi_",
         {
-            "guest_os_panic_total": "Panics that guests told of.",
+            "guest_os_panic_total": "Panics that guests reported.",
             "last_api_connection_timestamp_seconds": "When somebody last opened a console, a display, a port or a USB device of a machine.",
         },
     ),
@@ -160,7 +150,7 @@ MIGRATION = _gauges(
         "s_in_pending_phase": "Migrations that are pending.",
         "s_in_scheduling_phase": "Migrations that are being scheduled.",
         "s_in_running_phase": "Migrations under way.",
-        "s_in_unset_phase": "Migrations nobody has looked at.",
+        "s_in_unset_phase": "Migrations without a phase.",
         "_succeeded": "Migrations that succeeded.",
         "_failed": "Migrations that failed.",
         "_data_processed_bytes": "What migrations have carried over.",
@@ -195,8 +185,8 @@ PLANE = _gauges(
         "virt_controller_up": "1 while the controllers are there.",
         "virt_handler_up": "1 while the part that runs machines is there.",
         "virt_operator_up": "1 while the installation is looked after.",
-        "virt_operator_leading_status": "1 when it is acted upon.",
-        "virt_operator_ready_status": "1 when it can be.",
+        "virt_operator_leading_status": "1 when the operator leads.",
+        "virt_operator_ready_status": "1 when the operator is ready.",
         "configuration_emulation_enabled": "1 when machines may be emulated.",
         "nodes_with_kvm": "Nodes that have KVM.",
         "allocatable_nodes": "Nodes that machines can run on.",

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from paddock.app.metrics.series.families import Family
-from paddock.base.metrics import escaped, number, one_line
+from paddock.base.metrics import MetricFamily, escaped, number
 
 # a family's name, and a line of it
 Sample = tuple[str, str]
@@ -32,7 +31,7 @@ def sample(name: str, labelled: str, value: float) -> Sample:
 class MetricsPage:
     """Collects series."""
 
-    def __init__(self, families: Iterable[Family]) -> None:
+    def __init__(self, families: Iterable[MetricFamily]) -> None:
         self._families = tuple(families)
         self._lines: dict[str, list[str]] = {family.name: [] for family in self._families}
 
@@ -47,7 +46,6 @@ class MetricsPage:
         return "\n".join(self._all()) + "\n"
 
     def _all(self) -> Iterator[str]:
-        for name, kind, text in self._families:
-            yield f"# HELP {name} {one_line(text)}"
-            yield f"# TYPE {name} {kind}"
-            yield from self._lines[name]
+        for family in self._families:
+            yield from family.head()
+            yield from self._lines[family.name]

@@ -1,0 +1,81 @@
+"""Labels, annotations and other names below `paddock.dev/`. docs/reference/settings.md is made of these declarations."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class OwnName(NamedTuple):
+    """A name of Paddock's own in an object. `place` says where it stands, `author` who writes it: the user or Paddock."""
+
+    name: str
+    place: str
+    author: str
+    text: str
+
+
+SSH_USER = OwnName(
+    "paddock.dev/ssh-user", "annotation of a machine", "user", "User that `paddock ssh` logs in as if the command line names none"
+)
+DIRECTORY = OwnName(
+    "paddock.dev/directory",
+    "`provisioner` of a StorageClass, `driver` of a VolumeSnapshotClass",
+    "user",
+    "Volumes are directories of this host, and Paddock makes them and their snapshots",
+)
+STATE_PRESERVATION = OwnName(
+    "paddock.dev/state-preservation",
+    "annotation of a VirtualMachine",
+    "Paddock",
+    "`Offline`: a pool scaled the machine in and keeps its disks",
+)
+UNCONFIRMED_OWNER = OwnName(
+    "paddock.dev/unconfirmed-owner",
+    "label of an object that changes its owner",
+    "Paddock",
+    "UID of the new owner until Paddock has read that it still exists",
+)
+GUEST_SIZE = OwnName(
+    "paddock.dev/guest-size",
+    "annotation of a PersistentVolumeClaim",
+    "Paddock",
+    "Size of the disk that the guest sees if the claim asks for more, and the request at that time",
+)
+MADE_BY = OwnName(
+    "paddock.dev/made-by",
+    "annotation of a DataVolume",
+    "Paddock",
+    "User and groups that created it, whose rights count for a clone from another namespace; a value that a client sends is replaced",
+)
+TRANSFER_SOURCE = OwnName(
+    "paddock.dev/object-transfer-source",
+    "annotation of a PersistentVolumeClaim",
+    "Paddock",
+    "UID of the claim that an ObjectTransfer copied",
+)
+COMMON_INSTANCETYPES = OwnName(
+    "paddock.dev/common-instancetypes",
+    "annotation of the KubeVirt object",
+    "Paddock",
+    "Release of the common instancetypes and preferences that Paddock installed; one that a user deletes comes back with the next release",
+)
+DELETE_PROTECTION = OwnName(
+    "paddock.dev/delete-protection",
+    "annotation of the KubeVirt object",
+    "Paddock",
+    "Edition of the policy kubevirt-vm-deletion-protection that Paddock installed; a deleted one comes back with the next edition",
+)
+SERVER = OwnName(
+    "paddock.dev/server", "extension of a cluster in a kubeconfig", "Paddock", "Directory of the server that `paddock ctx add` took in"
+)
+ALL: Sequence[OwnName] = (
+    SSH_USER,
+    DIRECTORY,
+    STATE_PRESERVATION,
+    UNCONFIRMED_OWNER,
+    GUEST_SIZE,
+    MADE_BY,
+    TRANSFER_SOURCE,
+    COMMON_INSTANCETYPES,
+    DELETE_PROTECTION,
+    SERVER,
+)
