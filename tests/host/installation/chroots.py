@@ -126,16 +126,6 @@ class Chroot:
         assert done.returncode == 0, f"{shlex.join(words)}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
         return done.stdout
 
-    def take(self, file: Path) -> str:
-        """Copy a file into /root; return its path there."""
-        shutil.copyfile(file, self.root / "root" / file.name)
-        return f"/root/{file.name}"
-
-    def take_guest(self) -> None:
-        """Copy the tiny guest into root's cache, where `paddock run tiny` finds it."""
-        target = self.root / "root/.cache/paddock/guests"
-        shutil.copytree(places.cache(), target, ignore=shutil.ignore_patterns("debian-*", "packages", "work-*", "*.lock"))
-
     def qemus(self) -> dict[int, str]:
         """Return the QEMU processes inside: pid -> control group."""
         listed = self.run("pgrep", "-f", "^/usr/bin/qemu-system-").split() if self.attempt("pgrep", "-f", "^/usr/bin/qemu-").stdout else []
@@ -157,6 +147,18 @@ def unpacked(tar: Path, folder: Path) -> Iterator[Path]:
         yield root
     finally:
         shutil.rmtree(root)
+
+
+def take(root: Path, file: Path) -> str:
+    """Copy a file into /root of a release; return its path there."""
+    shutil.copyfile(file, root / "root" / file.name)
+    return f"/root/{file.name}"
+
+
+def take_guest(root: Path) -> None:
+    """Copy the tiny guest into root's cache, where `paddock run tiny` finds it."""
+    target = root / "root/.cache/paddock/guests"
+    shutil.copytree(places.cache(), target, ignore=shutil.ignore_patterns("debian-*", "packages", "work-*", "*.lock"))
 
 
 @contextmanager
