@@ -126,6 +126,18 @@ class Chroot:
         assert done.returncode == 0, f"{shlex.join(words)}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
         return done.stdout
 
+    def in_guest(self, name: str, *words: str, user: str = "") -> str:
+        """Return the output of a command in a guest, as soon as its agent answers."""
+        answers: list[str] = []
+
+        def is_carried_out() -> bool:
+            done = self.attempt("paddock", "exec", name, "--", *words, user=user)
+            answers.append(done.stdout)
+            return done.returncode == 0
+
+        wait_until(f"{name} carries out {shlex.join(words)}", is_carried_out, 120)
+        return answers[-1]
+
     def qemus(self) -> dict[int, str]:
         """Return the QEMU processes inside: pid -> control group."""
         listed = self.run("pgrep", "-f", "^/usr/bin/qemu-system-").split() if self.attempt("pgrep", "-f", "^/usr/bin/qemu-").stdout else []

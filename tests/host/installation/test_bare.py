@@ -105,24 +105,22 @@ def test_the_core_works_on_each_release(of: DebianRelease, package: BuiltPackage
         chroots.take_guest(root)
         host.run("apt-get", "install", "-y", "-qq", chroots.take(root, package(of.python)))
         host.run("paddock", "run", "tiny", "--name", "web")
-        assert host.run("paddock", "exec", "web", "--", "hostname") == "web\n"
-        disks = ("paddock", "exec", "web", "--", "ls", "/sys/block")
-        count = len(host.run(*disks).split())
+        assert host.in_guest("web", "hostname") == "web\n"
+        count = len(host.in_guest("web", "ls", "/sys/block").split())
         host.run("paddock", "disk", "add", "web", "more", "64Mi")
-        wait_until("the guest has the disk", lambda: len(host.run(*disks).split()) == count + 1)
-        host.run("paddock", "exec", "web", "--", "sh", "-c", "echo before > /data/mark && sync")
+        wait_until("the guest has the disk", lambda: len(host.in_guest("web", "ls", "/sys/block").split()) == count + 1)
+        host.in_guest("web", "sh", "-c", "echo before > /data/mark && sync")
         host.run("paddock", "snap", "web", "first")
-        host.run("paddock", "exec", "web", "--", "sh", "-c", "echo after > /data/mark && sync")
+        host.in_guest("web", "sh", "-c", "echo after > /data/mark && sync")
         host.run("paddock", "pause", "web")
         host.run("systemctl", "restart", "paddock")
         host.run("paddock", "unpause", "web")
         host.run("paddock", "renew", "web")
-        assert host.run("paddock", "exec", "web", "--", "cat", "/data/mark") == "after\n"
+        assert host.in_guest("web", "cat", "/data/mark") == "after\n"
         host.run("paddock", "stop", "web")
         host.run("paddock", "restore", "web", "first", "--yes")
         host.run("paddock", "start", "web")
-        mark = ("paddock", "exec", "web", "--", "cat", "/data/mark")
-        wait_until("the guest is as it was", lambda: host.attempt(*mark).stdout == "before\n", 180)
+        assert host.in_guest("web", "cat", "/data/mark") == "before\n"
         print(f"{of.name}: {versions(host)}, the core works")
         host.run("paddock", "down", "--purge", "--delete-data", "--yes")
         assert host.qemus() == {}

@@ -54,7 +54,7 @@ def newer(package: Path, folder: Path) -> Path:
 
 def uptime(chroot: Chroot) -> float:
     """Return how long the guest has been up, as its agent says."""
-    return float(chroot.run("paddock", "exec", "web", "--", *_UPTIME).split()[0])
+    return float(chroot.in_guest("web", *_UPTIME).split()[0])
 
 
 def test_the_service_stops_and_starts_without_its_guests(host: Chroot) -> None:
@@ -134,7 +134,7 @@ def test_the_unit_of_a_user(host: Chroot) -> None:
     (qemu,) = set(host.qemus()) - before
     own("systemctl", "--user", "restart", "paddock")
     assert qemu in host.qemus()
-    assert own("paddock", "exec", "mine", "--", "hostname") == "mine\n"
+    assert host.in_guest("mine", "hostname", user=_UNIT_OF_USER) == "mine\n"
     own("systemctl", "--user", "stop", "paddock")
     assert qemu in host.qemus()
     own("systemctl", "--user", "start", "paddock")
@@ -150,8 +150,8 @@ def test_after_a_reboot_the_service_starts_the_machines(package: BuiltPackage, t
             before.run("paddock", "run", "tiny", "--name", "idle", "--no-wait")
             before.run("paddock", "stop", "idle", "--now")
         with chroots.running(files, systemd=True, boot=_SECOND_BOOT) as after:
-            again = ("paddock", "exec", "web", "--", "hostname")
-            wait_until("the guest is up again", lambda: after.attempt(*again).stdout == "web\n", 180)
+            wait_until("the machine runs again", lambda: bool(after.qemus()), 60)
+            assert after.in_guest("web", "hostname") == "web\n"
             (idle,) = (line for line in after.run("paddock", "ls").splitlines() if "idle" in line)
             assert "Stopped" in idle
             after.run("paddock", "down", "--purge", "--delete-data", "--yes")
