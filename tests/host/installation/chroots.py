@@ -126,15 +126,17 @@ class Chroot:
         assert done.returncode == 0, f"{shlex.join(words)}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
         return done.stdout
 
-    def take(self, file: Path) -> str:
-        """Copy a file into /root; return its path there."""
-        shutil.copyfile(file, self.root / "root" / file.name)
-        return f"/root/{file.name}"
+    def in_guest(self, name: str, *words: str, user: str = "") -> str:
+        """Return the output of a command in a guest, as soon as its agent answers."""
+        answers: list[str] = []
 
-    def take_guest(self) -> None:
-        """Copy the tiny guest into root's cache, where `paddock run tiny` finds it."""
-        target = self.root / "root/.cache/paddock/guests"
-        shutil.copytree(places.cache(), target, ignore=shutil.ignore_patterns("debian-*", "packages", "work-*", "*.lock"))
+        def is_carried_out() -> bool:
+            done = self.attempt("paddock", "exec", name, "--", *words, user=user)
+            answers.append(done.stdout)
+            return done.returncode == 0
+
+        wait_until(f"{name} carries out {shlex.join(words)}", is_carried_out, 120)
+        return answers[-1]
 
     def qemus(self) -> dict[int, str]:
         """Return the QEMU processes inside: pid -> control group."""
@@ -157,6 +159,18 @@ def unpacked(tar: Path, folder: Path) -> Iterator[Path]:
         yield root
     finally:
         shutil.rmtree(root)
+
+
+def take(root: Path, file: Path) -> str:
+    """Copy a file into /root of a release; return its path there."""
+    shutil.copyfile(file, root / "root" / file.name)
+    return f"/root/{file.name}"
+
+
+def take_guest(root: Path) -> None:
+    """Copy the tiny guest into root's cache, where `paddock run tiny` finds it."""
+    target = root / "root/.cache/paddock/guests"
+    shutil.copytree(places.cache(), target, ignore=shutil.ignore_patterns("debian-*", "packages", "work-*", "*.lock"))
 
 
 @contextmanager

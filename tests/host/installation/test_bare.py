@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.conftest import end
+from tests.host.conftest import end, wait_until
 from tests.host.installation import chroots
 from tests.host.installation.chroots import Chroot, DebianRelease
 from tests.host.installation.conftest import BuiltPackage
@@ -69,7 +69,7 @@ def terminal(words: Sequence[str]) -> Iterator[Terminal]:
 def test_three_commands_lead_from_a_bare_debian_to_a_shell(package: BuiltPackage, tmp_path: Path) -> None:
     tar = chroots.archive(chroots.BOOKWORM)
     with chroots.unpacked(tar, tmp_path) as root, chroots.running(root) as chroot:
-        deb = chroot.take(package("3.11"))
+        deb = chroots.take(root, package("3.11"))
         # A release without lists of packages cannot install any.
         chroot.run("apt-get", "update", "-qq", online=True)
         marks = [time.monotonic()]
@@ -102,25 +102,25 @@ def versions(chroot: Chroot) -> str:
 def test_the_core_works_on_each_release(of: DebianRelease, package: BuiltPackage, tiny_guest: object, tmp_path: Path) -> None:
     tar = chroots.archive(of, chroots.HOSTING)
     with chroots.unpacked(tar, tmp_path) as root, chroots.running(root, systemd=True) as host:
-        host.take_guest()
-        host.run("apt-get", "install", "-y", "-qq", host.take(package(of.python)))
+        chroots.take_guest(root)
+        host.run("apt-get", "install", "-y", "-qq", chroots.take(root, package(of.python)))
         host.run("paddock", "run", "tiny", "--name", "web")
-        assert host.run("paddock", "exec", "web", "--", "hostname") == "web\n"
-        disks = host.run("paddock", "exec", "web", "--", "ls", "/sys/block").split()
+        assert host.in_guest("web", "hostname") == "web\n"
+        count = len(host.in_guest("web", "ls", "/sys/block").split())
         host.run("paddock", "disk", "add", "web", "more", "64Mi")
-        assert len(host.run("paddock", "exec", "web", "--", "ls", "/sys/block").split()) == len(disks) + 1
-        host.run("paddock", "exec", "web", "--", "sh", "-c", "echo before > /data/mark && sync")
+        wait_until("the guest has the disk", lambda: len(host.in_guest("web", "ls", "/sys/block").split()) == count + 1)
+        host.in_guest("web", "sh", "-c", "echo before > /data/mark && sync")
         host.run("paddock", "snap", "web", "first")
-        host.run("paddock", "exec", "web", "--", "sh", "-c", "echo after > /data/mark && sync")
+        host.in_guest("web", "sh", "-c", "echo after > /data/mark && sync")
         host.run("paddock", "pause", "web")
         host.run("systemctl", "restart", "paddock")
         host.run("paddock", "unpause", "web")
         host.run("paddock", "renew", "web")
-        assert host.run("paddock", "exec", "web", "--", "cat", "/data/mark") == "after\n"
+        assert host.in_guest("web", "cat", "/data/mark") == "after\n"
         host.run("paddock", "stop", "web")
         host.run("paddock", "restore", "web", "first", "--yes")
         host.run("paddock", "start", "web")
-        assert host.run("paddock", "exec", "web", "--", "cat", "/data/mark") == "before\n"
+        assert host.in_guest("web", "cat", "/data/mark") == "before\n"
         print(f"{of.name}: {versions(host)}, the core works")
         host.run("paddock", "down", "--purge", "--delete-data", "--yes")
         assert host.qemus() == {}

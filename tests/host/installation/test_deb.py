@@ -29,7 +29,7 @@ def test_installed_and_removed(release: DebianRelease, package: BuiltPackage, tm
     tar = chroots.archive(release)
     with chroots.unpacked(tar, tmp_path) as root, chroots.running(root) as chroot:
         chroot.run("apt-get", "update", "-qq", online=True)
-        installed = chroot.take(package(release.python))
+        installed = chroots.take(root, package(release.python))
         chroot.run("apt-get", "install", "-y", "-qq", "--no-install-recommends", installed, online=True)
         assert json.loads(chroot.run("paddock", "version", "-o", "json"))["commit"]
         assert chroot.run("qemu-system-x86_64", "--version")

@@ -5,6 +5,7 @@ systemd is the first process of a Debian 12 in namespaces of its own, as on a ho
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,25 +19,23 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("root", "qemu", "mmdebstrap", 
 _UPTIME = ("cat", "/proc/uptime")
 _MAIN_PID = ("systemctl", "show", "paddock", "-p", "MainPID", "--value")
 _NEXT = "0.1.1"
-_SECOND_BOOT, _THIRD_BOOT = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
+_SECOND_BOOT = "00000000-0000-4000-8000-000000000002"
 _UNIT_OF_USER = "sleeper"
 
 
-@pytest.fixture(scope="module")
-def files(package: BuiltPackage, tiny_guest: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Debian 12 with what the package depends on, the package, and the guest in root's cache."""
-    built = package("3.11")
-    with chroots.unpacked(chroots.archive(chroots.BOOKWORM, chroots.HOSTING), tmp_path_factory.mktemp("systemd")) as root:
-        chroot = Chroot(root, root)
-        chroot.take(built)
-        chroot.take_guest()
+@contextmanager
+def prepared(package: Path, folder: Path) -> Iterator[Path]:
+    """The files of a Debian 12 with what the package depends on, the package, and the guest in root's cache."""
+    with chroots.unpacked(chroots.archive(chroots.BOOKWORM, chroots.HOSTING), folder) as root:
+        chroots.take(root, package)
+        chroots.take_guest(root)
         yield root
 
 
 @pytest.fixture(scope="module")
-def host(files: Path, package: BuiltPackage) -> Iterator[Chroot]:
+def host(package: BuiltPackage, tiny_guest: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chroot]:
     """The Debian, booted, with the package installed and one guest that runs under its service. Each test leaves it like that."""
-    with chroots.running(files, systemd=True) as chroot:
+    with prepared(package("3.11"), tmp_path_factory.mktemp("systemd")) as files, chroots.running(files, systemd=True) as chroot:
         chroot.run("apt-get", "install", "-y", "-qq", f"/root/{package('3.11').name}")
         assert chroot.run("systemctl", "is-active", "paddock") == "active\n"
         chroot.run("paddock", "run", "tiny", "--name", "web")
@@ -55,7 +54,7 @@ def newer(package: Path, folder: Path) -> Path:
 
 def uptime(chroot: Chroot) -> float:
     """Return how long the guest has been up, as its agent says."""
-    return float(chroot.run("paddock", "exec", "web", "--", *_UPTIME).split()[0])
+    return float(chroot.in_guest("web", *_UPTIME).split()[0])
 
 
 def test_the_service_stops_and_starts_without_its_guests(host: Chroot) -> None:
@@ -93,7 +92,7 @@ def test_a_server_that_dies_comes_back_and_adopts(host: Chroot) -> None:
 
 def test_an_upgrade_replaces_the_server_and_no_guest(host: Chroot, package: BuiltPackage, tmp_path: Path) -> None:
     up, server, qemus = uptime(host), host.run(*_MAIN_PID), list(host.qemus())
-    host.run("apt-get", "install", "-y", "-qq", host.take(newer(package("3.11"), tmp_path)))
+    host.run("apt-get", "install", "-y", "-qq", chroots.take(host.root, newer(package("3.11"), tmp_path)))
     assert host.run("dpkg-query", "-W", "-f", "${Version}", "paddock") == _NEXT
     assert host.run("systemctl", "is-active", "paddock") == "active\n" and host.run(*_MAIN_PID) != server
     assert uptime(host) > up and list(host.qemus()) == qemus
@@ -135,7 +134,7 @@ def test_the_unit_of_a_user(host: Chroot) -> None:
     (qemu,) = set(host.qemus()) - before
     own("systemctl", "--user", "restart", "paddock")
     assert qemu in host.qemus()
-    assert own("paddock", "exec", "mine", "--", "hostname") == "mine\n"
+    assert host.in_guest("mine", "hostname", user=_UNIT_OF_USER) == "mine\n"
     own("systemctl", "--user", "stop", "paddock")
     assert qemu in host.qemus()
     own("systemctl", "--user", "start", "paddock")
@@ -143,15 +142,17 @@ def test_the_unit_of_a_user(host: Chroot) -> None:
     host.run("loginctl", "disable-linger", _UNIT_OF_USER)
 
 
-def test_after_a_reboot_the_service_starts_the_machines(files: Path, package: BuiltPackage) -> None:
-    with chroots.running(files, systemd=True, boot=_SECOND_BOOT) as before:
-        before.run("apt-get", "install", "-y", "-qq", "--reinstall", f"/root/{package('3.11').name}")
-        before.run("paddock", "run", "tiny", "--name", "reborn")
-        before.run("paddock", "run", "tiny", "--name", "idle", "--no-wait")
-        before.run("paddock", "stop", "idle", "--now")
-    with chroots.running(files, systemd=True, boot=_THIRD_BOOT) as after:
-        again = ("paddock", "exec", "reborn", "--", "hostname")
-        wait_until("the guest is up again", lambda: after.attempt(*again).stdout == "reborn\n", 120)
-        assert "Stopped" in after.run("paddock", "ls", "idle")
-        after.run("paddock", "down", "--purge", "--delete-data", "--yes")
-        assert after.qemus() == {} and not (after.root / "var/lib/paddock/store.db").exists()
+def test_after_a_reboot_the_service_starts_the_machines(package: BuiltPackage, tiny_guest: object, tmp_path: Path) -> None:
+    with prepared(package("3.11"), tmp_path) as files:
+        with chroots.running(files, systemd=True) as before:
+            before.run("apt-get", "install", "-y", "-qq", f"/root/{package('3.11').name}")
+            before.run("paddock", "run", "tiny", "--name", "web")
+            before.run("paddock", "run", "tiny", "--name", "idle", "--no-wait")
+            before.run("paddock", "stop", "idle", "--now")
+        with chroots.running(files, systemd=True, boot=_SECOND_BOOT) as after:
+            wait_until("the machine runs again", lambda: bool(after.qemus()), 60)
+            assert after.in_guest("web", "hostname") == "web\n"
+            (idle,) = (line for line in after.run("paddock", "ls").splitlines() if "idle" in line)
+            assert "Stopped" in idle
+            after.run("paddock", "down", "--purge", "--delete-data", "--yes")
+            assert after.qemus() == {} and not (files / "var/lib/paddock/store.db").exists()

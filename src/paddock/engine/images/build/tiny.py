@@ -120,8 +120,9 @@ def _assemble(folder: Path, one: kernel.KernelBuild, packages: dict[str, Path]) 
     initrd = archive(guest, tinyguest.DIRECTORIES)
     with TemporaryDirectory(dir=folder, prefix="work-") as temporary:
         work = Path(temporary)
-        _make_esp(work / "esp", one.image, _packed(initrd, one, work), packages)
-        _make_disk(work, one.bare, _packed(archive(_unsigned(guest), tinyguest.DIRECTORIES), one, work))
+        # The own kernel unpacks nothing; Debian's unpacks LZ4 in less time than UEFI takes to read what it saves.
+        _make_esp(work / "esp", one.image, _packed(initrd, work) if one.modules else initrd, packages)
+        _make_disk(work, one.bare, archive(_unsigned(guest), tinyguest.DIRECTORIES))
         (work / "vmlinuz").write_bytes(one.image)
         (work / "vmlinux").write_bytes(one.bare)
         (work / "initrd").write_bytes(initrd)
@@ -158,13 +159,8 @@ def _applets(busybox: bytes) -> list[str]:
         return [name for name in run([program, "--list"]).decode().split() if name != "busybox"]
 
 
-def _packed(initrd: bytes, one: kernel.KernelBuild, work: Path) -> bytes:
-    """LZ4 in the older of its two forms, the one that kernels read.
-
-    Debian's unpacks it in less time than firmware takes to read what it saves. The own kernel unpacks nothing.
-    """
-    if not one.modules:
-        return initrd
+def _packed(initrd: bytes, work: Path) -> bytes:
+    """LZ4 in the older of its two forms, the one that kernels read."""
     (work / "plain").write_bytes(initrd)
     run(["lz4", "-9", "-l", "-q", "-f", work / "plain", work / "packed"])
     return (work / "packed").read_bytes()
