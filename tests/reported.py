@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from paddock.base import reasons
 from paddock.runtime import statuses
 from paddock.runtime.recorder import Recorder
 from tools.referencepages import reported
@@ -17,7 +16,7 @@ def declared_events() -> frozenset[tuple[str, str]]:
     """Return type and reason of every event of docs/reference/events.md."""
     found = {("Normal", reason) for each in reported.events().values() for reason in each.normal}
     found |= {("Warning", reason) for each in reported.events().values() for reason in each.warning}
-    return frozenset(found | {("Warning", code) for code in reasons.codes()})
+    return frozenset(found | {("Warning", code) for code in reported.codes()})
 
 
 @cache

@@ -11,6 +11,7 @@ import pytest
 
 from paddock.app.operator.options import SETTINGS
 from paddock.base import ownnames, reasons, variables
+from paddock.translate.machine.limits import Code
 from tests.arch.test_reasons import PACKAGE, literals, spelled, trees
 from tests.reported import declared_conditions, declared_events
 from tools.referencepages import metrics, reported, settings
@@ -79,9 +80,14 @@ def test_every_event_that_the_code_writes_is_declared() -> None:
     assert len(told()) > 80, "the writers are found"
 
 
+def test_every_limit_of_machines_is_declared() -> None:
+    declared = {reason for _, reason in declared_events()}
+    assert sorted({each.reason for each in Code} - declared) == []
+
+
 def test_every_declared_event_is_written() -> None:
     given = {reason for each in reported.events().values() for reason in (*each.normal, *each.warning)}
-    assert sorted(given - spelled() - COMPOSED - reasons.codes()) == []
+    assert sorted(given - spelled() - COMPOSED - reasons.codes() - {each.reason for each in Code}) == []
 
 
 def test_every_condition_that_the_code_sets_is_declared_and_the_other_way_round() -> None:

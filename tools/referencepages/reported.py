@@ -8,6 +8,7 @@ import msgspec
 from paddock.base import reasons
 from paddock.cli.diagnosis.table import UNRULED, WORDS
 from paddock.schema.generate import reference
+from paddock.translate.machine.limits import Code, Weight
 from tools.referencepages.tables import table
 
 _FOLDER = Path(__file__).parent
@@ -60,12 +61,13 @@ def conditions() -> Mapping[str, KindConditions]:
 
 
 def codes() -> Mapping[str, str]:
-    """Return the reason codes, each with the title of its rule, or why it has none."""
+    """Return the reason codes, those of limits of machines included, each with the title of its rule, or why it has none."""
     titles: dict[str, str] = {}
     for entry in WORDS:
         for code in entry.reasons:
             titles.setdefault(code, entry.title)
-    return {code: titles.get(code) or UNRULED[code] for code in sorted(reasons.codes())}
+    limits = {each.reason for each in Code if each.weight is not Weight.NOTE}
+    return {code: titles.get(code) or UNRULED[code] for code in sorted(reasons.codes() | limits)}
 
 
 def events_page() -> str:

@@ -78,5 +78,6 @@ class Servers:
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """Start a command without a terminal."""
         command = [*self._within, *PADDOCK, *words]
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, env=self.environment, text=True, **pipes)
+        return subprocess.Popen(
+            command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )

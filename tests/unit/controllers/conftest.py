@@ -9,4 +9,4 @@ __all__ = ["reported_words"]
 
 @pytest.fixture(autouse=True)
 def _declared(reported_words: None) -> None:
-    """Look at every test of this folder."""
+    """Guard every test of this folder."""
