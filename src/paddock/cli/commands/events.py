@@ -57,7 +57,7 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
         about = await _about(session, parsed.name)
         selection = Selection(namespace="" if parsed.all_namespaces else session.namespace)
         listed = await session.client.list(EVENTS, selection)
-        found = sorted((each for each in listed.items if _is_wanted(each, about, parsed.warnings)), key=_when)
+        found = sorted((each for each in listed.items if _is_wanted(each, about, parsed.warnings)), key=when)
         if parsed.output:
             console.out(report.structured(found, parsed.output))
             return
@@ -91,7 +91,8 @@ def _is_wanted(event: "Data", about: set[str], warnings: bool) -> bool:
     return (not about or named in about) and (not warnings or event.get("type") == "Warning")
 
 
-def _when(event: "Data") -> str:
+def when(event: "Data") -> str:
+    """Return when an event was last seen."""
     series = event.get("series") or {}
     times: list[Any] = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
     return next((str(each) for each in times if each), str(event["metadata"].get("creationTimestamp") or ""))
@@ -104,7 +105,7 @@ def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
     for event in events:
         about = event.get("involvedObject") or {}
         kind = Cell(str(event.get("type", "")), "red" if event.get("type") == "Warning" else "")
-        rows.append((ages.age(_when(event), now), kind, f"{about.get('kind')}/{about.get('name')}", str(event.get("reason", ""))))
+        rows.append((ages.age(when(event), now), kind, f"{about.get('kind')}/{about.get('name')}", str(event.get("reason", ""))))
     screen = terminal.current()
     lines = tables.lines(_COLUMNS, rows, screen, header=header)
     texts = (["MESSAGE"] if header else []) + [one_line(_message(each)) for each in events]
