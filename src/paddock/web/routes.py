@@ -1,8 +1,8 @@
 """Requests of the page and the handlers that answer them.
 
-A pattern is the path below `/console/v1/`. Words in capitals match one segment, `PLACE` the three of a machine (`vm/default/web`);
-handlers read them from `parts`. Guard and session are checked before a handler runs, and every error that a handler
-raises becomes a `WebErrorBody`.
+A pattern is the path below `/console/v1/`. Words in capitals match one segment, `PLACE` the three of a machine (`vm/default/web`), `ID`
+the three of another object (`datavolumes.cdi.kubevirt.io/default/root`). Handlers read them from `parts`. Guard and session are checked
+before a handler runs, and every error that a handler raises becomes a `WebErrorBody`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -20,8 +20,9 @@ from paddock.web.answers.rows import WebAnswer
 from paddock.web.session import WebSession
 
 PREFIX = "/console/v1/"
-PLACE = "PLACE"
-_PLACE_SEGMENTS = 3
+PLACE, ID = "PLACE", "ID"
+# Words of patterns that stand for more than one segment.
+_SEGMENTS = {PLACE: 3, ID: 3}
 T = TypeVar("T")
 
 
@@ -126,7 +127,7 @@ def match(pattern: str, segments: list[str]) -> dict[str, str] | None:
     parts: dict[str, str] = {}
     at = 0
     for word in pattern.split("/"):
-        length = _PLACE_SEGMENTS if word == PLACE else 1
+        length = _SEGMENTS.get(word, 1)
         chosen = segments[at : at + length]
         if len(chosen) < length or (not word.isupper() and chosen != [word]):
             return None

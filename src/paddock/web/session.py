@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.cli.servers import ServerSession
 from paddock.client.access import Access
 from paddock.client.client import Client
 from paddock.web.answers.rows import WebHostCheck
-from paddock.web.live.liveset import LiveSet
+from paddock.web.live.watches import WatchedSet
 
 CheckSource = Callable[[], Awaitable[list[WebHostCheck]]]
 
@@ -37,5 +38,10 @@ class WebSession(msgspec.Struct, frozen=True, kw_only=True):
     client: Client
     namespace: str
     clock: Clock
-    live: LiveSet
+    live: WatchedSet
     host: WebHost
+
+    @property
+    def server(self) -> ServerSession:
+        """The connection as the functions of commands take it."""
+        return ServerSession(self.client, self.access, self.namespace, self.clock)
