@@ -66,6 +66,7 @@ class IdentityPool:
         """Close what belongs to other identities than these."""
         for name in [name for name in self._sessions if name not in identities]:
             session, live = self._sessions.pop(name)
+            await session.work.close()
             await live.close()
             await session.client.close()
 

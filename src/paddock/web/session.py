@@ -1,6 +1,7 @@
 """A session of a user: the identity that acts, and what it needs to talk to the server."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 
@@ -9,7 +10,9 @@ from paddock.cli.servers import ServerSession
 from paddock.client.access import Access
 from paddock.client.client import Client
 from paddock.web.answers.rows import WebHostCheck
+from paddock.web.images import ImageSource, NoImages
 from paddock.web.live.watches import WatchedSet
+from paddock.web.longwork import LongWork
 
 CheckSource = Callable[[], Awaitable[list[WebHostCheck]]]
 
@@ -25,6 +28,9 @@ class WebHost(msgspec.Struct, frozen=True, kw_only=True):
     # the console runs on the host of Paddock's own server
     local: bool = False
     checks: CheckSource = no_checks
+    images: ImageSource = NoImages()
+    # where that server keeps everything; None on another host
+    directory: Path | None = None
 
 
 class WebSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +46,8 @@ class WebSession(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     live: WatchedSet
     host: WebHost
+    # what goes on although the page that asked for it went away
+    work: LongWork = msgspec.field(default_factory=LongWork)
 
     @property
     def server(self) -> ServerSession:
