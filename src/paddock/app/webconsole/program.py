@@ -10,6 +10,7 @@ import msgspec
 
 from paddock.app.options.settings import parse_listen
 from paddock.app.webconsole import hostchecks
+from paddock.app.webconsole.hostimages import HostImages
 from paddock.base.errors import Terminal
 from paddock.client.access import Access
 from paddock.web import assets
@@ -99,4 +100,10 @@ def make(chosen: ConsoleSettings, access: Access, root: Path) -> ConsoleServer:
     """Return a console for a server. `root` is the directory that the checks of this host look at."""
     # A tunnel to another host looks the same; its checks are then about this one, and say so.
     local = _is_loopback(urlsplit(access.server).hostname or "")
-    return ConsoleServer(chosen, access, page(), host=WebHost(local=local, checks=hostchecks.source(root) if local else no_checks))
+    about = WebHost(
+        local=local,
+        checks=hostchecks.source(root) if local else no_checks,
+        images=HostImages(access.server, root),
+        directory=root if local else None,
+    )
+    return ConsoleServer(chosen, access, page(), host=about)

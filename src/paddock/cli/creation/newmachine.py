@@ -23,6 +23,7 @@ DIALECTS = (catalog.HUB, *catalog.DIALECTS)
 _OF_DATA_SOURCES = ("kubermatic", "stakater")
 # Kinds that every later run of the same image or dialect uses, too. They stay when a machine goes.
 _SHARED = ("DataSource", "Provider", "VMNetworkAttachment", "Secret")
+_MACHINES = ("VirtualMachine", "Machine")
 _ROOT, _SEED = "root", "cloudinit"
 _GRACE_SECONDS = 30
 
@@ -105,7 +106,10 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
     if wish.dialect not in (catalog.HUB, "kubermatic"):
         found = _translated(checked["VirtualMachine"], list(checked.values()), wish)
         made = [to_data(each) for each in found.value]
-        losses += found.losses
+        losses += [each for each in found.losses if not _is_own(each)]
+    for data in made:
+        if wish.labels and data["kind"] in _MACHINES:
+            data["metadata"]["labels"] = {**(data["metadata"].get("labels") or {}), **wish.labels}
     if wish.dialect in _OF_DATA_SOURCES:
         made = [source, *made]
     if wish.ports:
@@ -113,6 +117,11 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
     for data in made:
         _checked(data)
     return made
+
+
+def _is_own(loss: Loss) -> bool:
+    """Return whether a loss is about a name that nobody chose: that of the disk in the machine which is translated."""
+    return "dataVolumeTemplates" in loss.path or (loss.path[-1:] == ("name",) and "volumes" in loss.path)
 
 
 def _checked(data: Data) -> Resource:
@@ -182,7 +191,7 @@ def _machine(wish: NewMachine) -> Data:
     return {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachine",
-        "metadata": {**_meta(wish.name, wish), **({"labels": dict(wish.labels)} if wish.labels else {})},
+        "metadata": _meta(wish.name, wish),
         "spec": {
             "runStrategy": "Halted" if not wish.start else "RerunOnFailure" if wish.dialect in _OF_DATA_SOURCES else "Always",
             "dataVolumeTemplates": [_template(wish)],

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import orjson
@@ -15,7 +15,7 @@ from paddock.cli.machines.finding import MachineView
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound, Unavailable
 from paddock.client.target import Data, plain
-from paddock.web.answers.rows import State, WebHostCheck, WebHostInfo, WebNodeInfo, WebPressure
+from paddock.web.answers.rows import State, WebHostInfo, WebNodeInfo, WebPressure
 from paddock.web.routes import WebRequest, WebRoute
 
 _NODES = plain("", "v1", "nodes", "Node", namespaced=False)
@@ -131,17 +131,6 @@ def _state(node: Data) -> tuple[State, str]:
     if at(node, "spec", "unschedulable"):
         return "waits", "takes no new machines"
     return "good", "is ready"
-
-
-def check_state(word: str) -> State:
-    """Return the state of a check of `paddock doctor`: ok, limited or broken."""
-    states: Mapping[str, State] = {"ok": "good", "limited": "waits", "broken": "bad"}
-    return states.get(word, "unknown")
-
-
-def check_part(name: str, state: str, sentences: Sequence[str], fix: str) -> WebHostCheck:
-    """Return a check of the host for the page."""
-    return WebHostCheck(name=name, state=check_state(state), text="; ".join(filter(None, sentences)), fix=fix)
 
 
 ROUTES = (WebRoute("GET", "host", host),)
