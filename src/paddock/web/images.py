@@ -10,7 +10,7 @@ from paddock.cli.creation.imagewords import ImageWord
 from paddock.web.answers.editing import WebCatalogImage
 
 
-class ImageAddress(msgspec.Struct, frozen=True, kw_only=True):
+class WebImageAddress(msgspec.Struct, frozen=True, kw_only=True):
     """The address that manifests name, and what the image needs; 0 and empty for what is not known."""
 
     address: str
@@ -18,7 +18,7 @@ class ImageAddress(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
 
 
-class ImageSource(Protocol):
+class WebImageSource(Protocol):
     """Images by name."""
 
     async def catalog(self) -> list[WebCatalogImage]:
@@ -27,7 +27,7 @@ class ImageSource(Protocol):
     async def names(self) -> tuple[Collection[str], Collection[str]]:
         """Return the names that need no network, and those of the catalogue."""
 
-    async def provide(self, image: ImageWord) -> ImageAddress:
+    async def provide(self, image: ImageWord) -> WebImageAddress:
         """Return the address of an image. Raises `Terminal` for one that the server cannot reach."""
 
 
@@ -42,8 +42,8 @@ class NoImages:
         """Return nothing."""
         return (), ()
 
-    async def provide(self, image: ImageWord) -> ImageAddress:
+    async def provide(self, image: ImageWord) -> WebImageAddress:
         """Return an address as it is."""
         if image.kind not in ("url", "registry"):
             raise Terminal(f"there is no image {image.text}", fix="name an http(s) URL or a container image")
-        return ImageAddress(address=image.text)
+        return WebImageAddress(address=image.text)

@@ -10,7 +10,7 @@ from paddock.cli.servers import ServerSession
 from paddock.client.access import Access
 from paddock.client.client import Client
 from paddock.web.answers.rows import WebHostCheck
-from paddock.web.images import ImageSource, NoImages
+from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live.watches import WatchedSet
 from paddock.web.longwork import LongWork
 
@@ -28,7 +28,7 @@ class WebHost(msgspec.Struct, frozen=True, kw_only=True):
     # the console runs on the host of Paddock's own server
     local: bool = False
     checks: CheckSource = no_checks
-    images: ImageSource = NoImages()
+    images: WebImageSource = NoImages()
     # where that server keeps everything; None on another host
     directory: Path | None = None
 

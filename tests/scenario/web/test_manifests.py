@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.web.images import ImageAddress
+from paddock.web.images import WebImageAddress
 from paddock.web.session import WebHost
 from tests import virtualtime
 from tests.fakehost import FakeHost, machine
@@ -327,8 +327,8 @@ def test_images_of_the_host_are_provided(tmp_path: Path) -> None:
         async def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
             return ("tiny",), ("debian-12",)
 
-        async def provide(self, image: Any) -> ImageAddress:
-            return ImageAddress(address=f"https://here/{image.kind}/{image.text}", disk="1Gi", memory="192Mi")
+        async def provide(self, image: Any) -> WebImageAddress:
+            return WebImageAddress(address=f"https://here/{image.kind}/{image.text}", disk="1Gi", memory="192Mi")
 
     async def inside() -> None:
         async with FakeHost(tmp_path) as host, Page(host, about=WebHost(images=Images())) as page:

@@ -34,6 +34,6 @@ def test_tasks_do_not_hear_each_others() -> None:
         return found
 
     async def both() -> list[list[str]]:
-        return await asyncio.gather(one("a"), one("b"))
+        return list(await asyncio.gather(one("a"), one("b")))
 
     assert asyncio.run(both()) == [["a"], ["b"]]

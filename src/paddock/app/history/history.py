@@ -9,7 +9,7 @@ import msgspec
 
 from paddock.app.history.files import HistoryFiles
 from paddock.app.history.rings import RESOLUTIONS, Resolution, UsageRings, UsageSeries
-from paddock.app.history.samples import UsageReading, sample
+from paddock.app.history.samples import HistoryReading, sample
 from paddock.base.clock import Clock
 
 _LOG = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class HistoryOwners(msgspec.Struct, frozen=True):
     present: frozenset[str]
 
 
-Readings = Callable[[], Awaitable[Mapping[str, UsageReading]]]
+Readings = Callable[[], Awaitable[Mapping[str, HistoryReading]]]
 
 
 class UsageHistory:
@@ -38,7 +38,7 @@ class UsageHistory:
         self._owners = owners
         self._clock = clock
         self._rings: dict[str, UsageRings] = {}
-        self._last: Mapping[str, UsageReading] = {}
+        self._last: Mapping[str, HistoryReading] = {}
         self._task: asyncio.Task[None] | None = None
 
     def series(self, owner: str, resolution: Resolution) -> UsageSeries:

@@ -10,7 +10,7 @@ from paddock.engine.machine.observation import Statistics
 _UNKNOWN = math.nan
 
 
-class UsageReading(msgspec.Struct, frozen=True):
+class HistoryReading(msgspec.Struct, frozen=True):
     """The statistics of a run of a machine, and the moment of a running clock at which they were read."""
 
     moment: float
@@ -18,7 +18,7 @@ class UsageReading(msgspec.Struct, frozen=True):
     used: Statistics
 
 
-def sample(before: UsageReading | None, now: UsageReading) -> Sequence[float]:
+def sample(before: HistoryReading | None, now: HistoryReading) -> Sequence[float]:
     """Return the use between two readings, in the order of `rings.SERIES`. Without an earlier one of the same run, rates are not known."""
     memory = now.used.memory
     guest = _UNKNOWN

@@ -8,11 +8,11 @@ from paddock.app.controllers import control
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.exports import download
 from paddock.app.exports.download import Downloads
-from paddock.app.history.wiring import HostedHistory
 from paddock.app.metrics import wiring as metrics
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.resourcemetrics import endpoint as resourcemetrics
 from paddock.app.server.hostchecks import HostExamination
+from paddock.app.server.hostedhistory import HostedHistory
 from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads

@@ -16,7 +16,7 @@ from paddock.engine.images import catalogue
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.registry import host_architecture
 from paddock.web.answers.editing import WebCatalogImage
-from paddock.web.images import ImageAddress
+from paddock.web.images import WebImageAddress
 
 _TINY_MEMORY, _TINY_BYTES = "192Mi", 192 << 20
 # name without its version -> what people call it, and the user that its cloud-init makes
@@ -35,7 +35,7 @@ _SYSTEMS: Mapping[str, tuple[str, str]] = {
 
 
 class HostImages:
-    """The images that a server can start from. `root` is looked at for a server of this host."""
+    """The images that a server can start from. `root` is the directory of the server, if that is on this host."""
 
     def __init__(self, server: str, root: Path) -> None:
         self._server = server
@@ -50,14 +50,14 @@ class HostImages:
         images = self._images()
         return (await asyncio.to_thread(images.names) if images is not None else ()), catalogue.KNOWN
 
-    async def provide(self, image: ImageWord) -> ImageAddress:
+    async def provide(self, image: ImageWord) -> WebImageAddress:
         """Return the address of an image; what is only on this host is put into the library of the server first."""
         images = self._images() or LocalImages(None)
         # A quiet bar prints nothing.
         with ProgressBar(Console(), quiet=True) as bar:
             found = await asyncio.to_thread(images.provide, image, bar)
         size = localimages.disk_size(1 if image.text == TINY else found.size)
-        return ImageAddress(address=found.address, disk=size, memory=_TINY_MEMORY if image.text == TINY else "")
+        return WebImageAddress(address=found.address, disk=size, memory=_TINY_MEMORY if image.text == TINY else "")
 
     def _images(self) -> LocalImages | None:
         """Return the images of this host; None if the server is elsewhere, or its directory is not known."""

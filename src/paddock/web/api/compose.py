@@ -12,7 +12,7 @@ from paddock.meta.manifests import write
 from paddock.meta.translated import Loss
 from paddock.web.answers.editing import WebComposed, WebFormProblem, WebMachineForm
 from paddock.web.api.convert import place_of
-from paddock.web.images import ImageAddress
+from paddock.web.images import WebImageAddress
 from paddock.web.routes import WebRequest, WebRoute
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -27,7 +27,7 @@ async def compose(request: WebRequest) -> WebComposed:
     """Return the manifests of a form, or what is wrong with it."""
     form, session = request.read(WebMachineForm), request.session
     wrong = list(problems(form))
-    image, address = ImageWord("url", form.image), ImageAddress(address="")
+    image, address = ImageWord("url", form.image), WebImageAddress(address="")
     try:
         library, catalogue = await session.host.images.names()
         # Files of the host are no business of a page.
@@ -41,7 +41,7 @@ async def compose(request: WebRequest) -> WebComposed:
     return composed(form, image, address, taken)
 
 
-def composed(form: WebMachineForm, image: ImageWord, address: ImageAddress, taken: Collection[str]) -> WebComposed:
+def composed(form: WebMachineForm, image: ImageWord, address: WebImageAddress, taken: Collection[str]) -> WebComposed:
     """Return the manifests of a form that is right in itself."""
     names = (
         imagewords.several(form.name, form.count) if form.name else imagewords.unused_series(imagewords.base_name(image), form.count, taken)
@@ -66,7 +66,7 @@ def _refused(problem: WebFormProblem) -> WebComposed:
     return WebComposed(yaml="", losses=[], remarks=[], errors=[problem], machines=[])
 
 
-def _machine(form: WebMachineForm, name: str, image: ImageWord, address: ImageAddress) -> NewMachine:
+def _machine(form: WebMachineForm, name: str, image: ImageWord, address: WebImageAddress) -> NewMachine:
     keys = [userdata.public_key(each, "the key") for each in form.keys]
     return NewMachine(
         name=name,

@@ -11,7 +11,7 @@ import pytest
 from paddock.app.history.files import HistoryFiles
 from paddock.app.history.history import FLUSH_SECONDS, SAMPLE_SECONDS, HistoryOwners, UsageHistory
 from paddock.app.history.rings import BY_RANGE
-from paddock.app.history.samples import UsageReading, sample
+from paddock.app.history.samples import HistoryReading, sample
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics
 from tests import virtualtime
 from tests.scripted import scripted, timeless
@@ -51,11 +51,11 @@ class Host:
         self.present = frozenset(("vm", "vmi"))
         self.broken = False
 
-    async def read(self) -> Mapping[str, UsageReading]:
+    async def read(self) -> Mapping[str, HistoryReading]:
         if self.broken:
             raise ValueError("a defect")
         now = asyncio.get_running_loop().time()
-        return {"vmi": UsageReading(now, self.run, used(now / 2))} if self.running else {}
+        return {"vmi": HistoryReading(now, self.run, used(now / 2))} if self.running else {}
 
     def owners(self) -> HistoryOwners:
         return HistoryOwners({"vmi": "vm"}, self.present)
@@ -71,21 +71,21 @@ class Host:
     ("before", "expected"),
     [
         (None, (None, 100, 50, None, None, None, None)),
-        (UsageReading(5.0, 1, used(1.0, read=10, sent=10)), (0.5, 100, 50, 9, 9, 9, 18)),
+        (HistoryReading(5.0, 1, used(1.0, read=10, sent=10)), (0.5, 100, 50, 9, 9, 9, 18)),
         # Another run: its counters began at 0.
-        (UsageReading(5.0, 2, used(1.0)), (None, 100, 50, None, None, None, None)),
-        (UsageReading(15.0, 1, used(1.0)), (None, 100, 50, None, None, None, None)),
+        (HistoryReading(5.0, 2, used(1.0)), (None, 100, 50, None, None, None, None)),
+        (HistoryReading(15.0, 1, used(1.0)), (None, 100, 50, None, None, None, None)),
         # A disk was exchanged for one that was read less.
-        (UsageReading(5.0, 1, used(1.0, read=1000)), (0.5, 100, 50, 0, 0, 10, 20)),
+        (HistoryReading(5.0, 1, used(1.0, read=1000)), (0.5, 100, 50, 0, 0, 10, 20)),
     ],
 )
-def test_a_sample(before: UsageReading | None, expected: tuple[float | None, ...]) -> None:
-    found = sample(before, UsageReading(15.0, 1, used(6.0, read=100, sent=100)))
+def test_a_sample(before: HistoryReading | None, expected: tuple[float | None, ...]) -> None:
+    found = sample(before, HistoryReading(15.0, 1, used(6.0, read=100, sent=100)))
     assert tuple(None if math.isnan(each) else each for each in found) == expected
 
 
 def test_what_a_guest_does_not_tell_is_a_gap() -> None:
-    assert math.isnan(sample(None, UsageReading(0.0, 1, Statistics()))[2])
+    assert math.isnan(sample(None, HistoryReading(0.0, 1, Statistics()))[2])
 
 
 @timeless

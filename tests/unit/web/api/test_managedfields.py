@@ -54,7 +54,7 @@ def test_an_object_without_generations_changes_with_its_revision() -> None:
 
 
 def test_culprits_are_those_who_wrote_what_differs() -> None:
-    fields = {"f:spec": {"f:size": {}, "f:other": {}}}
+    fields: dict[str, object] = {"f:spec": {"f:size": {}, "f:other": {}}}
     entries = [
         {"manager": "ada", "operation": "Update", "time": "T2", "fieldsV1": fields},
         {"manager": "status", "operation": "Update", "subresource": "status", "time": "T3", "fieldsV1": fields},

@@ -1,4 +1,4 @@
-"""Joins the history to a server with machines: one call."""
+"""The history of use of a server with machines: its questions to them, and their owners."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from paddock.apiserver.context import ServerParts
 from paddock.app.history.files import HistoryFiles
 from paddock.app.history.history import HistoryOwners, UsageHistory
-from paddock.app.history.samples import UsageReading
+from paddock.app.history.samples import HistoryReading
 from paddock.app.metrics.queries import PendingQueries
 from paddock.base.clock import SystemClock
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -37,11 +37,11 @@ class HostedHistory:
         await self.history.close()
         await self._queries.close()
 
-    async def _read(self) -> Mapping[str, UsageReading]:
+    async def _read(self) -> Mapping[str, HistoryReading]:
         used = await self._queries.ask(self._engine.machines)
         moment = asyncio.get_running_loop().time()
         runs = {machine.id: machine.observed.run for machine in self._engine.machines}
-        return {machine: UsageReading(moment, runs[machine], each) for machine, each in used.items() if machine in runs}
+        return {machine: HistoryReading(moment, runs[machine], each) for machine, each in used.items() if machine in runs}
 
     def _owners(self) -> HistoryOwners:
         instances = dict(value for _, value in self._parts.view.noted(_INSTANCES, _instance))
