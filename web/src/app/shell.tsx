@@ -1,0 +1,5 @@
+import type { ComponentChildren } from "preact";
+
+export function Shell({ children }: { children: ComponentChildren }) {
+  return <div class="shell">{children}</div>;
+}
