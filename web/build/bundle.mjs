@@ -17,7 +17,7 @@ export async function bundle(changes = {}) {
   const script = Object.keys(outputs).find((path) => outputs[path].entryPoint === "src/main.tsx");
   const sheet = outputs[script].cssBundle;
   const template = await readFile(resolve(WEB, "src/index.html"), "utf8");
-  const page = template.replace("{{script}}", `assets/${basename(script)}`).replace("{{sheet}}", `assets/${basename(sheet)}`);
+  const page = template.replace("{{script}}", basename(script)).replace("{{sheet}}", basename(sheet));
   files.set("index.html", Buffer.from(page));
   files.set("licenses.txt", Buffer.from(await notices(result.metafile)));
   const first = ["index.html", basename(sheet), ...[...staticImports(script, outputs)].map((path) => basename(path))];
