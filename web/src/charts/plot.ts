@@ -16,7 +16,7 @@ export interface PlotOptions {
   onPoint: (index: number | null) => void;
 }
 
-const HEIGHT = 168;
+const HEIGHT = 160;
 const AXIS_FONT = "11px system-ui, sans-serif";
 const CORE_STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64];
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
@@ -45,7 +45,7 @@ export function openPlot(parent: HTMLElement, { spec, ceiling, onPoint }: PlotOp
       cursor: { sync: { key: "usage" }, drag: { x: false, y: false }, points: { size: 7 }, y: false },
       scales: { x: { time: true, range: () => [span.from, span.to] }, y: { range: (_, __, highest) => [0, top(highest ?? 0)] } },
       axes: [
-        { ...axis, space: 70 },
+        { ...axis, size: 26, space: 64, values: (_, splits) => splits.map((time) => tickText(time, span.to - span.from)) },
         {
           ...axis,
           size: 68,
@@ -79,6 +79,17 @@ export function openPlot(parent: HTMLElement, { spec, ceiling, onPoint }: PlotOp
       plot.destroy();
     },
   };
+}
+
+const HALF_DAY = 43_200;
+const TWO_DAYS = 172_800;
+
+/** Hours within a day or so, days beyond; midnight has the name of its day. */
+function tickText(seconds: number, span: number): string {
+  const time = new Date(seconds * 1000);
+  const midnight = time.getHours() === 0 && time.getMinutes() === 0;
+  if (span > TWO_DAYS || (span > HALF_DAY && midnight)) return time.toLocaleDateString(undefined, { weekday: "short", day: "numeric" });
+  return time.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 }
 
 /** The colour at a tenth of its strength, below a line. */

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { HostInfo, MachineRow, UsageSeries } from "../generated/answers";
 import { useReading } from "../machine/detail";
+import { Fact } from "../machine/overview";
 import { Meter } from "../parts/meter";
 import { ProblemNote } from "../parts/problemnote";
 import { loadSheet } from "../parts/sheet";
@@ -145,12 +146,9 @@ function NodePressure({ row }: { row: MachineRow }) {
       <p class="quiet small">The share of the last ten seconds in which work had to wait.</p>
       <dl class="facts">
         {parts.map(({ label, percent }) => (
-          <div key={label}>
-            <dt>{label}</dt>
-            <dd>
-              <Meter label={`Pressure: ${label}`} part={percent / 100} text={`${percent.toFixed(1)}%`} />
-            </dd>
-          </div>
+          <Fact key={label} name={label}>
+            <Meter label={`Pressure: ${label}`} part={percent / 100} text={`${percent.toFixed(1)}%`} />
+          </Fact>
         ))}
       </dl>
     </section>

@@ -56,7 +56,7 @@ export function Frame({ tab, label, row, place, detached, state, tools, hint, ch
   const phase = state?.phase ?? "connecting";
   return (
     <section ref={frame} class={`console-frame${detached ? " detached" : ""}`} aria-label={`${label} of ${row.name}`}>
-      <div class="console-bar" role="toolbar" aria-label={`Tools of the ${label.toLowerCase()}`}>
+      <div class="console-bar" role="group" aria-label={`Tools of the ${label.toLowerCase()}`}>
         <p class="console-state" role="status">
           <span class="console-lamp" data-phase={phase} aria-hidden="true" />
           {detached && <b>{row.name} </b>}

@@ -76,7 +76,7 @@ export function SerialConsole({ place, row, detached = false }: ConsoleProps) {
         </>
       }
     >
-      <div ref={parent} class="terminal" />
+      <div ref={parent} class="serial" />
     </Frame>
   );
 }

@@ -40,7 +40,7 @@ const COLOURS = HighlightStyle.define([
 
 const THEME = EditorView.theme({
   "&": { height: "100%", backgroundColor: "var(--editor-ground)", color: "var(--editor-ink)", fontSize: "13px" },
-  "&.cm-focused": { outline: "2px solid var(--editor-focus)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
   ".cm-content": { caretColor: "var(--editor-ink)", padding: "8px 0" },
   ".cm-cursor": { borderLeftColor: "var(--editor-ink)", borderLeftWidth: "2px" },
@@ -99,7 +99,7 @@ function stateOf(options: YamlEditorOptions): EditorState {
       syntaxHighlighting(COLOURS),
       THEME,
       EditorState.readOnly.of(options.readOnly),
-      EditorView.contentAttributes.of({ "aria-label": options.label, "aria-readonly": String(options.readOnly) }),
+      EditorView.contentAttributes.of({ "aria-label": options.label, "aria-readonly": String(options.readOnly), tabindex: "0" }),
       keymap.of([
         { key: "Mod-s", preventDefault: true, run: () => (options.onSave(), true) },
         ...searchKeymap,

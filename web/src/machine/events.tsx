@@ -65,7 +65,7 @@ export function HistoryList({ place, row }: PastProps) {
                 <p>
                   <b>{part.manager}</b> <span class="quiet">{part.operation}</span> {part.object}
                 </p>
-                <p class="tags">
+                <p class="tags wrap">
                   {part.fields.map((field) => (
                     <span key={field} class="tag mono">
                       {field}

@@ -4,8 +4,9 @@ import type { Graph } from "../generated/answers";
 import { StateMark } from "../parts/statebadge";
 import { BOX, layoutOf, neighbourOf, type PlacedNode } from "./graphlayout";
 
+const LONGEST_KIND = 28;
 const LONGEST_NAME = 24;
-const LONGEST_STATUS = 26;
+const LONGEST_STATUS = 24;
 
 /** Related objects as a picture. Arrow keys walk from object to object; Enter opens a machine. */
 export function GraphView({ graph, place }: { graph: Graph; place: string }) {
@@ -84,15 +85,15 @@ function Box({ placed: { node, x, y }, own, current, around: edges, focus }: Box
       <title>{`${node.namespace ? `${node.namespace}/` : ""}${node.name}: ${node.status || node.state}`}</title>
       <rect width={BOX.width} height={BOX.height} rx="7" />
       <text class="graph-kind" x="12" y="17">
-        {node.kind}
+        {shortened(node.kind, LONGEST_KIND)}
       </text>
-      <text class="graph-name" x="12" y="33">
+      <text class="graph-name" x="12" y="34">
         {shortened(node.name, LONGEST_NAME)}
       </text>
-      <text class="graph-status" x="12" y="46">
-        {shortened(node.status, LONGEST_STATUS)}
+      <text class="graph-status" x="30" y="50">
+        {shortened(node.status || node.state, LONGEST_STATUS)}
       </text>
-      <g transform={`translate(${BOX.width - 24} 8)`}>
+      <g transform="translate(10 38)">
         <StateMark state={node.state} />
       </g>
     </g>

@@ -48,14 +48,14 @@ export function OverviewCard({ detail }: { detail: MachineDetail }) {
           <Age time={row.created} /> ago
         </Fact>
         <Fact name="Kind">
-          {row.dialect}
+          <span class={`badge ${row.dialect}`}>{row.dialect}</span>
           {detail.made && detail.made !== row.id && <span class="quiet"> · {detail.made}</span>}
         </Fact>
         <Fact name="Run strategy">{detail.runStrategy || <None />}</Fact>
         <Fact name="Hardware">{[detail.machineType, detail.firmware, detail.accelerator].filter(Boolean).join(" · ") || <None />}</Fact>
         <Fact name="Labels">
           {Object.entries(row.labels).length > 0 ? (
-            <span class="tags">
+            <span class="tags wrap">
               {Object.entries(row.labels).map(([key, value]) => (
                 <span key={key} class="tag mono">
                   {value ? `${key}=${value}` : key}
@@ -73,10 +73,10 @@ export function OverviewCard({ detail }: { detail: MachineDetail }) {
 
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
-    <div>
+    <>
       <dt>{name}</dt>
       <dd>{children}</dd>
-    </div>
+    </>
   );
 }
 

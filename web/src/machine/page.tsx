@@ -59,6 +59,9 @@ export function MachinePage({ place }: { place: string }) {
   );
 }
 
+/** Tabs that take the height that the window has left. */
+const FILLING: ReadonlySet<string> = new Set(["console", "screen", "yaml"]);
+
 interface ContentProps {
   place: string;
   row: MachineRow;
@@ -99,7 +102,7 @@ function Content({ place, row, detail, reload, tab }: ContentProps) {
         <Actions place={place} detail={detail} reload={reload} />
       </header>
       <Tabs label={`Parts of ${row.name}`} tabs={tabs} chosen={chosen} choose={(id) => go(machineLink(place, id === "overview" ? "" : id), { replace: true })} />
-      <div class="machine-panel" role="tabpanel" aria-labelledby={tabId(chosen)} key={chosen}>
+      <div class={`machine-panel${FILLING.has(chosen) ? " fill" : ""}`} role="tabpanel" aria-labelledby={tabId(chosen)} key={chosen}>
         <Panel {...{ place, row, detail, reload }} tab={chosen} />
       </div>
     </>
@@ -140,14 +143,16 @@ function Overview({ place, row, detail }: { place: string; row: MachineRow; deta
       <WhyPanel place={place} row={row} />
       <Pending pending={detail.pending} />
       <div class="machine-grid">
-        <OverviewCard detail={detail.row === row ? detail : { ...detail, row }} />
+        <div class="machine-column">
+          <OverviewCard detail={{ ...detail, row }} />
+          <Guest guest={detail.guest} />
+        </div>
         <div class="machine-column">
           <Screenshot row={row} />
           <AccessCard access={detail.access} />
         </div>
         <Disks disks={detail.disks} />
         <Interfaces nics={detail.nics} />
-        <Guest guest={detail.guest} />
         <Conditions conditions={detail.conditions} />
       </div>
     </>

@@ -22,6 +22,7 @@ export const VERBS: Readonly<Record<string, VerbWords>> = {
   snapshot: { label: "Snapshot", icon: "snapshot", ...NO_QUESTION },
   suspend: { label: "Suspend", icon: "save", ...NO_QUESTION },
   resume: { label: "Resume", icon: "play", ...NO_QUESTION },
+  restore: { label: "Restore", icon: "restart", ...NO_QUESTION },
   clone: { label: "Clone", icon: "copy", ...NO_QUESTION },
   protect: { label: "Protect", icon: "lock", ...NO_QUESTION },
   unprotect: { label: "Remove protection", icon: "lock", ...NO_QUESTION },
