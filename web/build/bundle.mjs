@@ -17,10 +17,13 @@ export async function bundle(changes = {}) {
   const script = Object.keys(outputs).find((path) => outputs[path].entryPoint === "src/main.tsx");
   const sheet = outputs[script].cssBundle;
   const template = await readFile(resolve(WEB, "src/index.html"), "utf8");
-  const page = template.replace("{{script}}", basename(script)).replace("{{sheet}}", basename(sheet));
+  const scripts = [...staticImports(script, outputs)];
+  // One round for all of them, instead of one for each level of imports.
+  const ahead = scripts.filter((path) => path !== script).map((path) => `<link rel="modulepreload" href="${basename(path)}">\n`);
+  const page = template.replace("{{script}}", basename(script)).replace("{{sheet}}", basename(sheet)).replace("{{ahead}}\n", ahead.join(""));
   files.set("index.html", Buffer.from(page));
   files.set("licenses.txt", Buffer.from(await notices(result.metafile)));
-  const first = ["index.html", basename(sheet), ...[...staticImports(script, outputs)].map((path) => basename(path))];
+  const first = ["index.html", basename(sheet), ...scripts.map((path) => basename(path))];
   return { files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))), first };
 }
 

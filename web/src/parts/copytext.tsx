@@ -2,11 +2,12 @@ import { Icon } from "./icon";
 import { copy } from "./toasts";
 
 /** A text that a click copies: an address, a command. */
-export function CopyText({ text, label }: { text: string; label?: string }) {
+export function CopyText({ text, label, tab = 0 }: { text: string; label?: string; tab?: 0 | -1 }) {
   return (
     <button
       type="button"
       class="copy"
+      tabIndex={tab}
       title={`Copy ${label ?? text}`}
       aria-label={`Copy ${label ?? text}`}
       onClick={(event) => {

@@ -13,13 +13,15 @@ export interface MenuItem {
 
 interface MenuProps {
   label: string;
-  items: MenuItem[];
+  /** made when the menu opens */
+  items: () => MenuItem[];
   children?: ComponentChildren;
   button?: string;
+  tab?: 0 | -1;
 }
 
 /** A button with a menu. Arrows, Home, End and letters move; Escape closes. */
-export function Menu({ label, items, children, button = "button icon-only" }: MenuProps) {
+export function Menu({ label, items, children, button = "button icon-only", tab = 0 }: MenuProps) {
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
@@ -40,6 +42,7 @@ export function Menu({ label, items, children, button = "button icon-only" }: Me
         ref={trigger}
         type="button"
         class={button}
+        tabIndex={tab}
         aria-haspopup="menu"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
@@ -62,7 +65,7 @@ export function Menu({ label, items, children, button = "button icon-only" }: Me
           }}
           onKeyDown={(event) => move(event, list.current, close)}
         >
-          {items.map((item) => (
+          {items().map((item) => (
             <button
               key={item.text}
               type="button"
@@ -102,15 +105,15 @@ function place(button: HTMLElement | null, list: HTMLElement | null): void {
   list.style.top = `${top}px`;
 }
 
-const items = (list: HTMLElement | null): HTMLElement[] => [...(list?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? [])];
+const itemsOf = (list: HTMLElement | null): HTMLElement[] => [...(list?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? [])];
 
 function focusItem(list: HTMLElement | null, index: number): void {
-  const all = items(list);
+  const all = itemsOf(list);
   all[(index + all.length) % all.length]?.focus();
 }
 
 function move(event: KeyboardEvent, list: HTMLElement | null, close: () => void): void {
-  const all = items(list);
+  const all = itemsOf(list);
   const at = all.findIndex((each) => each === document.activeElement);
   const steps: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 };
   const next = steps[event.key];
