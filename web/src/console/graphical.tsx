@@ -65,7 +65,7 @@ export function GraphicalConsole({ place, row, detached = false }: ScreenProps) 
           <button ref={frame} type="button" class="button small" onClick={() => first && press(first)}>
             {first?.label}
           </button>
-          <Menu label="Send keys" button="button small" items={others.map((each) => ({ text: each.label, act: () => press(each) }))}>
+          <Menu label="Send keys" button="button small" items={() => others.map((each) => ({ text: each.label, act: () => press(each) }))}>
             Keys
           </Menu>
           <button type="button" class="button small" onClick={() => type(screen.current)}>
@@ -77,7 +77,7 @@ export function GraphicalConsole({ place, row, detached = false }: ScreenProps) 
           <Menu
             label="More tools of the screen"
             button="button small"
-            items={[
+            items={() => [
               { text: "Save a picture", act: () => void save(screen.current, row.name) },
               { text: watching ? "Use keyboard and mouse" : "Only watch", act: () => setWatching(!watching) },
               { text: "Copy the guest's clipboard", reason: clipboard ? "" : "The guest has sent no clipboard.", act: () => void copy(clipboard) },

@@ -66,7 +66,7 @@ export function SerialConsole({ place, row, detached = false }: ConsoleProps) {
           <Menu
             label="More tools of the console"
             button="button small"
-            items={[
+            items={() => [
               { text: "Tell the guest the window's size", act: () => tellSize(terminal.current, send) },
               { text: "Larger text", act: () => terminal.current?.scale(1) },
               { text: "Smaller text", act: () => terminal.current?.scale(-1) },

@@ -1,24 +1,21 @@
 import { useId, useState } from "preact/hooks";
-import { post } from "../api/client";
 import { problemOf, type Problem } from "../api/problem";
-import type { ActionState, Done, MachineDetail } from "../generated/answers";
+import { go, link } from "../app/routes";
+import type { ActionState, MachineDetail } from "../generated/answers";
+import { perform } from "../machines/perform";
+import { act } from "../machines/verbs";
 import { ask, Dialog, show } from "../parts/dialog";
 import { Field } from "../parts/field";
 import { Icon } from "../parts/icon";
-import { Menu } from "../parts/menu";
+import { Menu, type MenuItem } from "../parts/menu";
 import { ProblemNote } from "../parts/problemnote";
 import { complain, tell } from "../parts/toasts";
 import { snapshotName } from "./snapshottree";
-import { arranged, wordsOf } from "./verbs";
+import { arranged, verbOf } from "./verbs";
 
-/** Sends a verb and says what came of it. */
-export async function act(place: string, verb: string, options: Record<string, unknown>, reload: () => void): Promise<void> {
-  try {
-    const done = await post<Done>(`machines/${place}/actions/${verb}`, { options });
-    tell(done.text);
-  } catch (thrown) {
-    complain(thrown);
-  }
+/** Sends a verb with its options and says what came of it. */
+export async function send(place: string, verb: string, options: Record<string, unknown>, reload: () => void): Promise<void> {
+  tell((await act(place, verb, options)).text);
   reload();
 }
 
@@ -41,13 +38,7 @@ export function Actions({ place, detail, reload }: ActionsProps) {
         <Menu
           label="More actions"
           button="button"
-          items={menu.map((action) => ({
-            text: wordsOf(action.verb).label,
-            icon: wordsOf(action.verb).icon,
-            reason: action.allowed ? "" : action.reason || "Not possible now.",
-            danger: wordsOf(action.verb).danger,
-            act: () => run(action),
-          }))}
+          items={() => menu.map((action) => itemOf(action, run))}
         >
           <Icon name="more" />
           <span>More</span>
@@ -57,24 +48,29 @@ export function Actions({ place, detail, reload }: ActionsProps) {
   );
 }
 
+function itemOf(action: ActionState, run: (action: ActionState) => void): MenuItem {
+  const { text, icon, danger = false } = verbOf(action.verb);
+  return { text, icon, danger, reason: action.allowed ? "" : action.reason || "Not possible now.", act: () => run(action) };
+}
+
 /** A button that keyboard and screen reader reach even where it does nothing, so that its reason can be read. */
 export function ActionButton({ action, run, small = false }: { action: ActionState; run: () => void; small?: boolean }) {
   const id = useId();
   const [dismissed, setDismissed] = useState(false);
-  const words = wordsOf(action.verb);
+  const { text, icon, danger } = verbOf(action.verb);
   const reason = action.allowed ? "" : action.reason || "Not possible now.";
   return (
     <span class="tip-host" data-dismissed={dismissed} onMouseLeave={() => setDismissed(false)} onFocusOut={() => setDismissed(false)}>
       <button
         type="button"
-        class={`button${small ? " small" : ""}${words.danger ? " danger-quiet" : ""}`}
+        class={`button${small ? " small" : ""}${danger ? " danger-quiet" : ""}`}
         aria-disabled={reason ? true : undefined}
         aria-describedby={reason ? id : undefined}
         onKeyDown={(event) => event.key === "Escape" && setDismissed(true)}
         onClick={() => !reason && run()}
       >
-        <Icon name={words.icon} />
-        <span>{words.label}</span>
+        <Icon name={icon} />
+        <span>{text}</span>
       </button>
       {reason && (
         <span class="tip" role="tooltip" id={id}>
@@ -85,26 +81,17 @@ export function ActionButton({ action, run, small = false }: { action: ActionSta
   );
 }
 
-function begin(action: ActionState, { place, detail, reload }: ActionsProps): void {
-  const { verb } = action;
-  const words = wordsOf(verb);
+function begin({ verb }: ActionState, { place, detail, reload }: ActionsProps): void {
   const { name } = detail.row;
-  if (verb === "snapshot") askName({ title: `Snapshot of ${name}`, label: "Name", value: freeSnapshotName(detail), verb: "Take snapshot", send: (text) => send(place, verb, { name: text }, reload) });
+  if (verb === "snapshot") askSnapshot(place, detail, reload);
   else if (verb === "clone") askName({ title: `Clone ${name}`, label: "Name of the clone", value: `${name}-clone`, verb: "Clone", send: (text) => send(place, verb, { name: text }, reload) });
   else if (verb === "delete") askDelete(place, detail, reload);
-  else if (words.question) {
-    ask({ title: `${words.label} ${name}?`, text: words.question.replace("%", name), verb: words.label, danger: words.danger, act: () => act(place, verb, {}, reload) });
-  } else void act(place, verb, {}, reload);
+  else perform(verbOf(verb), [detail.row]);
 }
 
-export function freeSnapshotName(detail: MachineDetail): string {
-  return snapshotName(detail.row.name, new Date(), detail.snapshots.map((each) => each.name));
-}
-
-async function send(place: string, verb: string, options: Record<string, unknown>, reload: () => void): Promise<void> {
-  const done = await post<Done>(`machines/${place}/actions/${verb}`, { options });
-  tell(done.text);
-  reload();
+export function askSnapshot(place: string, detail: MachineDetail, reload: () => void): void {
+  const value = snapshotName(detail.row.name, new Date(), detail.snapshots.map((each) => each.name));
+  askName({ title: `Snapshot of ${detail.row.name}`, label: "Name", value, verb: "Take snapshot", send: (name) => send(place, "snapshot", { name }, reload) });
 }
 
 interface NameQuestion {
@@ -180,6 +167,9 @@ function askDelete(place: string, detail: MachineDetail, reload: () => void): vo
         {detail.snapshots.length > 0 && <p>It has {detail.snapshots.length === 1 ? "one snapshot" : `${detail.snapshots.length} snapshots`}.</p>}
       </>
     ),
-    act: () => act(place, "delete", {}, reload),
+    act: () => send(place, "delete", {}, () => go(link("machines"))).catch((thrown: unknown) => {
+      complain(thrown);
+      reload();
+    }),
   });
 }

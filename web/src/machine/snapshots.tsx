@@ -1,11 +1,12 @@
-import { post, remove } from "../api/client";
-import type { ActionState, Done, MachineDetail, ObjectRow, SnapshotPart } from "../generated/answers";
+import { remove } from "../api/client";
+import type { ActionState, MachineDetail, ObjectRow, SnapshotPart } from "../generated/answers";
 import { bytes } from "../format/amounts";
 import { Age } from "../parts/age";
 import { ask } from "../parts/dialog";
 import { complain, tell } from "../parts/toasts";
 import { useTopic } from "../state/live";
-import { act, ActionButton, askName, freeSnapshotName } from "./actions";
+import { objectPath } from "../topics/deletion";
+import { ActionButton, askSnapshot, send } from "./actions";
 import { treeOf, type SnapshotNode } from "./snapshottree";
 
 interface SnapshotsProps {
@@ -24,7 +25,7 @@ export function Snapshots({ place, detail, reload }: SnapshotsProps) {
     <section class="card wide" aria-labelledby="snapshots-title">
       <div class="card-head">
         <h2 id="snapshots-title">Snapshots</h2>
-        <ActionButton small action={create} run={() => askSnapshot(context)} />
+        <ActionButton small action={create} run={() => askSnapshot(place, detail, reload)} />
       </div>
       {tree.length === 0 ? (
         <p class="quiet">There are no snapshots. A snapshot keeps the disks as they are now, and a restore brings them back.</p>
@@ -83,15 +84,6 @@ function deletion(row: ObjectRow | undefined): ActionState {
   return { verb: "delete", allowed: row.keeps === "", reason: row.keeps };
 }
 
-function askSnapshot({ place, detail, reload }: Context): void {
-  const send = async (name: string): Promise<void> => {
-    const done = await post<Done>(`machines/${place}/actions/snapshot`, { options: { name } });
-    tell(done.text);
-    reload();
-  };
-  askName({ title: `Snapshot of ${detail.row.name}`, label: "Name", value: freeSnapshotName(detail), verb: "Take snapshot", send });
-}
-
 function askRestore(snapshot: SnapshotPart, { place, detail, reload }: Context): void {
   ask({
     title: `Restore ${snapshot.name}?`,
@@ -103,7 +95,7 @@ function askRestore(snapshot: SnapshotPart, { place, detail, reload }: Context):
         <p>Everything that the guest has written since is lost, unless another snapshot has it.</p>
       </>
     ),
-    act: () => act(place, "restore", { snapshot: snapshot.name }, reload),
+    act: () => send(place, "restore", { snapshot: snapshot.name }, reload).catch(complain),
   });
 }
 
@@ -115,7 +107,7 @@ function askDelete(row: ObjectRow, snapshot: SnapshotPart, { reload }: Context):
     text: "The machine keeps its disks as they are. A restore of this snapshot is not possible any more.",
     act: async () => {
       try {
-        await remove(`objects/${row.group || "core"}/${row.kind}/${row.namespace}/${row.name}`);
+        await remove(objectPath(row));
         tell(`Deleted the snapshot ${snapshot.name}`);
       } catch (thrown) {
         complain(thrown);

@@ -1,44 +1,30 @@
-/** The verbs of a machine: their names, their order, and what the page asks before it sends them. */
+/** The verbs of a machine's page: their words, and their places in the header. */
 
 import type { ActionState } from "../generated/answers";
-import type { IconName } from "../parts/icon";
+import { VERBS, type Verb } from "../machines/verbs";
 
-export interface VerbWords {
-  label: string;
-  icon: IconName;
-  /** Asked before the verb is sent; `%` stands for the machine. Empty: nothing is asked. */
-  question: string;
-  danger: boolean;
+/** Verbs of one machine that the list does not offer. */
+const MORE: readonly Verb[] = [
+  { verb: "restore", text: "Restore", past: "Restored", icon: "restart", danger: true },
+  { verb: "clone", text: "Clone", past: "Cloned", icon: "copy" },
+];
+
+export function verbOf(verb: string): Verb {
+  const known = [...VERBS, ...MORE].find((each) => each.verb === verb);
+  return known ?? { verb, text: verb.charAt(0).toUpperCase() + verb.slice(1), past: `Did “${verb}” for`, icon: "more" };
 }
-
-const NO_QUESTION = { question: "", danger: false } as const;
-
-export const VERBS: Readonly<Record<string, VerbWords>> = {
-  start: { label: "Start", icon: "play", ...NO_QUESTION },
-  stop: { label: "Stop", icon: "stop", ...NO_QUESTION },
-  restart: { label: "Restart", icon: "restart", ...NO_QUESTION },
-  pause: { label: "Pause", icon: "pause", ...NO_QUESTION },
-  unpause: { label: "Unpause", icon: "play", ...NO_QUESTION },
-  snapshot: { label: "Snapshot", icon: "snapshot", ...NO_QUESTION },
-  suspend: { label: "Suspend", icon: "save", ...NO_QUESTION },
-  resume: { label: "Resume", icon: "play", ...NO_QUESTION },
-  restore: { label: "Restore", icon: "restart", ...NO_QUESTION },
-  clone: { label: "Clone", icon: "copy", ...NO_QUESTION },
-  protect: { label: "Protect", icon: "lock", ...NO_QUESTION },
-  unprotect: { label: "Remove protection", icon: "lock", ...NO_QUESTION },
-  reset: {
-    label: "Reset",
-    icon: "bolt",
-    question: "A reset is like the reset button: the guest has no time to write what it holds in memory. Data can get lost.",
-    danger: true,
-  },
-  delete: { label: "Delete", icon: "trash", question: "Paddock deletes % and the disks that belong to it alone.", danger: true },
-};
 
 /** Beside each other in the header; of two verbs in one place, the one that is allowed stands there. */
 const IN_HEADER: readonly (readonly string[])[] = [["start", "resume"], ["stop"], ["restart"], ["pause", "unpause"], ["snapshot"]];
 /** Snapshots have buttons of their own. */
-const ELSEWHERE: readonly string[] = ["restore"];
+const ELSEWHERE: ReadonlySet<string> = new Set(["restore"]);
+/** Only one of each pair makes sense in a state; the menu hides the other one. */
+const PAIRS: readonly (readonly [string, string])[] = [
+  ["protect", "unprotect"],
+  ["suspend", "resume"],
+  ["pause", "unpause"],
+];
+const MENU_ORDER: readonly string[] = ["suspend", "resume", "clone", "protect", "unprotect", "reset", "delete"];
 
 export interface Arrangement {
   header: ActionState[];
@@ -47,31 +33,23 @@ export interface Arrangement {
 
 export function arranged(actions: readonly ActionState[]): Arrangement {
   const byVerb = new Map(actions.map((action) => [action.verb, action]));
-  const header: ActionState[] = [];
-  for (const place of IN_HEADER) {
-    const known = place.map((verb) => byVerb.get(verb)).filter((action) => action !== undefined);
+  const header = IN_HEADER.flatMap((verbs) => {
+    const known = verbs.map((verb) => byVerb.get(verb)).filter((action) => action !== undefined);
     const chosen = known.find((action) => action.allowed) ?? known[0];
-    if (chosen) header.push(chosen);
-  }
-  const shown = new Set(header.map((action) => action.verb));
-  const twins = new Set(["resume", "unpause"].filter((verb) => !byVerb.get(verb)?.allowed));
-  const menu = actions.filter((action) => !shown.has(action.verb) && !twins.has(action.verb) && !ELSEWHERE.includes(action.verb));
-  const order = Object.keys(VERBS);
-  menu.sort((one, other) => rank(order, one.verb) - rank(order, other.verb));
-  return { header, menu: menu.filter((action) => action.verb !== opposite(action.verb, byVerb)) };
+    return chosen ? [chosen] : [];
+  });
+  const hidden = new Set([...ELSEWHERE, ...header.map((action) => action.verb), ...PAIRS.flatMap((pair) => needless(pair, byVerb))]);
+  const menu = actions.filter((action) => !hidden.has(action.verb));
+  return { header, menu: menu.sort((one, other) => rank(one.verb) - rank(other.verb)) };
 }
 
-function rank(order: readonly string[], verb: string): number {
-  const index = order.indexOf(verb);
-  return index < 0 ? order.length : index;
+function needless([one, other]: readonly [string, string], actions: ReadonlyMap<string, ActionState>): string[] {
+  if (actions.get(one)?.allowed === actions.get(other)?.allowed) return actions.get(one)?.allowed ? [] : [other];
+  return [actions.get(one)?.allowed ? other : one];
 }
 
-/** The verb itself if its opposite is the one that makes sense now: a protected machine is not protected again. */
-function opposite(verb: string, actions: ReadonlyMap<string, ActionState>): string {
-  const other = { protect: "unprotect", unprotect: "protect", suspend: "resume" }[verb];
-  return other && !actions.get(verb)?.allowed && actions.get(other)?.allowed ? verb : "";
-}
-
-export function wordsOf(verb: string): VerbWords {
-  return VERBS[verb] ?? { label: verb.charAt(0).toUpperCase() + verb.slice(1), icon: "more", ...NO_QUESTION };
+function rank(verb: string): number {
+  const index = MENU_ORDER.indexOf(verb);
+  // Verbs that the page does not know stand before those that destroy something.
+  return index < 0 ? MENU_ORDER.indexOf("reset") - 0.5 : index;
 }
