@@ -80,7 +80,7 @@ function walkBack(trail: readonly Map<number, number>[], endX: number, endY: num
     const beforeK = down ? k + 1 : k - 1;
     const beforeX = depth === 0 ? 0 : at(furthest, beforeK);
     const beforeY = depth === 0 ? 0 : beforeX - beforeK;
-    while (x > beforeX && y > beforeY && !(depth > 0 && x === beforeX + (down ? 0 : 1) && y === beforeY + (down ? 1 : 0))) {
+    while (x > beforeX && y > beforeY) {
       kinds.push("same");
       x -= 1;
       y -= 1;

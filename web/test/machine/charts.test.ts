@@ -11,6 +11,7 @@ test("samples are kept in order, one for each second, and no more than the limit
   addSample(table, 10, row(1), 3);
   addSample(table, 10, row(2), 3);
   addSample(table, 9, row(9), 3);
+  assert.deepEqual(table.times, [10]);
   addSample(table, 20, row(3), 3);
   addSample(table, 30, row(4), 3);
   addSample(table, 40, row(5), 3);

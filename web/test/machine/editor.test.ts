@@ -49,6 +49,7 @@ const BASE = "a\nb\nc\nd\ne\n";
 test("an edit moves onto changes that do not touch it", () => {
   const moved = merge(BASE, "a\nB\nc\nd\ne\n", "a\nb\nc\nd\nE\nf\n");
   assert.deepEqual(moved, { text: "a\nB\nc\nd\nE\nf\n", conflicts: [] });
+  assert.deepEqual(merge(BASE, "a\nB\nc\nd\ne\n", "a\nb\nC\nd\ne\n"), { text: "a\nB\nC\nd\ne\n", conflicts: [] });
 });
 
 test("where both changed a line, the edit's line stays and the place is named", () => {
