@@ -1,1 +1,0 @@
-import{h as e}from"./chunk-QZFH22UX.js";import{n}from"./chunk-ZQJZQJCV.js";function c({place:a}){let i=e("machines").value.get(a);return n("main",{class:"page",children:n("h1",{children:i?.name??a})})}export{c as MachinePage};
