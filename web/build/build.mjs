@@ -2,12 +2,14 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { FIRST_PAGE_LIMIT, bundle, compressed } from "./bundle.mjs";
+import { DIGEST, digest } from "./digest.mjs";
 import { ASSETS } from "./settings.mjs";
 
 const { files, first } = await bundle();
 await rm(ASSETS, { recursive: true, force: true });
 await mkdir(ASSETS, { recursive: true });
 for (const [name, bytes] of files) await writeFile(resolve(ASSETS, name), bytes);
+await writeFile(DIGEST, await digest());
 
 const kilobytes = (bytes) => `${(bytes / 1024).toFixed(1)} kB`.padStart(10);
 for (const [name, bytes] of files) {

@@ -4,6 +4,8 @@ import { resolve } from "node:path";
 import { WEB } from "./settings.mjs";
 
 const NOTICE = /^(licen[cs]e|notice|copying)/i;
+// What a package has of others, and texts that its notice refers to.
+const MORE = { "@novnc/novnc": ["docs/LICENSE.MPL-2.0", "vendor/pako/LICENSE"] };
 const HEAD = `The web console contains code of these packages. Each stands under its own license.
 Files under the Mozilla Public License are unchanged; their source is the package at registry.npmjs.org.
 `;
@@ -13,7 +15,7 @@ export async function notices(metafile) {
   for (const name of packages(metafile)) {
     const folder = resolve(WEB, "node_modules", name);
     const about = JSON.parse(await readFile(resolve(folder, "package.json"), "utf8"));
-    const found = (await readdir(folder)).filter((file) => NOTICE.test(file)).sort();
+    const found = [...(await readdir(folder)).filter((file) => NOTICE.test(file)).sort(), ...(MORE[name] ?? [])];
     const texts = await Promise.all(found.map((file) => readFile(resolve(folder, file), "utf8")));
     if (!texts.length) throw new Error(`${name} has no license file; add its text by hand`);
     parts.push([`${about.name} ${about.version} (${about.license})`, ...texts.map((text) => text.trim())].join("\n\n"));

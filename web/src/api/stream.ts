@@ -94,7 +94,7 @@ export class Stream {
 
   /** Connect now, without waiting for a pause to end. */
   connect(): void {
-    this.close();
+    this.#drop();
     if (!this.#topics.length) return;
     const source = this.open(address("stream", { topics: this.#topics.join(",") }));
     this.#source = source;
@@ -112,7 +112,13 @@ export class Stream {
     on("error", () => this.#failed(source));
   }
 
+  /** End the connection, until the next `follow`. */
   close(): void {
+    this.#topics = [];
+    this.#drop();
+  }
+
+  #drop(): void {
     this.#cancelPause();
     this.#source?.close();
     this.#source = null;

@@ -14,7 +14,7 @@ export interface Verb {
   asks?: boolean;
   danger?: boolean;
   /** the right that it needs, as the session's `missing` names it */
-  right: string;
+  right?: string;
 }
 
 /** All verbs that the list offers, in the order of its menus. */

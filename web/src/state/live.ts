@@ -128,10 +128,15 @@ export function start(): void {
   follow();
 }
 
-/** End, when nobody is signed in any more. */
+/** End, when nobody is signed in any more. The next person may see other rows, so none of these stay. */
 export function stop(): void {
   following = false;
   stream.close();
+  pending = [];
+  for (const { rows, ready } of stores.values()) {
+    rows.value = new Map();
+    ready.value = false;
+  }
 }
 
 /** Connect now instead of after the pause. */
