@@ -10,6 +10,7 @@ import { Icon } from "../parts/icon";
 import { Menu, type MenuItem } from "../parts/menu";
 import { ProblemNote } from "../parts/problemnote";
 import { complain, tell } from "../parts/toasts";
+import { ActionButton } from "./actionbutton";
 import { snapshotName } from "./snapshottree";
 import { arranged, verbOf } from "./verbs";
 
@@ -51,34 +52,6 @@ export function Actions({ place, detail, reload }: ActionsProps) {
 function itemOf(action: ActionState, run: (action: ActionState) => void): MenuItem {
   const { text, icon, danger = false } = verbOf(action.verb);
   return { text, icon, danger, reason: action.allowed ? "" : action.reason || "Not possible now.", act: () => run(action) };
-}
-
-/** A button that keyboard and screen reader reach even where it does nothing, so that its reason can be read. */
-export function ActionButton({ action, run, small = false }: { action: ActionState; run: () => void; small?: boolean }) {
-  const id = useId();
-  const [dismissed, setDismissed] = useState(false);
-  const { text, icon, danger } = verbOf(action.verb);
-  const reason = action.allowed ? "" : action.reason || "Not possible now.";
-  return (
-    <span class="tip-host" data-dismissed={dismissed} onMouseLeave={() => setDismissed(false)} onFocusOut={() => setDismissed(false)}>
-      <button
-        type="button"
-        class={`button${small ? " small" : ""}${danger ? " danger-quiet" : ""}`}
-        aria-disabled={reason ? true : undefined}
-        aria-describedby={reason ? id : undefined}
-        onKeyDown={(event) => event.key === "Escape" && setDismissed(true)}
-        onClick={() => !reason && run()}
-      >
-        <Icon name={icon} />
-        <span>{text}</span>
-      </button>
-      {reason && (
-        <span class="tip" role="tooltip" id={id}>
-          {reason}
-        </span>
-      )}
-    </span>
-  );
 }
 
 function begin({ verb }: ActionState, { place, detail, reload }: ActionsProps): void {
