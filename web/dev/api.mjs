@@ -26,6 +26,7 @@ export class MockApi {
     this.topics = { ...data.topics(this.rows), machines: this.rows, tasks: count ? data.tasks(this.rows) : [] };
     this.topics.usage = this.rows.filter((row) => row.state === "good").map(data.usageOf);
     this.streams = new Set();
+    this.signedIn = true;
     setInterval(() => this.live(), 3000).unref();
   }
 
@@ -79,7 +80,12 @@ export class MockApi {
     if (first === "tasks" && rest.at(-1) === "cancel") return this.cancel(rest.slice(0, -1).join("/"));
     if (first === "objects" && method === "DELETE") return this.removeObject(...rest);
     const answers = {
-      me: () => data.me,
+      me: () => this.me(),
+      login: () => this.login(method, body),
+      logout: () => {
+        this.signedIn = false;
+        return { text: "signed out" };
+      },
       catalog: () => data.catalog,
       keys: () => data.keys,
       host: () => data.host(this.rows),
@@ -91,6 +97,18 @@ export class MockApi {
     };
     if (!answers[first]) throw new Refused(404, "the console does not serve this path");
     return answers[first]();
+  }
+
+  me() {
+    if (!this.signedIn) throw new Refused(401, "nobody is signed in to this console", "", "sign in with a token");
+    return data.me;
+  }
+
+  login(method, body) {
+    if (method === "GET") return { method: "token" };
+    if (body.token.length < 8) throw new Refused(401, "the server does not take the token", "it is too short for one", "run kubectl create token NAME");
+    this.signedIn = true;
+    return { text: "signed in" };
   }
 
   machine(method, place, [verb, action], query, body) {

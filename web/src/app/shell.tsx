@@ -1,11 +1,13 @@
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { Age } from "../parts/age";
+import { hideAll } from "../parts/dialog";
 import { Icon, type IconName } from "../parts/icon";
 import { connection, reconnect, rowsOf } from "../state/live";
 import { namespace, theme } from "../state/preferences";
 import { me } from "../state/session";
 import { colours } from "../state/theme";
+import { Brand } from "./brand";
 import { openPalette } from "./keys";
 import { link, route } from "./routes";
 import { TaskBar } from "./taskbar";
@@ -46,8 +48,12 @@ export const PLACES: readonly { title: string; places: readonly Place[] }[] = [
 ];
 
 const menuOpen = signal(false);
-// Whatever page comes, the menu of a narrow window is in its way.
-route.subscribe(() => (menuOpen.value = false));
+const here = computed(() => `${route.value.page} ${route.value.place}`);
+// Whatever page comes, the menu of a narrow window and a dialog of the page before are in its way.
+here.subscribe(() => {
+  menuOpen.value = false;
+  hideAll();
+});
 
 export function Shell({ children }: { children: ComponentChildren }) {
   return (
@@ -98,22 +104,13 @@ function Side() {
 }
 
 function PlaceLink({ page, text, icon }: Place) {
-  const here = route.value.page === page || (page === "machines" && route.value.page === "machine");
+  const current = route.value.page === page || (page === "machines" && route.value.page === "machine");
   return (
-    <a class="place" href={link(page)} aria-current={here ? "page" : undefined}>
+    <a class="place" href={link(page)} aria-current={current ? "page" : undefined}>
       <Icon name={icon} />
       {text}
       {page === "machines" && <span class="count">{rowsOf("machines").value.size.toLocaleString("en")}</span>}
     </a>
-  );
-}
-
-/** A fence of two rails and three posts. */
-function Brand() {
-  return (
-    <svg width="22" height="22" viewBox="0 0 22 22" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true">
-      <path d="M4 5.5v12M11 4v13.5M18 5.5v12M1.5 9.5h19M1.5 14h19" />
-    </svg>
   );
 }
 

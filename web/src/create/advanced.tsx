@@ -63,7 +63,7 @@ export function Advanced({ form, change, problems, keys, addKey }: AdvancedProps
       <Section title="Cloud-init" open={Boolean(errorOf(problems, "userData"))}>
         <Field
           label="User data"
-          hint="Added to what user, keys and password make"
+          hint="Stands for user, keys and password, which are not sent then"
           error={errorOf(problems, "userData", "user_data")}
           control={(props) => (
             <textarea {...props} class="input" spellcheck={false} placeholder={"#cloud-config\npackages: [nginx]"} value={form.userData} onInput={(event) => change({ userData: event.currentTarget.value })} />
@@ -155,7 +155,20 @@ function SshKeys({ form, change, keys, addKey, problems }: AdvancedProps) {
           label="Another key"
           hint="This browser remembers it"
           error={wrong.value || errorOf(problems, "keys")}
-          control={(props) => <input {...props} class="input mono" placeholder="ssh-ed25519 AAAA…" value={text.value} onInput={(event) => (text.value = event.currentTarget.value)} />}
+          control={(props) => (
+            <input
+              {...props}
+              class="input mono"
+              placeholder="ssh-ed25519 AAAA…"
+              value={text.value}
+              onInput={(event) => (text.value = event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key !== "Enter") return;
+                event.preventDefault();
+                add();
+              }}
+            />
+          )}
         />
         <button type="button" class="button" onClick={add} aria-disabled={text.value.trim() ? undefined : true}>
           Add

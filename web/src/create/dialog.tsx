@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useId, useMemo } from "preact/hooks";
 import { get, post } from "../api/client";
 import { type Problem, problemOf } from "../api/problem";
 import { go, link, machineLink } from "../app/routes";
 import { several } from "../format/amounts";
 import type { Catalog, CatalogImage, Composed, FormProblem, Keys, MachineForm, PublicKey } from "../generated/answers";
+import { lackOf } from "../machines/verbs";
 import { Dialog } from "../parts/dialog";
 import { ProblemNote } from "../parts/problemnote";
 import { Spinner } from "../parts/spinner";
@@ -14,7 +15,7 @@ import { Advanced } from "./advanced";
 import { Basics } from "./basics";
 import { chosenKeys, pastedKeys, usualDialect } from "./choices";
 import { create, formOf, namesIn } from "./first";
-import { freeName, problemsOf } from "./form";
+import { freeName, problemsOf, sent } from "./form";
 import { Images } from "./images";
 import { Preview } from "./preview";
 
@@ -75,6 +76,7 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
   const refused = useSignal<Problem | null>(null);
   const busy = useSignal(false);
   const named = useSignal(false);
+  const id = useId();
   const { value } = form;
   const image = images.find((each) => each.id === value?.image);
   const own = useMemo(() => (value ? problemsOf(value, image) : []), [value, image]);
@@ -84,7 +86,7 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
     if (!value) return;
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      post<Composed>("compose", value, abort.signal).then(
+      post<Composed>("compose", sent(value), abort.signal).then(
         (answer) => {
           composed.value = answer;
           refused.value = null;
@@ -113,13 +115,15 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
     const fresh = begin(next, keys);
     form.value = form.value ? { ...form.value, image: next.id, cpus: fresh.cpus, memory: fresh.memory, user: fresh.user, ...(named.value ? {} : { name: fresh.name }) } : fresh;
   };
+  const lacking = value ? lackOf("create", value.namespace, value.dialect) : "";
+  const ready = value !== null && !problems.length && composed.value !== null && !lacking;
   const submit = async (): Promise<void> => {
-    if (!value || busy.value || problems.length) return;
+    if (!value || busy.value || !ready) return;
     busy.value = true;
     refused.value = null;
     try {
       // What is written is what the form says now, and not what it said before the last key.
-      const final = await post<Composed>("compose", value);
+      const final = await post<Composed>("compose", sent(value));
       composed.value = final;
       if (final.errors.length) return;
       await create(final.yaml);
@@ -133,7 +137,6 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
       busy.value = false;
     }
   };
-  const ready = value !== null && !problems.length && composed.value !== null;
   return (
     <Dialog
       title="New machine"
@@ -142,19 +145,27 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
       footer={
         <>
           <span class="grow quiet small" role="status">
-            {value ? (problems[0]?.message ?? composed.value?.remarks[0] ?? "") : "Choose an image to begin."}
+            {value ? lacking || (problems[0]?.message ?? "") : "Choose an image to begin."}
           </span>
           <button type="button" class="button" onClick={close}>
             Cancel
           </button>
-          <button type="button" class="button primary" aria-disabled={ready && !busy.value ? undefined : true} onClick={() => void submit()}>
+          <button type="submit" form={id} class="button primary" aria-disabled={ready && !busy.value ? undefined : true}>
             {busy.value ? "Creating…" : value && value.count > 1 ? `Create ${value.count} machines` : "Create"}
           </button>
         </>
       }
     >
       <div class={`create${value ? " begun" : ""}`}>
-        <div class="create-form">
+        <form
+          id={id}
+          class="create-form"
+          noValidate
+          onSubmit={(event) => {
+            event.preventDefault();
+            void submit();
+          }}
+        >
           <Images images={images} chosen={value?.image ?? ""} choose={choose} />
           {value && (
             <>
@@ -163,7 +174,7 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
             </>
           )}
           {refused.value && <ProblemNote problem={refused.value} />}
-        </div>
+        </form>
         {value && <Preview form={value} change={change} composed={composed.value} problems={problems} />}
       </div>
     </Dialog>

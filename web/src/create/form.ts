@@ -72,6 +72,11 @@ const parts = (text: string): string[] =>
     .map((part) => part.trim())
     .filter(Boolean);
 
+/** The form as it is sent. User data of one's own stand for user, keys and password. */
+export function sent(form: MachineForm): MachineForm {
+  return form.userData.trim() ? { ...form, user: "", keys: [], password: "" } : { ...form, userData: "" };
+}
+
 /** What the page can see of a form without the server. The server judges the rest. */
 export function problemsOf(form: MachineForm, image: CatalogImage | undefined): FormProblem[] {
   const found: FormProblem[] = [];

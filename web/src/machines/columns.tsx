@@ -10,6 +10,7 @@ import { StateBadge } from "../parts/statebadge";
 import { rowsOf } from "../state/live";
 import { namespace } from "../state/preferences";
 import type { Column, Tab } from "../tables/columns";
+import { byAge } from "../tables/order";
 import { RowMenu } from "./rowmenu";
 
 const usageOf = (row: MachineRow): UsageRow | undefined => rowsOf("usage").value.get(row.id);
@@ -69,18 +70,31 @@ function Name({ row, tab, place = false }: { row: MachineRow; tab: Tab; place?: 
   );
 }
 
+function StateCell({ row }: { row: MachineRow }) {
+  return (
+    <>
+      <StateBadge state={row.state} status={row.status} />
+      {row.reason && (
+        <span class="below" title={row.reason}>
+          {row.reason}
+        </span>
+      )}
+    </>
+  );
+}
+
 function Addresses({ row, tab }: { row: MachineRow; tab: Tab }) {
   const [first, ...rest] = row.ips;
   if (!first) return none;
   return (
-    <>
+    <span class="addresses">
       <CopyText text={first} tab={tab} />
       {rest.length > 0 && (
         <span class="tag" title={rest.join("\n")}>
           +{rest.length}
         </span>
       )}
-    </>
+    </span>
   );
 }
 
@@ -101,7 +115,7 @@ const guestOf = (row: MachineRow): string => row.guest || row.image;
 
 export const COLUMNS: readonly Column<MachineRow>[] = [
   { id: "name", title: "Name", width: "minmax(120px, 1.6fr)", always: true, sort: (row) => row.name, cell: (row, tab) => <Name row={row} tab={tab} place /> },
-  { id: "state", title: "State", width: "minmax(104px, 1fr)", sort: (row) => row.status, cell: (row) => <StateBadge state={row.state} status={row.status} reason={row.reason} /> },
+  { id: "state", title: "State", width: "minmax(126px, 1.1fr)", sort: (row) => row.status, cell: (row) => <StateCell row={row} /> },
   { id: "reason", title: "Reason", width: "minmax(140px, 1.6fr)", extra: true, sort: (row) => row.reason, cell: (row) => (row.reason ? <span title={row.reason}>{row.reason}</span> : none) },
   { id: "cpu", title: "CPU", width: "minmax(108px, 1fr)", drop: 1, sort: cpuPart, cell: (row) => <Cpu row={row} /> },
   { id: "memory", title: "Memory", width: "minmax(136px, 1fr)", drop: 2, sort: memoryPart, cell: (row) => <Memory row={row} /> },
@@ -131,8 +145,8 @@ export const COLUMNS: readonly Column<MachineRow>[] = [
   { id: "labels", title: "Labels", width: "minmax(84px, 1.2fr)", drop: 9, sort: (row) => Object.entries(row.labels).join(), cell: (row) => <Labels labels={row.labels} /> },
   { id: "dialect", title: "Dialect", width: "92px", drop: 6, sort: (row) => row.dialect, cell: (row) => <DialectBadge dialect={row.dialect} /> },
   { id: "namespace", title: "Namespace", width: "minmax(84px, 0.8fr)", extra: true, sort: (row) => row.namespace, cell: (row) => row.namespace },
-  { id: "since", title: "In state", width: "64px", number: true, extra: true, sort: (row) => -Date.parse(row.since) || "", cell: (row) => <Age time={row.since} /> },
-  { id: "age", title: "Age", width: "50px", drop: 8, number: true, sort: (row) => -Date.parse(row.created) || "", cell: (row) => <Age time={row.created} /> },
+  { id: "since", title: "In state", width: "64px", number: true, extra: true, sort: (row) => byAge(row.since), cell: (row) => <Age time={row.since} /> },
+  { id: "age", title: "Age", width: "50px", drop: 8, number: true, sort: (row) => byAge(row.created), cell: (row) => <Age time={row.created} /> },
   { id: "actions", title: "", width: "34px", always: true, sort: () => 0, cell: (row, tab) => <RowMenu row={row} tab={tab} /> },
 ];
 

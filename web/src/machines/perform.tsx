@@ -1,39 +1,74 @@
+import { useSignal } from "@preact/signals";
 import { several } from "../format/amounts";
 import type { MachineRow } from "../generated/answers";
-import { Dialog, ask, show } from "../parts/dialog";
+import { Dialog, show } from "../parts/dialog";
 import { complain, tell } from "../parts/toasts";
 import { type Outcome, type Verb, act, actOnAll } from "./verbs";
 
 const machines = (rows: readonly MachineRow[]): string => (rows.length === 1 && rows[0] ? rows[0].name : several(rows.length, "machine"));
 
+type Options = Record<string, unknown>;
+
 /** Do a verb for machines: ask first if it cannot be undone, then say what came of it. */
 export function perform(verb: Verb, rows: readonly MachineRow[], after: () => void = () => {}): void {
-  const begin = async (): Promise<void> => {
+  const begin = async (options: Options): Promise<void> => {
     after();
-    await (rows.length === 1 && rows[0] ? performOne(verb, rows[0]) : performAll(verb, rows));
+    await (rows.length === 1 && rows[0] ? performOne(verb, rows[0], options) : performAll(verb, rows, options));
   };
-  if (!verb.needs) {
-    void begin();
-    return;
-  }
-  ask({
-    title: `${verb.text} ${machines(rows)}?`,
-    verb: `${verb.text} ${machines(rows)}`,
-    danger: true,
-    act: begin,
-    text: (
-      <>
-        <p>{CONSEQUENCES[verb.verb] ?? "This cannot be undone."}</p>
-        {rows.length > 1 && <Names rows={rows} />}
-      </>
-    ),
-  });
+  if (verb.asks) show((close) => <Consent verb={verb} rows={rows} close={close} begin={begin} />);
+  else void begin({});
 }
 
 const CONSEQUENCES: Readonly<Record<string, string>> = {
-  delete: "The machine goes, and so do the disks that belong to it. This cannot be undone.",
+  delete: "The guest shuts down, and the machine goes. Its disks stay, unless you delete them, too.",
   reset: "The guest loses what it has not written to disk, as when somebody presses the reset button.",
 };
+
+interface ConsentProps {
+  verb: Verb;
+  rows: readonly MachineRow[];
+  close: () => void;
+  begin: (options: Options) => Promise<void>;
+}
+
+function Consent({ verb, rows, close, begin }: ConsentProps) {
+  const purge = useSignal(false);
+  return (
+    <Dialog
+      title={`${verb.text} ${machines(rows)}?`}
+      close={close}
+      ownFocus
+      footer={
+        <>
+          <button type="button" class="button" autofocus onClick={close}>
+            Cancel
+          </button>
+          <button
+            type="button"
+            class="button danger"
+            onClick={() => {
+              close();
+              void begin(purge.value ? { purge: true } : {});
+            }}
+          >
+            {verb.text} {machines(rows)}
+          </button>
+        </>
+      }
+    >
+      <div class="prose">
+        <p>{CONSEQUENCES[verb.verb] ?? "This cannot be undone."}</p>
+        {rows.length > 1 && <Names rows={rows} />}
+        {verb.verb === "delete" && (
+          <label class="check">
+            <input type="checkbox" checked={purge.value} onChange={(event) => (purge.value = event.currentTarget.checked)} />
+            <span>Delete the disks with their data, too; this cannot be undone</span>
+          </label>
+        )}
+      </div>
+    </Dialog>
+  );
+}
 
 const SHOWN_NAMES = 12;
 
@@ -50,16 +85,16 @@ function Names({ rows }: { rows: readonly MachineRow[] }) {
   );
 }
 
-async function performOne(verb: Verb, row: MachineRow): Promise<void> {
+async function performOne(verb: Verb, row: MachineRow, options: Options): Promise<void> {
   try {
-    tell((await act(row.id, verb.verb)).text);
+    tell((await act(row.id, verb.verb, options)).text);
   } catch (thrown) {
     complain(thrown);
   }
 }
 
-async function performAll(verb: Verb, rows: readonly MachineRow[]): Promise<void> {
-  const outcome = await actOnAll(rows, verb.verb);
+async function performAll(verb: Verb, rows: readonly MachineRow[], options: Options): Promise<void> {
+  const outcome = await actOnAll(rows, verb.verb, options);
   if (outcome.done.length) tell(`${verb.past} ${machines(outcome.done)}`);
   if (outcome.failed.length) showFailures(verb, outcome);
 }

@@ -6,7 +6,7 @@ import { perform } from "./perform";
 import { VERBS, refusalOf } from "./verbs";
 
 /** Verbs that the menu shows only where they are possible, because another one stands for the opposite state. */
-const PAIRS = new Set(["unpause", "resume", "unprotect", "pause", "protect"]);
+const PAIRS = new Set(["unpause", "suspend", "resume", "unprotect", "pause", "protect"]);
 
 /** The actions of one machine. What is not possible now says why. */
 export function RowMenu({ row, tab }: { row: MachineRow; tab: Tab }) {

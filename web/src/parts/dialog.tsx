@@ -19,6 +19,9 @@ export function show(render: (close: () => void) => ComponentChildren): void {
 
 const hide = (id: number): void => void (shown.value = shown.value.filter((each) => each.id !== id));
 
+/** Close all dialogs, because the page below them is another one. */
+export const hideAll = (): void => void (shown.value = []);
+
 /** Where all dialogs are drawn; once in the shell. */
 export function Dialogs() {
   return (
@@ -39,10 +42,12 @@ interface DialogProps {
   children: ComponentChildren;
   footer?: ComponentChildren;
   wide?: boolean;
+  /** something inside has `autofocus`; otherwise the title gets the focus, so that readers begin there */
+  ownFocus?: boolean;
 }
 
 /** A modal dialog: the browser keeps the focus inside, Escape closes it, and the focus returns where it was. */
-export function Dialog({ title, close, children, footer, wide = false }: DialogProps) {
+export function Dialog({ title, close, children, footer, wide = false, ownFocus = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
@@ -64,7 +69,9 @@ export function Dialog({ title, close, children, footer, wide = false }: DialogP
       }}
     >
       <header class="dialog-head">
-        <h2 id={heading}>{title}</h2>
+        <h2 id={heading} tabIndex={-1} autofocus={!ownFocus}>
+          {title}
+        </h2>
         <button type="button" class="button icon-only" aria-label="Close" onClick={close}>
           <Icon name="close" />
         </button>
@@ -90,6 +97,7 @@ export function ask({ title, text, verb, danger = false, act }: Question): void 
     <Dialog
       title={title}
       close={close}
+      ownFocus
       footer={
         <>
           <button type="button" class="button" onClick={close} autofocus={danger}>

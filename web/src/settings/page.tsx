@@ -6,7 +6,8 @@ import { savedFilters } from "../machines/filters";
 import { Field } from "../parts/field";
 import { Icon } from "../parts/icon";
 import { type Theme, dense, namespace, theme } from "../state/preferences";
-import { me } from "../state/session";
+import { complain } from "../parts/toasts";
+import { me, signOut } from "../state/session";
 
 const THEMES: readonly [Theme, string][] = [
   ["system", "As the system"],
@@ -102,6 +103,9 @@ export function SettingsPage() {
               </span>
             </p>
           ))}
+          <button type="button" class="button small" onClick={() => void signOut().catch(complain)}>
+            Sign out
+          </button>
           <p class="small">
             <a href="licenses.txt">Licenses of the packages in this page</a>
           </p>

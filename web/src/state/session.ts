@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
-import { get, whenSignedOut } from "../api/client";
+import { get, post, whenSignedOut } from "../api/client";
 import { type Problem, problemOf } from "../api/problem";
-import type { Me } from "../generated/answers";
+import type { Done, Me } from "../generated/answers";
 import * as live from "./live";
 
 export type Session =
@@ -32,7 +32,15 @@ export async function load(): Promise<void> {
   }
 }
 
-whenSignedOut(() => {
+/** End the session. Throws `Problem`. */
+export async function signOut(): Promise<void> {
+  await post<Done>("logout");
+  end();
+}
+
+function end(): void {
   live.stop();
   session.value = { state: "signed-out" };
-});
+}
+
+whenSignedOut(end);

@@ -8,7 +8,7 @@ import { Meter } from "../parts/meter";
 import { OsMark } from "../parts/osmark";
 import { StateBadge } from "../parts/statebadge";
 import type { Column, Tab } from "../tables/columns";
-import type { SortValue } from "../tables/order";
+import { type SortValue, byAge } from "../tables/order";
 import { DeleteButton } from "./deletion";
 
 type Cell = ObjectRow["cells"][string] | undefined;
@@ -55,7 +55,7 @@ function cellColumn({ id, title, width, form }: CellColumn, index: number): Colu
   };
 }
 
-const SHOWN_MACHINES = 2;
+const SHOWN_MACHINES = 1;
 
 /** The machines that use an object, as links. */
 function Machines({ row, tab }: { row: ObjectRow; tab: Tab }) {
@@ -98,7 +98,7 @@ export function columnsOf(own: readonly CellColumn[]): Column<ObjectRow>[] {
     { id: "machines", title: "Machines", width: "minmax(120px, 1.2fr)", drop: 3, sort: (row) => row.machines.length, cell: (row, tab) => <Machines row={row} tab={tab} /> },
     { id: "kind", title: "Kind", width: "minmax(120px, 1fr)", extra: true, sort: (row) => row.kind, cell: (row) => row.kind },
     { id: "namespace", title: "Namespace", width: "minmax(86px, 0.8fr)", drop: 1, sort: (row) => row.namespace, cell: (row) => row.namespace || none },
-    { id: "age", title: "Age", width: "58px", number: true, drop: 2, sort: (row) => -Date.parse(row.created) || "", cell: (row) => <Age time={row.created} /> },
+    { id: "age", title: "Age", width: "58px", number: true, drop: 2, sort: (row) => byAge(row.created), cell: (row) => <Age time={row.created} /> },
     { id: "actions", title: "", width: "34px", always: true, sort: () => 0, cell: (row, tab) => <DeleteButton row={row} tab={tab} /> },
   ];
 }
@@ -124,7 +124,7 @@ export function NarrowObject({ row, tab }: { row: ObjectRow; tab: Tab }) {
 }
 
 export const EVENT_COLUMNS: readonly Column<EventPart>[] = [
-  { id: "time", title: "Age", width: "58px", number: true, sort: (row) => -Date.parse(row.time) || "", cell: (row) => <Age time={row.time} /> },
+  { id: "time", title: "Age", width: "58px", number: true, sort: (row) => byAge(row.time), cell: (row) => <Age time={row.time} /> },
   { id: "type", title: "Type", width: "92px", sort: (row) => row.type, cell: (row) => <StateBadge state={row.type === "Warning" ? "waits" : "off"} status={row.type} /> },
   { id: "reason", title: "Reason", width: "minmax(120px, 0.8fr)", always: true, sort: (row) => row.reason, cell: (row) => <strong>{row.reason}</strong> },
   { id: "object", title: "Object", width: "minmax(150px, 1fr)", sort: (row) => row.object, cell: (row) => <span title={row.object}>{row.object}</span> },

@@ -66,7 +66,7 @@ export function EventPage() {
       about="The server reports here what it does and what fails. Kubernetes keeps events for an hour."
       rows={useTopic("events").value}
       columns={EVENT_COLUMNS}
-      first={{ column: "time", down: true }}
+      first={{ column: "time", down: false }}
       search={(row) => ({
         text: [row.reason, row.message, row.object, row.namespace, row.type].join("\n"),
         fields: { reason: [row.reason], type: [row.type], object: [row.object], namespace: [row.namespace] },
