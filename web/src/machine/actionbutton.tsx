@@ -1,7 +1,7 @@
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ActionState } from "../generated/answers";
 import { Icon } from "../parts/icon";
-import { verbOf } from "./verbs";
+import { reasonOf, verbOf } from "./verbs";
 
 interface ActionButtonProps {
   action: ActionState;
@@ -19,7 +19,7 @@ export function ActionButton({ action, run, small = false }: ActionButtonProps) 
   const tip = useRef<HTMLSpanElement>(null);
   const [shown, setShown] = useState(false);
   const { text, icon, danger } = verbOf(action.verb);
-  const reason = action.allowed ? "" : action.reason || "Not possible now.";
+  const reason = reasonOf(action);
   useLayoutEffect(() => {
     if (shown) place(host.current, tip.current);
   }, [shown, reason]);
