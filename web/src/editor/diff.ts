@@ -92,6 +92,26 @@ function walkBack(trail: readonly Map<number, number>[], endX: number, endY: num
   return kinds.reverse();
 }
 
+export interface Replacement {
+  from: number;
+  to: number;
+  insert: string;
+}
+
+/** The changes that make one text of the other: only lines that differ, so that cursor, folds and history stay with the others. */
+export function replacements(before: string, after: string): Replacement[] {
+  if (!before.endsWith("\n") || !after.endsWith("\n")) return [{ from: 0, to: before.length, insert: after }];
+  const changes: Replacement[] = [];
+  let at = 0;
+  for (const line of diffLines(before, after)) {
+    const to = at + line.text.length + 1;
+    if (line.kind === "added") changes.push({ from: at, to: at, insert: `${line.text}\n` });
+    if (line.kind === "removed") changes.push({ from: at, to, insert: "" });
+    if (line.kind !== "added") at = to;
+  }
+  return changes;
+}
+
 export function hunksOf(lines: readonly DiffLine[], context = 3): Hunk[] {
   const near = lines.map(() => false);
   lines.forEach((line, index) => {
