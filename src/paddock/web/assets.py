@@ -47,7 +47,7 @@ class PageAssets:
     """The files of the page by the paths under which they are served."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = {f"/assets/{name}": _asset(name, body) for name, body in files.items() if name != INDEX}
+        self._files = {f"/{name}": _asset(name, body) for name, body in files.items() if name != INDEX}
         if INDEX in files:
             self._files["/"] = _asset(INDEX, files[INDEX])
 

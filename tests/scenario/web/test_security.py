@@ -58,7 +58,7 @@ async def test_a_page_that_was_bound_to_this_address_is_refused(tmp_path: Path) 
     async with consoles(tmp_path) as scene:
         browser = await scene.signed_in()
         evil = {"host": f"evil.example:{scene.console.port}", "origin": f"http://evil.example:{scene.console.port}"}
-        for path in ("/", f"{API}me", "/login/x", "/assets/main-3K2PXQ5A.js"):
+        for path in ("/", f"{API}me", "/login/x", "/main-3K2PXQ5A.js"):
             answer = await browser.ask("GET", path, change=evil)
             assert (answer.status, code(answer.body)) == (421, 421)
         link = scene.console.link()
@@ -111,7 +111,7 @@ async def test_other_pages_do_not_even_read(tmp_path: Path) -> None:
 async def test_every_answer_has_the_headers(tmp_path: Path) -> None:
     async with consoles(tmp_path) as scene:
         browser = await scene.signed_in()
-        for path in ("/", "/assets/main-3K2PXQ5A.js", "/nothing", f"{API}me", f"{API}nothing", "/login/x", f"{API}machines/vm/../x"):
+        for path in ("/", "/main-3K2PXQ5A.js", "/nothing", f"{API}me", f"{API}nothing", "/login/x", f"{API}machines/vm/../x"):
             answer = await browser.ask("GET", path)
             assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'"), path
             assert answer.headers["x-content-type-options"] == "nosniff"
@@ -162,7 +162,7 @@ async def _handshake(browser: Browser, path: str, headers: dict[str, str]) -> in
         "//etc/passwd",
         "/etc/passwd",
         "/assets/%00",
-        "/assets/main-3K2PXQ5A.js%2f..",
+        "/main-3K2PXQ5A.js%2f..",
     ],
 )
 @scripted

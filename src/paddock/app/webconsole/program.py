@@ -15,6 +15,7 @@ from paddock.base.errors import Terminal
 from paddock.client.access import Access
 from paddock.web import assets
 from paddock.web.assets import PageAssets
+from paddock.web.images import NoImages
 from paddock.web.server import ConsoleServer, ConsoleSettings
 from paddock.web.session import WebHost, no_checks
 
@@ -103,7 +104,8 @@ def make(chosen: ConsoleSettings, access: Access, root: Path) -> ConsoleServer:
     about = WebHost(
         local=local,
         checks=hostchecks.source(root) if local else no_checks,
-        images=HostImages(access.server, root),
+        # Fetching an image is done with the rights of this process, so it is for its own user.
+        images=HostImages(access.server, root) if chosen.login == "link" else NoImages(),
         directory=root if local else None,
     )
     return ConsoleServer(chosen, access, page(), host=about)

@@ -128,13 +128,10 @@ def _named(words: str, *path: str) -> Callable[[Data], str]:
 
 def _filling(data: Data) -> str:
     source = at(data, "spec", "source") or {}
-    verb = (
-        "Clone"
-        if "pvc" in source or "snapshot" in source or at(data, "spec", "sourceRef")
-        else "Upload"
-        if "upload" in source
-        else "Import"
-    )
+    if "pvc" in source or "snapshot" in source or at(data, "spec", "sourceRef"):
+        verb = "Clone"
+    else:
+        verb = {"upload": "Upload", "blank": "Create"}.get(next(iter(source), ""), "Import")
     return f"{verb} the volume {texts(data, 'metadata', 'name')}"
 
 
