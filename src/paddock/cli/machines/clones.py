@@ -12,7 +12,7 @@ from paddock.client.options import WriteOptions
 from paddock.client.target import Key
 
 
-class CloneOptions(msgspec.Struct, frozen=True, kw_only=True):
+class MachineCloneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a clone. `seconds` is 0 where nothing is waited for."""
 
     as_kubevirt: bool = False
@@ -21,7 +21,7 @@ class CloneOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-async def carry_out(server: ServerSession, machine: MachineView, new: str, options: CloneOptions) -> str:
+async def carry_out(server: ServerSession, machine: MachineView, new: str, options: MachineCloneOptions) -> str:
     """Make a clone; return its `WORD/NAME`. Raises `ChangeRefused` and `SnapshotNotTaken`."""
     name = f"{new}-{int(server.clock.seconds())}"
     target, wanted = snapshots.clone_wish(machine, new, name, as_kubevirt=options.as_kubevirt, start=options.start)

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.cli import arguments, protection
 from paddock.cli.machines import clones, restores, running, snapshots
-from paddock.cli.machines.clones import CloneOptions
+from paddock.cli.machines.clones import MachineCloneOptions
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD
 from paddock.cli.machines.removing import MachineRemover
@@ -106,7 +106,7 @@ async def _restore(action: Action) -> str:
 async def _clone(action: Action) -> str:
     arguments.check_name(action.options.name)
     start = action.options.start is True
-    options = CloneOptions(as_kubevirt=action.options.as_kubevirt, start=start, seconds=_LONG_SECONDS if start else 0.0)
+    options = MachineCloneOptions(as_kubevirt=action.options.as_kubevirt, start=start, seconds=_LONG_SECONDS if start else 0.0)
     made = await clones.carry_out(action.server, action.machine, action.options.name, options)
     return f"cloned as {made}" if start else f"is being cloned as {made}"
 
