@@ -4,8 +4,8 @@ import type { Graph } from "../generated/answers";
 import { StateMark } from "../parts/statebadge";
 import { BOX, layoutOf, neighbourOf, type PlacedNode } from "./graphlayout";
 
-const LONGEST_KIND = 28;
-const LONGEST_NAME = 24;
+const LONGEST_KIND = 26;
+const LONGEST_NAME = 22;
 const LONGEST_STATUS = 24;
 
 /** Related objects as a picture. Arrow keys walk from object to object; Enter opens a machine. */
