@@ -63,8 +63,9 @@ export function amountText(value: number, unit: Unit): string {
   return unit === "rate" ? rate(value) : bytes(value);
 }
 
-function withUnit(value: number, unit: Unit): string {
-  return unit === "cores" ? `${amountText(value, unit)} cores` : amountText(value, unit);
+export function withUnit(value: number, unit: Unit): string {
+  const text = amountText(value, unit);
+  return unit === "cores" ? `${text} ${text === "1" ? "core" : "cores"}` : text;
 }
 
 /** A chart in one sentence for each line. */

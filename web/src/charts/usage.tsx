@@ -10,7 +10,7 @@ import { useTopic } from "../state/live";
 import plotSheet from "uplot/dist/uPlot.min.css?sheet";
 import sheet from "./charts.css?sheet";
 import { openPlot, type Plot } from "./plot";
-import { amountText, CHARTS, patienceOf, RANGE_NAMES, summaryOf, type ChartSpec } from "./quantities";
+import { CHARTS, patienceOf, RANGE_NAMES, summaryOf, withUnit, type ChartSpec } from "./quantities";
 import { keepSamples, seenOf, seenSince } from "./seen";
 import { joined, SECONDS, tableOf, windowOf, type Range, type Table } from "./series";
 
@@ -109,8 +109,7 @@ function Chart({ spec, row, table, range, from, to }: ChartProps) {
 }
 
 function valueText(value: number | null | undefined, spec: ChartSpec): string {
-  if (value === null || value === undefined) return "–";
-  return spec.unit === "cores" ? `${amountText(value, spec.unit)} cores` : amountText(value, spec.unit);
+  return value === null || value === undefined ? "–" : withUnit(value, spec.unit);
 }
 
 function clockOf(seconds: number, range: Range = "1h"): string {

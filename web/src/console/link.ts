@@ -16,7 +16,10 @@ export interface LinkState {
 export type LinkEvent =
   | { type: "connect" }
   | { type: "open" }
-  | { type: "lost"; reason: string; now: number }
+  /** `served`: the guest was reached before the connection ended. */
+  | { type: "lost"; reason: string; served: boolean; now: number }
+  /** The user may not do it: there is no point in trying again. */
+  | { type: "refused"; reason: string }
   | { type: "stop" };
 
 export const FIRST_LINK: LinkState = { phase: "connecting", failures: 0, retryAt: 0, opened: false, text: "Connecting …" };
@@ -32,20 +35,22 @@ export function nextLink(state: LinkState, event: LinkEvent): LinkState {
     case "connect":
       return { ...state, phase: "connecting", retryAt: 0, text: state.opened ? "Connecting again …" : "Connecting …" };
     case "open":
-      return { phase: "open", failures: 0, retryAt: 0, opened: true, text: state.opened ? "Connected again" : "Connected" };
+      return { ...state, phase: "open", retryAt: 0, opened: true, text: state.opened ? "Connected again" : "Connected" };
     case "stop":
       return { ...state, phase: "closed", retryAt: 0, text: "Disconnected" };
+    case "refused":
+      return { ...state, phase: "closed", retryAt: 0, text: event.reason ? `The server refused: ${event.reason}` : "The server refused the connection" };
     case "lost": {
       if (state.phase === "closed") return state;
-      const failures = state.failures + 1;
+      const failures = event.served ? 1 : state.failures + 1;
       const what = state.opened ? "The connection ended" : "There is no connection";
-      const why = event.reason ? `: ${event.reason}` : ""
+      const why = event.reason ? `${what}: ${event.reason}` : what;
       return {
         ...state,
         phase: "waiting",
         failures,
         retryAt: event.now + waitAfter(failures),
-        text: `${what}${why}. The page connects again when the machine runs.`,
+        text: `${why}${/[.!?]$/.test(why) ? "" : "."} The page connects again when the machine runs.`,
       };
     }
   }

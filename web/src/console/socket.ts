@@ -15,6 +15,11 @@ export interface LinkOptions {
   onState: (state: LinkState) => void;
 }
 
+/** A guest that writes nothing for this long is a guest that is silent. */
+const SILENCE_MS = 700;
+/** Codes of the console's server: 4000 and the HTTP status. */
+const REFUSALS: ReadonlySet<number> = new Set([4401, 4403]);
+
 export class ConsoleLink {
   private state: LinkState = FIRST_LINK;
   private timer = 0;
@@ -44,22 +49,34 @@ export class ConsoleLink {
     const socket = new WebSocket(this.options.address);
     socket.binaryType = "arraybuffer";
     let ended = false;
-    const end = (reason: string): void => {
+    let served = false;
+    let timer = 0;
+    const serve = (): void => {
+      clearTimeout(timer);
+      if (served || ended || this.channel !== channel) return;
+      served = true;
+      this.move({ type: "open" });
+    };
+    const end = (reason: string, code = 0): void => {
       if (ended) return;
       ended = true;
+      clearTimeout(timer);
       socket.close();
-      if (this.channel === channel) this.lost(reason);
+      if (this.channel === channel) this.lost(reason, served, code);
     };
     const channel: Channel = { socket, end };
     this.channel = channel;
-    socket.addEventListener("open", () => this.channel === channel && this.move({ type: "open" }));
-    socket.addEventListener("close", (event) => end(event.reason));
+    // The console opens the socket before it reaches the guest, and closes it with the reason if it does not.
+    socket.addEventListener("open", () => (timer = window.setTimeout(serve, SILENCE_MS)));
+    socket.addEventListener("message", serve);
+    socket.addEventListener("close", (event) => end(event.reason, event.code));
     this.options.onAttempt(channel);
   }
 
-  private lost(reason: string): void {
+  private lost(reason: string, served: boolean, code: number): void {
     this.channel = null;
-    this.move({ type: "lost", reason, now: Date.now() });
+    if (REFUSALS.has(code)) return this.move({ type: "refused", reason });
+    this.move({ type: "lost", reason, served, now: Date.now() });
     if (this.state.phase === "waiting") {
       this.timer = window.setTimeout(() => this.connect(), this.state.retryAt - Date.now());
     }

@@ -2,13 +2,14 @@
 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
-import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, foldEffect, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
+import { EditorState, Transaction } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Finding } from "../generated/answers";
+import { replacements } from "./diff";
 import { spanOf } from "./edit";
 
 export interface YamlEditor {
@@ -63,9 +64,11 @@ export function openEditor(parent: HTMLElement, options: YamlEditorOptions): Yam
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open", delegatesFocus: true });
   const view = new EditorView({ root, parent: root, state: stateOf(options) });
   view.dom.style.height = "100%";
+  const status = statusOf(options.text);
+  if (status) view.dispatch({ effects: foldEffect.of(status) });
   return {
     text: () => view.state.doc.toString(),
-    replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
+    replace: (text) => view.dispatch({ changes: replacements(view.state.doc.toString(), text), annotations: Transaction.addToHistory.of(false) }),
     show: (findings) => view.dispatch(setDiagnostics(view.state, findings.map((finding) => diagnosticOf(view.state.doc.toString(), finding)))),
     goTo: (line, column) => {
       const { from, to } = spanOf(view.state.doc.toString(), line, column);
@@ -114,6 +117,15 @@ function stateOf(options: YamlEditorOptions): EditorState {
       }),
     ],
   });
+}
+
+/** The lines of the status below its first one. The server writes it, so it begins folded. */
+function statusOf(text: string): { from: number; to: number } | null {
+  const found = /^status:.*\n(?:[ -].*\n?)+/m.exec(text);
+  if (!found) return null;
+  const from = found.index + found[0].indexOf("\n");
+  const to = found.index + found[0].trimEnd().length;
+  return to > from ? { from, to } : null;
 }
 
 function diagnosticOf(text: string, finding: Finding): Diagnostic {

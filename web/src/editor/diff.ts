@@ -80,7 +80,7 @@ function walkBack(trail: readonly Map<number, number>[], endX: number, endY: num
     const beforeK = down ? k + 1 : k - 1;
     const beforeX = depth === 0 ? 0 : at(furthest, beforeK);
     const beforeY = depth === 0 ? 0 : beforeX - beforeK;
-    while (x > beforeX && y > beforeY && !(depth > 0 && x === beforeX + (down ? 0 : 1) && y === beforeY + (down ? 1 : 0))) {
+    while (x > beforeX && y > beforeY) {
       kinds.push("same");
       x -= 1;
       y -= 1;
@@ -90,6 +90,26 @@ function walkBack(trail: readonly Map<number, number>[], endX: number, endY: num
     y = beforeY;
   }
   return kinds.reverse();
+}
+
+export interface Replacement {
+  from: number;
+  to: number;
+  insert: string;
+}
+
+/** The changes that make one text of the other: only lines that differ, so that cursor, folds and history stay with the others. */
+export function replacements(before: string, after: string): Replacement[] {
+  if (!before.endsWith("\n") || !after.endsWith("\n")) return [{ from: 0, to: before.length, insert: after }];
+  const changes: Replacement[] = [];
+  let at = 0;
+  for (const line of diffLines(before, after)) {
+    const to = at + line.text.length + 1;
+    if (line.kind === "added") changes.push({ from: at, to: at, insert: `${line.text}\n` });
+    if (line.kind === "removed") changes.push({ from: at, to, insert: "" });
+    if (line.kind !== "added") at = to;
+  }
+  return changes;
 }
 
 export function hunksOf(lines: readonly DiffLine[], context = 3): Hunk[] {

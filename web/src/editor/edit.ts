@@ -20,6 +20,20 @@ export function isBehind(edit: Edit): boolean {
   return significant(edit.stored) !== significant(edit.base);
 }
 
+/** A text without the version of a stored object is applied field by field, whoever has set them. */
+export function isUnread(yaml: string): boolean {
+  return !/^ {2}resourceVersion:/m.test(yaml);
+}
+
+/** The stored object has another generation, which a save has to carry, although nobody changed what the edit is about. */
+export function isRenumbered(edit: Edit): boolean {
+  return !isBehind(edit) && generationOf(edit.stored) !== generationOf(edit.base);
+}
+
+function generationOf(yaml: string): string {
+  return /^ {2}generation: *(\S+)/m.exec(yaml)?.[1] ?? "";
+}
+
 /** Without what the server counts up at every write of a status. */
 function significant(yaml: string): string {
   const lines = yaml.split("\n");

@@ -10,7 +10,7 @@ import { loadSheet } from "../parts/sheet";
 import { tell } from "../parts/toasts";
 import { openEditor, type YamlEditor } from "./codemirror";
 import { DiffView } from "./diffview";
-import { type Edit, isBehind, isDirty, questionOf, refusalOf } from "./edit";
+import { type Edit, isBehind, isDirty, isRenumbered, isUnread, questionOf, refusalOf } from "./edit";
 import sheet from "./editor.css?sheet";
 import { merge } from "./merge";
 import { PlanView } from "./planview";
@@ -108,11 +108,12 @@ function ObjectEditor({ object, reload }: { object: ObjectPart; reload: () => vo
   // An object that changes while nobody edits it is simply shown as it is now.
   useEffect(() => {
     if (!isDirty(edit) && object.yaml !== base) start(object.yaml);
+    else if (isDirty(edit) && isRenumbered(edit)) start(merge(base, draft, object.yaml).text);
   }, [object.yaml]);
-  const send = async (dryRun: boolean): Promise<void> => {
+  const send = async (dryRun: boolean, force = false): Promise<void> => {
     setBusy(true);
     try {
-      const applied = await post<Applied>("apply", { yaml: draft, dryRun });
+      const applied = await post<Applied>("apply", { yaml: draft, dryRun, force });
       setOutcome({ applied, dryRun, problem: null });
       if (!dryRun) {
         tell(`Saved ${object.kind} ${object.name}`);
@@ -144,7 +145,7 @@ function ObjectEditor({ object, reload }: { object: ObjectPart; reload: () => vo
     <>
       <Bar {...{ refusal, busy, readOnly }} dirty={isDirty(edit)} save={save} dryRun={() => void send(true)} discard={() => start(object.yaml)} find={() => editor.current?.find()} />
       {isDirty(edit) && isBehind(edit) && <Behind edit={edit} take={() => start(object.yaml)} rebase={start} />}
-      {outcome && <OutcomeNote outcome={outcome} close={() => setOutcome(null)} />}
+      {outcome && <OutcomeNote outcome={outcome} close={() => setOutcome(null)} takeOver={isUnread(draft) ? () => void send(false, true) : null} />}
       <div class="editor-columns">
         <div ref={parent} class="editor-text" />
         <div class="editor-side">
@@ -240,13 +241,30 @@ function Behind({ edit, take, rebase }: { edit: Edit; take: () => void; rebase: 
   );
 }
 
-function OutcomeNote({ outcome, close }: { outcome: Outcome; close: () => void }) {
+interface OutcomeProps {
+  outcome: Outcome;
+  close: () => void;
+  /** Saves again with the fields of other managers; null where the object's version decides. */
+  takeOver: (() => void) | null;
+}
+
+function OutcomeNote({ outcome, close, takeOver }: OutcomeProps) {
   const { applied, problem, dryRun } = outcome;
   if (problem) {
     return (
       <>
         <ProblemNote problem={problem} />
-        {problem.code === CONFLICT && <p class="quiet small">The text above stays as it is. When the stored object arrives, the page offers to bring your edit onto it.</p>}
+        {problem.code === CONFLICT && (
+          <p class="note-tools">
+            {takeOver ? (
+              <button type="button" class="button small" onClick={takeOver}>
+                Save, and take the fields over
+              </button>
+            ) : (
+              <span class="quiet small">Your text stays as it is. The page reads the stored object, and offers to bring your edit onto it.</span>
+            )}
+          </p>
+        )}
       </>
     );
   }

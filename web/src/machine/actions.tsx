@@ -4,14 +4,15 @@ import { go, link } from "../app/routes";
 import type { ActionState, MachineDetail } from "../generated/answers";
 import { perform } from "../machines/perform";
 import { act } from "../machines/verbs";
-import { ask, Dialog, show } from "../parts/dialog";
+import { Dialog, show } from "../parts/dialog";
 import { Field } from "../parts/field";
 import { Icon } from "../parts/icon";
 import { Menu, type MenuItem } from "../parts/menu";
 import { ProblemNote } from "../parts/problemnote";
-import { complain, tell } from "../parts/toasts";
+import { tell } from "../parts/toasts";
+import { ActionButton } from "./actionbutton";
 import { snapshotName } from "./snapshottree";
-import { arranged, verbOf } from "./verbs";
+import { arranged, reasonOf, verbOf } from "./verbs";
 
 /** Sends a verb with its options and says what came of it. */
 export async function send(place: string, verb: string, options: Record<string, unknown>, reload: () => void): Promise<void> {
@@ -50,43 +51,14 @@ export function Actions({ place, detail, reload }: ActionsProps) {
 
 function itemOf(action: ActionState, run: (action: ActionState) => void): MenuItem {
   const { text, icon, danger = false } = verbOf(action.verb);
-  return { text, icon, danger, reason: action.allowed ? "" : action.reason || "Not possible now.", act: () => run(action) };
-}
-
-/** A button that keyboard and screen reader reach even where it does nothing, so that its reason can be read. */
-export function ActionButton({ action, run, small = false }: { action: ActionState; run: () => void; small?: boolean }) {
-  const id = useId();
-  const [dismissed, setDismissed] = useState(false);
-  const { text, icon, danger } = verbOf(action.verb);
-  const reason = action.allowed ? "" : action.reason || "Not possible now.";
-  return (
-    <span class="tip-host" data-dismissed={dismissed} onMouseLeave={() => setDismissed(false)} onFocusOut={() => setDismissed(false)}>
-      <button
-        type="button"
-        class={`button${small ? " small" : ""}${danger ? " danger-quiet" : ""}`}
-        aria-disabled={reason ? true : undefined}
-        aria-describedby={reason ? id : undefined}
-        onKeyDown={(event) => event.key === "Escape" && setDismissed(true)}
-        onClick={() => !reason && run()}
-      >
-        <Icon name={icon} />
-        <span>{text}</span>
-      </button>
-      {reason && (
-        <span class="tip" role="tooltip" id={id}>
-          {reason}
-        </span>
-      )}
-    </span>
-  );
+  return { text, icon, danger, reason: reasonOf(action), act: () => run(action) };
 }
 
 function begin({ verb }: ActionState, { place, detail, reload }: ActionsProps): void {
   const { name } = detail.row;
   if (verb === "snapshot") askSnapshot(place, detail, reload);
   else if (verb === "clone") askName({ title: `Clone ${name}`, label: "Name of the clone", value: `${name}-clone`, verb: "Clone", send: (text) => send(place, verb, { name: text }, reload) });
-  else if (verb === "delete") askDelete(place, detail, reload);
-  else perform(verbOf(verb), [detail.row]);
+  else perform(verbOf(verb), [detail.row], verb === "delete" ? () => go(link("machines")) : undefined);
 }
 
 export function askSnapshot(place: string, detail: MachineDetail, reload: () => void): void {
@@ -151,25 +123,4 @@ function NameDialog({ title, label, value, verb, send: deliver, close }: NameQue
       </form>
     </Dialog>
   );
-}
-
-function askDelete(place: string, detail: MachineDetail, reload: () => void): void {
-  const { name } = detail.row;
-  const disks = detail.disks.filter((disk) => disk.claim);
-  ask({
-    title: `Delete ${name}?`,
-    verb: `Delete ${name}`,
-    danger: true,
-    text: (
-      <>
-        <p>Paddock deletes {name} and what belongs to it alone.</p>
-        {disks.length > 0 && <p>Its disks: {disks.map((disk) => disk.claim).join(", ")}.</p>}
-        {detail.snapshots.length > 0 && <p>It has {detail.snapshots.length === 1 ? "one snapshot" : `${detail.snapshots.length} snapshots`}.</p>}
-      </>
-    ),
-    act: () => send(place, "delete", {}, () => go(link("machines"))).catch((thrown: unknown) => {
-      complain(thrown);
-      reload();
-    }),
-  });
 }

@@ -6,7 +6,8 @@ import { ask } from "../parts/dialog";
 import { complain, tell } from "../parts/toasts";
 import { useTopic } from "../state/live";
 import { objectPath } from "../topics/deletion";
-import { ActionButton, askSnapshot, send } from "./actions";
+import { ActionButton } from "./actionbutton";
+import { askSnapshot, send } from "./actions";
 import { treeOf, type SnapshotNode } from "./snapshottree";
 
 interface SnapshotsProps {
@@ -52,12 +53,12 @@ function Branch({ node, context }: { node: SnapshotNode; context: Context }) {
     <li>
       <div class="snapshot">
         <span class="snapshot-dot" data-current={snapshot.current} aria-hidden="true" />
-        <span class="snapshot-name">
+        <span class="snapshot-text">
           <b>{snapshot.name}</b>
           {snapshot.current && <span class="tag">the disks go on from here</span>}
-        </span>
-        <span class="quiet">
-          <Age time={snapshot.created} /> ago · {facts.join(" · ")}
+          <span class="quiet">
+            <Age time={snapshot.created} /> ago · {facts.join(" · ")}
+          </span>
         </span>
         <span class="snapshot-actions">
           <ActionButton small action={stateOf(context.detail, "restore")} run={() => askRestore(snapshot, context)} />

@@ -5,13 +5,20 @@ import { VERBS, type Verb } from "../machines/verbs";
 
 /** Verbs of one machine that the list does not offer. */
 const MORE: readonly Verb[] = [
-  { verb: "restore", text: "Restore", past: "Restored", icon: "restart", danger: true },
-  { verb: "clone", text: "Clone", past: "Cloned", icon: "copy" },
+  { verb: "restore", text: "Restore", past: "Restored", icon: "restart", asks: true, danger: true, right: "snapshot" },
+  { verb: "clone", text: "Clone", past: "Cloned", icon: "copy", right: "change" },
 ];
 
 export function verbOf(verb: string): Verb {
   const known = [...VERBS, ...MORE].find((each) => each.verb === verb);
-  return known ?? { verb, text: verb.charAt(0).toUpperCase() + verb.slice(1), past: `Did “${verb}” for`, icon: "more" };
+  return known ?? { verb, text: verb.charAt(0).toUpperCase() + verb.slice(1), past: `Did “${verb}” for`, icon: "more", right: "" };
+}
+
+/** Why a verb is not possible now, as a sentence; empty if it is. */
+export function reasonOf(action: ActionState): string {
+  if (action.allowed) return "";
+  const reason = action.reason || "it is not possible now";
+  return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}${/[.!?]$/.test(reason) ? "" : "."}`;
 }
 
 /** Beside each other in the header; of two verbs in one place, the one that is allowed stands there. */

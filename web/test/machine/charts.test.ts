@@ -11,6 +11,7 @@ test("samples are kept in order, one for each second, and no more than the limit
   addSample(table, 10, row(1), 3);
   addSample(table, 10, row(2), 3);
   addSample(table, 9, row(9), 3);
+  assert.deepEqual(table.times, [10]);
   addSample(table, 20, row(3), 3);
   addSample(table, 30, row(4), 3);
   addSample(table, 40, row(5), 3);
@@ -65,7 +66,7 @@ test("a chart in words says what it is of, how much, and when", () => {
   assert.ok(cpu && disk);
   const table = tableOf({ range: "1h", step: 15, times: [10, 20], series: { cpu: [1, 0.5] }, missing: "" });
   const words = summaryOf(cpu, table, "1h", cpu.ceiling({ cpus: 2 } as MachineRow), (time) => `t${time}`);
-  assert.equal(words, "CPU over 1 hour. CPU: now 0.5 cores of 2 cores, mean 0.75 cores, highest 1 cores at t10.");
+  assert.equal(words, "CPU over 1 hour. CPU: now 0.5 cores of 2 cores, mean 0.75 cores, highest 1 core at t10.");
   assert.equal(summaryOf(disk, table, "7d", 0, String), "Disk over 7 days. Read: no values. Written: no values.");
 });
 

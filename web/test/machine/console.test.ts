@@ -36,7 +36,7 @@ test("combinations: Ctrl+Alt+Del comes first, and function keys have their keysy
 });
 
 const after = (...events: LinkEvent[]): LinkState => events.reduce(nextLink, FIRST_LINK);
-const lost = (now: number): LinkEvent => ({ type: "lost", reason: "", now });
+const lost = (now: number, served = false): LinkEvent => ({ type: "lost", reason: "", served, now });
 
 test("a connection that ends connects again, and waits longer each time", () => {
   const once = after({ type: "open" }, lost(1000));
@@ -50,9 +50,18 @@ test("a connection that ends connects again, and waits longer each time", () => 
 });
 
 test("a connection that is open again forgets its failures", () => {
-  const state = after({ type: "open" }, lost(0), { type: "connect" }, { type: "open" });
-  assert.equal(state.failures, 0);
-  assert.equal(state.text, "Connected again");
+  const failing = [lost(0), lost(0), lost(0)];
+  const state = after(...failing, { type: "connect" }, { type: "open" });
+  assert.equal(state.text, "Connected");
+  assert.equal(nextLink(state, lost(0, true)).retryAt, waitAfter(1));
+  assert.equal(nextLink(nextLink(nextLink(state, lost(0, true)), { type: "connect" }), { type: "open" }).text, "Connected again");
+});
+
+test("the reason of the server is what the page says", () => {
+  const stopped = after({ type: "lost", reason: "web does not run", served: false, now: 0 });
+  assert.equal(stopped.text, "There is no connection: web does not run. The page connects again when the machine runs.");
+  const refused = after({ type: "refused", reason: "you may not open the console" });
+  assert.deepEqual([refused.phase, refused.text], ["closed", "The server refused: you may not open the console"]);
 });
 
 test("a person who disconnects stays disconnected until connecting again", () => {

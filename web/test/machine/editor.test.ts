@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { countsOf, diffLines, hunksOf } from "../../src/editor/diff";
-import { type Edit, heaviestOf, isBehind, isDirty, ordered, questionOf, refusalOf, spanOf, weightOf } from "../../src/editor/edit";
+import { countsOf, diffLines, hunksOf, replacements } from "../../src/editor/diff";
+import { type Edit, heaviestOf, isBehind, isDirty, isRenumbered, isUnread, ordered, questionOf, refusalOf, spanOf, weightOf } from "../../src/editor/edit";
 import { merge } from "../../src/editor/merge";
 import type { Finding, Plan } from "../../src/generated/answers";
 
@@ -15,6 +15,9 @@ test("a difference keeps as many lines as it can", () => {
   assert.equal(kinds("same\n", "same\n"), "=same");
 });
 
+/** As an editor does it: all places are those of the text before. */
+const applied = (before: string, after: string): string => replacements(before, after).reduceRight((text, { from, to, insert }) => text.slice(0, from) + insert + text.slice(to), before);
+
 test("both texts can be read out of any difference", () => {
   // A small generator instead of chance: the same texts in every run.
   let seed = 7;
@@ -26,7 +29,13 @@ test("both texts can be read out of any difference", () => {
     const side = (other: string): string => lines.filter((line) => line.kind !== other).map((line) => `${line.text}\n`).join("");
     assert.equal(side("added"), before);
     assert.equal(side("removed"), after);
+    assert.equal(applied(before, after), after);
   }
+});
+
+test("replacements leave equal lines alone", () => {
+  assert.deepEqual(replacements("a\nb\nc\n", "a\nx\nc\n"), [{ from: 2, to: 4, insert: "" }, { from: 4, to: 4, insert: "x\n" }]);
+  assert.equal(applied("a", "a\nb\n"), "a\nb\n");
 });
 
 test("lines have their numbers in both texts", () => {
@@ -49,6 +58,7 @@ const BASE = "a\nb\nc\nd\ne\n";
 test("an edit moves onto changes that do not touch it", () => {
   const moved = merge(BASE, "a\nB\nc\nd\ne\n", "a\nb\nc\nd\nE\nf\n");
   assert.deepEqual(moved, { text: "a\nB\nc\nd\nE\nf\n", conflicts: [] });
+  assert.deepEqual(merge(BASE, "a\nB\nc\nd\ne\n", "a\nb\nC\nd\ne\n"), { text: "a\nB\nC\nd\ne\n", conflicts: [] });
 });
 
 test("where both changed a line, the edit's line stays and the place is named", () => {
@@ -83,6 +93,12 @@ test("a new status of the stored object does not disturb an edit; a new spec doe
   const base = stored(1, "2", "Starting");
   assert.equal(isBehind({ base, draft: base, stored: stored(9, "2", "Running") }), false);
   assert.equal(isBehind({ base, draft: base, stored: stored(9, "4", "Running") }), true);
+  assert.equal(isRenumbered({ base, draft: base, stored: stored(9, "2", "Running") }), false);
+  const numbered = (generation: number): string => base.replace("  name: web\n", `  name: web\n  generation: ${generation}\n`);
+  assert.equal(isRenumbered({ base: numbered(1), draft: base, stored: numbered(2) }), true);
+  assert.equal(isRenumbered({ base: numbered(1), draft: base, stored: numbered(2).replace("cores: 2", "cores: 3") }), false);
+  assert.equal(isUnread(base), false);
+  assert.equal(isUnread("metadata:\n  name: web\n"), true);
   assert.equal(isDirty({ base, draft: base, stored: "" }), false);
 });
 

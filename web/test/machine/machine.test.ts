@@ -4,7 +4,7 @@ import type { ActionState, Graph, SnapshotPart } from "../../src/generated/answe
 import { BOX, layoutOf, neighbourOf } from "../../src/machine/graphlayout";
 import { plain } from "../../src/machine/plaintext";
 import { snapshotName, treeOf, type SnapshotNode } from "../../src/machine/snapshottree";
-import { arranged } from "../../src/machine/verbs";
+import { arranged, reasonOf } from "../../src/machine/verbs";
 
 const snapshot = (name: string, parent: string, created: string): SnapshotPart => ({ name, parent, created, state: "Ready", consistency: "", size: 0, current: false });
 const shape = (nodes: readonly SnapshotNode[]): unknown => nodes.map((node) => (node.children.length ? [node.snapshot.name, shape(node.children)] : node.snapshot.name));
@@ -77,6 +77,12 @@ test("the header keeps its buttons in every state, and shows the useful one of a
   const paused = arranged([action("start", false), action("stop", true), action("restart", false), action("pause", false), action("unpause", true), action("snapshot", true), action("delete", true), action("reset", true)]);
   assert.deepEqual(verbs(paused.header), ["start", "stop", "restart", "unpause", "snapshot"]);
   assert.deepEqual(verbs(paused.menu), ["reset", "delete"]);
+});
+
+test("a reason is a sentence", () => {
+  assert.equal(reasonOf({ verb: "start", allowed: false, reason: "it runs already" }), "It runs already.");
+  assert.equal(reasonOf({ verb: "start", allowed: false, reason: "" }), "It is not possible now.");
+  assert.equal(reasonOf({ verb: "start", allowed: true, reason: "" }), "");
 });
 
 test("the menu has one of protect and unprotect, never restore, and what destroys stands last", () => {
