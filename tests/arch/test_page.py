@@ -27,7 +27,7 @@ INLINE_STYLE = re.compile(r"\bstyle=[\"'`]|<style\b|setAttribute\(\s*[\"']style[
 ELSEWHERE = re.compile(r"(?:\b(?:src|href)=[\"']|\burl\(\s*[\"']?|@import\s+[\"'(]|\bimport\(?\s*[\"'])(?:https?:)?//")
 
 
-COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w])//[^\n]*", re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w\"'`(])//[^\n]*", re.DOTALL)
 
 
 def findings(text: str) -> list[str]:

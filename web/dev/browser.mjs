@@ -94,7 +94,8 @@ export class Browser {
   }
 
   async key(key, { ctrl = false, text = key.length === 1 ? key : undefined } = {}) {
-    const common = { key, modifiers: ctrl ? 2 : 0, ...(text && !ctrl ? { text } : {}) };
+    const code = { Escape: 27, Enter: 13, Tab: 9, Home: 36, End: 35, ArrowUp: 38, ArrowDown: 40, ArrowLeft: 37, ArrowRight: 39 }[key];
+    const common = { key, ...(code ? { windowsVirtualKeyCode: code } : {}), modifiers: ctrl ? 2 : 0, ...(text && !ctrl ? { text } : {}) };
     await this.command("Input.dispatchKeyEvent", { type: "keyDown", ...common });
     await this.command("Input.dispatchKeyEvent", { type: "keyUp", key, modifiers: common.modifiers });
   }

@@ -41,7 +41,7 @@ class WebBytes(msgspec.Struct, frozen=True):
     content_type: str = "text/plain; charset=utf-8"
 
 
-class MachinePlace(msgspec.Struct, frozen=True):
+class WebMachinePlace(msgspec.Struct, frozen=True):
     """A machine as the page names it."""
 
     kind: MachineKind
@@ -69,7 +69,7 @@ class WebRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise WebRefusal(400, "cannot read the body of the request", why=str(error), fix="reload the page") from error
 
     @property
-    def place(self) -> MachinePlace:
+    def place(self) -> WebMachinePlace:
         """The machine that the path names. Raises `WebRefusal` (404)."""
         return place_of(self.parts[PLACE])
 
@@ -79,12 +79,12 @@ class WebRequest(msgspec.Struct, frozen=True, kw_only=True):
         return await finding.find(self.session.client, f"{place.kind.word}/{place.key.name}", place.key.namespace)
 
 
-def place_of(text: str) -> MachinePlace:
+def place_of(text: str) -> WebMachinePlace:
     """Return the place that `WORD/NAMESPACE/NAME` names. Raises `WebRefusal` (404)."""
     word, _, rest = text.partition("/")
     for kind in kinds.MACHINES:
         if kind.word == word and rest.count("/") == 1 and not rest.startswith("/") and not rest.endswith("/"):
-            return MachinePlace(kind, Key.of(rest))
+            return WebMachinePlace(kind, Key.of(rest))
     raise WebRefusal(404, f'"{text}" names no machine', fix="a machine is WORD/NAMESPACE/NAME, such as vm/default/web")
 
 

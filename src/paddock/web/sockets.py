@@ -14,7 +14,7 @@ from paddock.cli.guests import guest
 from paddock.client.http.websocket import WebSocket, connected
 from paddock.edge.http import Socket
 from paddock.web import problems
-from paddock.web.routes import MachinePlace
+from paddock.web.routes import WebMachinePlace
 from paddock.web.session import WebSession
 
 STREAMS = frozenset(("console", "vnc"))
@@ -26,7 +26,7 @@ _CHECK_SECONDS = 15.0
 _BACKLOG_BYTES = 256 * 1024
 
 
-async def bridge(session: WebSession, place: MachinePlace, stream: str, socket: Socket, is_alive: Callable[[], bool]) -> None:
+async def bridge(session: WebSession, place: WebMachinePlace, stream: str, socket: Socket, is_alive: Callable[[], bool]) -> None:
     """Carry bytes both ways until one end is gone or the session has ended."""
     try:
         what = "open the console" if stream == "console" else "open the screen"

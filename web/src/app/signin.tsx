@@ -72,7 +72,7 @@ function TokenForm() {
       <Field
         label="Token"
         control={(props) => (
-          <input {...props} class="input mono" type="password" autocomplete="off" autofocus value={token.value} onInput={(event) => (token.value = event.currentTarget.value)} />
+          <input {...props} class="input mono" type="password" autocomplete="off" value={token.value} onInput={(event) => (token.value = event.currentTarget.value)} />
         )}
       />
       <button type="submit" class="button primary" aria-disabled={token.value.trim() && !busy.value ? undefined : true}>

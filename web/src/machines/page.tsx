@@ -32,7 +32,9 @@ export function MachineList() {
   const all = useTopic("machines").value;
   useTopic("usage");
   const inQuery = useMemo(() => found(all.values(), query.value, namespace.value), [all, query.value, namespace.value]);
-  const rows = useMemo(() => (states.value.length ? inQuery.filter((row) => states.value.includes(row.state)) : inQuery), [inQuery, states.value]);
+  // The first figures may change the order; later ones do not, because rows that jump every few seconds cannot be read.
+  const measured = readyOf("usage").value;
+  const rows = useMemo(() => inQuery.filter((row) => !states.value.length || states.value.includes(row.state)), [inQuery, states.value, measured]);
   const columns = useMemo(() => visible(COLUMNS, chosenColumns.value), [chosenColumns.value]);
   const chosen = rows.filter((row) => selection.value.has(row.id));
   if (!readyOf("machines").value) return <Spinner label="Reading the machines" />;

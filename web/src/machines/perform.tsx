@@ -37,10 +37,9 @@ function Consent({ verb, rows, close, begin }: ConsentProps) {
     <Dialog
       title={`${verb.text} ${machines(rows)}?`}
       close={close}
-      ownFocus
       footer={
         <>
-          <button type="button" class="button" autofocus onClick={close}>
+          <button type="button" class="button" data-focus onClick={close}>
             Cancel
           </button>
           <button

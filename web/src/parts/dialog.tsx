@@ -42,17 +42,17 @@ interface DialogProps {
   children: ComponentChildren;
   footer?: ComponentChildren;
   wide?: boolean;
-  /** something inside has `autofocus`; otherwise the title gets the focus, so that readers begin there */
-  ownFocus?: boolean;
 }
 
-/** A modal dialog: the browser keeps the focus inside, Escape closes it, and the focus returns where it was. */
-export function Dialog({ title, close, children, footer, wide = false, ownFocus = false }: DialogProps) {
+/** A modal dialog: the browser keeps the focus inside, Escape closes it, and the focus returns where it was. `data-focus` marks who has it first. */
+export function Dialog({ title, close, children, footer, wide = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
+    // Readers begin with the title, unless a control inside is to have the focus.
+    (element.current?.querySelector<HTMLElement>("[data-focus]") ?? element.current?.querySelector("h2"))?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
@@ -69,7 +69,7 @@ export function Dialog({ title, close, children, footer, wide = false, ownFocus 
       }}
     >
       <header class="dialog-head">
-        <h2 id={heading} tabIndex={-1} autofocus={!ownFocus}>
+        <h2 id={heading} tabIndex={-1}>
           {title}
         </h2>
         <button type="button" class="button icon-only" aria-label="Close" onClick={close}>
@@ -97,16 +97,15 @@ export function ask({ title, text, verb, danger = false, act }: Question): void 
     <Dialog
       title={title}
       close={close}
-      ownFocus
       footer={
         <>
-          <button type="button" class="button" onClick={close} autofocus={danger}>
+          <button type="button" class="button" onClick={close} data-focus={danger || undefined}>
             Cancel
           </button>
           <button
             type="button"
             class={`button ${danger ? "danger" : "primary"}`}
-            autofocus={!danger}
+            data-focus={!danger || undefined}
             onClick={() => {
               close();
               void act();

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { Icon } from "../parts/icon";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { SortValue } from "./order";
 
 /** `tab` is 0 in the row that the keyboard is on and -1 in others: controls take it as their `tabIndex`. */
@@ -60,7 +60,7 @@ export function ColumnChooser<R>({ columns, chosen, choose }: ChooserProps<R>) {
   const panel = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open || !panel.current || !button.current) return;
     panel.current.showPopover();
     const { bottom, right } = button.current.getBoundingClientRect();

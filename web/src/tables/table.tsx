@@ -1,5 +1,5 @@
 import type { Signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icon";
 import { dense } from "../state/preferences";
@@ -51,19 +51,17 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
   const at = Math.min(active, sorted.length - 1);
   const tracks = [selection ? "26px" : "", ...columns.map((each) => each.width)].filter(Boolean).join(" ");
   // All rows are as wide as the head, whatever is in them.
-  const least = isNarrow ? {} : { minWidth: `${leastWidthOf(columns) + side}px`, gridTemplateColumns: tracks };
+  const least = useMemo<Style>(() => (isNarrow ? {} : { minWidth: `${leastWidthOf(columns) + side}px`, gridTemplateColumns: tracks }), [isNarrow, columns, side, tracks]);
+  const kept = useRef(new Map<string, KeptRow>());
+  const rowsInView = keptRows(kept, sorted.slice(first, end), (row, offset) => {
+    const index = first + offset;
+    return { row, index, id: `${id}-${index}`, tab: index === at ? 0 : -1, selected: selection?.value.has(row.id) ?? false, columns, least, rowHeight, isNarrow };
+  }, (props) => <Row key={props.row.id} {...props} selection={selection} narrow={narrow} name={nameOf(props.row)} open={open} activate={setActive} />);
 
   const move = (index: number): void => {
     const next = Math.max(0, Math.min(sorted.length - 1, index));
     setActive(next);
     if (box.current) box.current.scrollTop = scrollFor(next, { top: box.current.scrollTop, height: view.height - head, rowHeight });
-  };
-  const toggle = (row: R, on?: boolean): void => {
-    if (!selection) return;
-    const next = new Set(selection.value);
-    if (on ?? !next.has(row.id)) next.add(row.id);
-    else next.delete(row.id);
-    selection.value = next;
   };
   const keys = (event: KeyboardEvent): void => {
     // A button or a link inside of a row has Enter and Space for itself.
@@ -76,7 +74,7 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
       move(step);
       if (!own) box.current?.focus();
     } else if (own && event.key === "Enter" && row && open) open(row);
-    else if (own && event.key === " " && row && selection) toggle(row);
+    else if (own && event.key === " " && row && selection) toggle(selection, row.id);
     else if (own && selection && event.key === "a" && (event.ctrlKey || event.metaKey)) selection.value = new Set(sorted.map((each) => each.id));
     else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) {
       box.current?.querySelector<HTMLElement>(`#${CSS.escape(`${id}-${at}`)} [aria-haspopup]`)?.click();
@@ -104,48 +102,96 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
         ))}
       </div>
       <div class="table-body" role="rowgroup" style={{ height: `${sorted.length * rowHeight}px` }}>
-        {sorted.slice(first, end).map((row, offset) => {
-          const index = first + offset;
-          const tab: Tab = index === at ? 0 : -1;
-          const selected = selection?.value.has(row.id) ?? false;
-          return (
-            <div
-              key={row.id}
-              id={`${id}-${index}`}
-              class={`table-row${selected ? " chosen" : ""}${index === at ? " active" : ""}`}
-              role="row"
-              aria-rowindex={index + 2}
-              aria-selected={selection ? selected : undefined}
-              style={{ top: `${index * rowHeight}px`, height: `${rowHeight}px`, ...least }}
-              onClick={() => setActive(index)}
-              onDblClick={() => open?.(row)}
-            >
-              {selection && (
-                <span class="cell select" role="gridcell">
-                  <input
-                    type="checkbox"
-                    tabIndex={tab}
-                    aria-label={`Select ${nameOf(row)}`}
-                    checked={selected}
-                    onChange={(event) => toggle(row, event.currentTarget.checked)}
-                  />
-                </span>
-              )}
-              {isNarrow ? (
-                <div class="cell narrow-cell" role="gridcell">
-                  {narrow(row, tab)}
-                </div>
-              ) : (
-                columns.map((each) => (
-                  <span key={each.id} class={`cell${each.number ? " number" : ""}`} role="gridcell">
-                    {each.cell(row, tab)}
-                  </span>
-                ))
-              )}
-            </div>
-          );
-        })}
+        {rowsInView}
       </div>
+    </div>
+  );
+}
+
+type Style = Record<string, string>;
+
+function toggle(selection: Signal<ReadonlySet<string>>, id: string): void {
+  const next = new Set(selection.value);
+  if (!next.delete(id)) next.add(id);
+  selection.value = next;
+}
+
+/** What a row looks like depends on these, and on the signals that its cells read. */
+interface RowProps<R> {
+  row: R;
+  index: number;
+  id: string;
+  tab: Tab;
+  selected: boolean;
+  columns: readonly Column<R>[];
+  least: Style;
+  rowHeight: number;
+  isNarrow: boolean;
+}
+
+interface KeptRow {
+  props: object;
+  node: VNode;
+}
+
+/** Draw rows, and take those again whose properties are the same: a table that scrolls draws only what comes into view. */
+function keptRows<R extends { id: string }>(
+  kept: { current: Map<string, KeptRow> },
+  rows: readonly R[],
+  propsOf: (row: R, offset: number) => RowProps<R>,
+  draw: (props: RowProps<R>) => VNode,
+): VNode[] {
+  const next = new Map<string, KeptRow>();
+  const nodes = rows.map((row, offset) => {
+    const props = propsOf(row, offset);
+    const before = kept.current.get(row.id);
+    const found = before && isSame(before.props, props) ? before : { props, node: draw(props) };
+    next.set(row.id, found);
+    return found.node;
+  });
+  kept.current = next;
+  return nodes;
+}
+
+const isSame = (one: object, other: object): boolean => Object.entries(other).every(([name, value]) => (one as Record<string, unknown>)[name] === value);
+
+interface OneRowProps<R> extends RowProps<R> {
+  name: string;
+  selection: Signal<ReadonlySet<string>> | undefined;
+  narrow: (row: R, tab: Tab) => ComponentChildren;
+  open: ((row: R) => void) | undefined;
+  activate: (index: number) => void;
+}
+
+function Row<R extends { id: string }>(props: OneRowProps<R>) {
+  const { row, index, id, tab, selected, columns, least, rowHeight, isNarrow, name, selection, narrow, open, activate } = props;
+  return (
+    <div
+      id={id}
+      class={`table-row${selected ? " chosen" : ""}${tab === 0 ? " active" : ""}`}
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={selection ? selected : undefined}
+      style={{ top: `${index * rowHeight}px`, height: `${rowHeight}px`, ...least }}
+      onClick={() => activate(index)}
+      onDblClick={() => open?.(row)}
+    >
+      {selection && (
+        <span class="cell select" role="gridcell">
+          <input type="checkbox" tabIndex={tab} aria-label={`Select ${name}`} checked={selected} onChange={() => toggle(selection, row.id)} />
+        </span>
+      )}
+      {isNarrow ? (
+        <div class="cell narrow-cell" role="gridcell">
+          {narrow(row, tab)}
+        </div>
+      ) : (
+        columns.map((each) => (
+          <span key={each.id} class={`cell${each.number ? " number" : ""}`} role="gridcell">
+            {each.cell(row, tab)}
+          </span>
+        ))
+      )}
     </div>
   );
 }

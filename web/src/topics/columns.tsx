@@ -69,7 +69,7 @@ function Machines({ row, tab }: { row: ObjectRow; tab: Tab }) {
         </a>
       ))}
       {rest > 0 && (
-        <span class="tag" title={row.machines.map((place) => place.split("/").at(-1)).join("\n")}>
+        <span class="tag more" title={row.machines.map((place) => place.split("/").at(-1)).join("\n")}>
           +{rest}
         </span>
       )}
