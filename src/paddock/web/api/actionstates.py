@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from paddock.cli.diagnosis.scene import texts
-from paddock.cli.machines import facts, removal, waiting, writing
+from paddock.cli.diagnosis.scene import holds, texts
+from paddock.cli.machines import facts, removal, running, waiting, writing
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD, VMI
 from paddock.web.answers.machine import WebActionState, WebSnapshotPart
@@ -88,6 +88,18 @@ def _delete(machine: MachineView) -> str:
     return ""
 
 
+def suspend(machine: MachineView) -> str:
+    """Return why a machine cannot be suspended to disk now."""
+    return _snapshot(machine) or _of_guest(machine)
+
+
+def resume(machine: MachineView) -> str:
+    """Return why a machine cannot go on from disk now."""
+    return "" if holds(machine.vm, "Suspended") else "it is not suspended"
+
+
+# Verbs of servers and commands that know them.
+_SUSPENSION: Mapping[str, Reason] = {"suspend": suspend, "resume": resume}
 REASONS: Mapping[str, Reason] = {
     "start": _start,
     "stop": _stop,
@@ -95,6 +107,7 @@ REASONS: Mapping[str, Reason] = {
     "pause": _pause,
     "unpause": _unpause,
     "reset": _of_guest,
+    **{verb: reason for verb, reason in _SUSPENSION.items() if verb in running.VERBS},
     "snapshot": _snapshot,
     "clone": _snapshot,
     "protect": _protect,

@@ -20,6 +20,8 @@ def view(kind: object, data: Data, made: Data | None = None, instance: Data | No
     return MachineView(kind=kind, data=data, vm=made, vmi=instance)  # type: ignore[arg-type]
 
 
+# Verbs that a later test is about.
+SUSPENSION = {"suspend", "resume"}
 MACHINES = {
     "running": (view(VM, vm(), vm(), RUNNING), {"stop", "restart", "pause", "reset", "snapshot", "clone", "protect", "delete"}),
     "paused": (view(VM, vm(), vm(), PAUSED), {"stop", "restart", "unpause", "reset", "snapshot", "clone", "protect", "delete"}),
@@ -45,7 +47,7 @@ MACHINES = {
 def test_verbs(name: str) -> None:
     machine, expected = MACHINES[name]
     found = actionstates.states(machine, [])
-    assert {each.verb for each in found if each.allowed} == expected
+    assert {each.verb for each in found if each.allowed} - SUSPENSION == expected
     assert all(each.allowed is (each.reason == "") for each in found)
     assert {each.verb for each in found} == {*actionstates.REASONS, "restore"}
 
@@ -55,3 +57,14 @@ def test_the_row_of_the_list_offers_nothing_else(name: str) -> None:
     machine, expected = MACHINES[name]
     # A row knows no snapshots, so that it offers restores to try.
     assert set(verbs.of(machine)) - {"restore", "snapshot", "clone"} <= expected
+
+
+def test_suspending() -> None:
+    suspended = {**vm(), "status": {"conditions": [{"type": "Suspended", "status": "True"}]}}
+    running, off, stopped = MACHINES["running"][0], MACHINES["off"][0], view(VM, suspended, suspended)
+    assert [actionstates.suspend(each) for each in (running, off, MACHINES["bare"][0])] == [
+        "",
+        "it does not run",
+        "it is an instance without a VirtualMachine",
+    ]
+    assert [actionstates.resume(each) for each in (stopped, running)] == ["", "it is not suspended"]
