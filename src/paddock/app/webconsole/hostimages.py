@@ -48,7 +48,7 @@ class HostImages:
     async def names(self) -> tuple[Collection[str], Collection[str]]:
         """Return the names that need no network, and those of the catalogue."""
         images = self._images()
-        return (await asyncio.to_thread(images.names) if images is not None else ()), catalogue.KNOWN
+        return (await asyncio.to_thread(_names, images) if images is not None else ()), catalogue.KNOWN
 
     async def provide(self, image: ImageWord) -> WebImageAddress:
         """Return the address of an image; what is only on this host is put into the library of the server first."""
@@ -69,8 +69,16 @@ class HostImages:
 
     def _catalog(self) -> list[WebCatalogImage]:
         images = self._images()
-        there = images.names() if images is not None else []
+        there = _names(images) if images is not None else []
         return [_entry(name, images if name in there else None) for name in dict.fromkeys((*there, *sorted(catalogue.KNOWN)))]
+
+
+def _names(images: LocalImages) -> list[str]:
+    """Return the names of this host's images; none for a library that belongs to another user, who alone can add to it."""
+    try:
+        return images.names()
+    except (Terminal, OSError):
+        return []
 
 
 def _entry(name: str, images: LocalImages | None) -> WebCatalogImage:

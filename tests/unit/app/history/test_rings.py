@@ -44,6 +44,7 @@ def filled(*samples: tuple[float, float]) -> SampleRing:
         ([(0, 1), (10, 2)], 500, [None, None, None, None]),
         # The clock was set back: what lay ahead is gone, and does not come back when it is time.
         ([(0, 1), (10, 2), (20, 3), (0, 9)], 30, [9, None, None, None]),
+        ([(0, 1), (10, 2), (20, 3), (0, 9)], 0, [None, None, None, 9]),
         ([(0, 1), (1, UNKNOWN)], 1, [None, None, None, 1]),
         ([(0, math.inf)], 0, [None, None, None, None]),
     ],

@@ -72,3 +72,15 @@ async def test_images_of_this_host_come_first(tmp_path: Path) -> None:
     tiny = await images.provide(ImageWord("library", "tiny"))
     assert (tiny.address, tiny.disk, tiny.memory) == ("https://library/tiny", "1Gi", "192Mi")
     assert (await images.provide(ImageWord("library", "debian-12"))).disk == "3Gi"
+
+
+@pytest.mark.usefixtures("here")
+@scripted
+async def test_a_library_of_another_user_costs_its_own_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Library) -> list[str]:
+        raise Terminal("cannot write the library")
+
+    monkeypatch.setattr(Library, "names", refuse)
+    images = HostImages("https://127.0.0.1:6443", tmp_path)
+    assert {each.id for each in await images.catalog()} == set(catalogue.KNOWN)
+    assert (await images.names())[0] == []
