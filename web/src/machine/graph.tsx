@@ -4,8 +4,8 @@ import type { Graph } from "../generated/answers";
 import { StateMark } from "../parts/statebadge";
 import { BOX, layoutOf, neighbourOf, type PlacedNode } from "./graphlayout";
 
-const LONGEST_KIND = 28;
-const LONGEST_NAME = 24;
+const LONGEST_KIND = 26;
+const LONGEST_NAME = 22;
 const LONGEST_STATUS = 24;
 
 /** Related objects as a picture. Arrow keys walk from object to object; Enter opens a machine. */
@@ -28,7 +28,7 @@ export function GraphView({ graph, place }: { graph: Graph; place: string }) {
       {layout.nodes.length === 0 ? (
         <p class="quiet">The machine has no related objects.</p>
       ) : (
-        <div class="graph-scroll">
+        <div class="graph-scroll" tabIndex={0} role="region" aria-label="Picture of the related objects">
           <svg ref={picture} class="graph" width={layout.width} height={layout.height} viewBox={`0 0 ${layout.width} ${layout.height}`} role="group" aria-labelledby="graph-title" onKeyDown={move}>
             <defs>
               <marker id="graph-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">

@@ -2,7 +2,7 @@
 
 import type { Graph, GraphEdge, GraphNode } from "../generated/answers";
 
-export const BOX = { width: 196, height: 58, gapX: 84, gapY: 18, margin: 4 } as const;
+export const BOX = { width: 184, height: 58, gapX: 74, gapY: 18, margin: 4 } as const;
 
 export interface PlacedNode {
   node: GraphNode;
