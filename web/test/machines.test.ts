@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Problem, problemOf, refusal } from "../src/api/problem";
 import { choose, fit, named, verbIn } from "../src/app/commands";
 import type { MachineRow } from "../src/generated/answers";
+import { imageName } from "../src/machines/columns";
 import { found } from "../src/machines/search";
 import { actOnAll, refusalOf } from "../src/machines/verbs";
 import { session } from "../src/state/session";
@@ -102,4 +103,12 @@ test("a verb and a name are an action", () => {
   assert.equal(verbIn("stop"), null);
   assert.equal(verbIn("web stop"), null);
   assert.deepEqual(named([machine("my-web"), machine("web"), machine("db")], "web").map((each) => each.name), ["web", "my-web"]);
+});
+
+test("an image is called by the last part of its address", () => {
+  assert.equal(imageName("https://cloud.example.org/a/debian-13-amd64.qcow2?x=1"), "debian-13-amd64");
+  assert.equal(imageName("docker://quay.io/containerdisks/fedora:43"), "fedora:43");
+  assert.equal(imageName("debian-13"), "debian-13");
+  assert.equal(imageName("x.img.xz"), "x");
+  assert.equal(imageName(""), "");
 });

@@ -145,7 +145,7 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
       footer={
         <>
           <span class="grow quiet small" role="status">
-            {value ? lacking || (problems[0]?.message ?? "") : "Choose an image to begin."}
+            {value ? lacking || (problems[0]?.message ?? (composed.value || refused.value ? "" : "The server checks the form…")) : "Choose an image to begin."}
           </span>
           <button type="button" class="button" onClick={close}>
             Cancel

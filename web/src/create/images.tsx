@@ -22,7 +22,7 @@ export function Images({ images, chosen, choose }: ImagesProps) {
             <span class="tile-name">
               {image.name} {image.version}
             </span>
-            <span class="quiet small">{image.missing || [image.arch, bytes(image.size), image.local ? "is here" : "download"].join(" · ")}</span>
+            <span class="quiet small">{image.missing || [image.arch, image.size > 0 ? bytes(image.size) : "", image.local ? "is here" : "download"].filter(Boolean).join(" · ")}</span>
           </span>
         </label>
       ))}

@@ -36,7 +36,7 @@ export function Preview({ form, change, composed, problems }: PartProps & { comp
         </p>
       ))}
       <pre class={`yaml${problems.length ? " old" : ""}`} tabIndex={0} aria-label="Manifest in YAML">
-        {composed?.yaml ?? ""}
+        {composed?.yaml ?? "# The server writes the manifest…"}
       </pre>
     </section>
   );

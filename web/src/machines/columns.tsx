@@ -111,7 +111,13 @@ export function Labels({ labels }: { labels: Record<string, string> }) {
   );
 }
 
-const guestOf = (row: MachineRow): string => row.guest || row.image;
+/** The name of an image: the last part of an address such as `https://host/images/debian-13.qcow2`. */
+export function imageName(image: string): string {
+  const last = image.includes("://") ? (image.split(/[?#]/)[0]?.split("/").filter(Boolean).at(-1) ?? image) : image;
+  return last.replace(/\.(qcow2|img|raw|iso|vmdk)(\.(xz|gz|zst))?$/, "");
+}
+
+const guestOf = (row: MachineRow): string => row.guest || imageName(row.image);
 
 export const COLUMNS: readonly Column<MachineRow>[] = [
   { id: "name", title: "Name", width: "minmax(120px, 1.6fr)", always: true, sort: (row) => row.name, cell: (row, tab) => <Name row={row} tab={tab} place /> },
@@ -129,14 +135,14 @@ export const COLUMNS: readonly Column<MachineRow>[] = [
     sort: guestOf,
     cell: (row) =>
       guestOf(row) ? (
-        <span title={guestOf(row)}>
+        <span title={row.guest || row.image}>
           <OsMark name={guestOf(row)} /> {guestOf(row)}
         </span>
       ) : (
         none
       ),
   },
-  { id: "image", title: "Image", width: "minmax(100px, 1fr)", extra: true, sort: (row) => row.image, cell: (row) => row.image || none },
+  { id: "image", title: "Image", width: "minmax(100px, 1fr)", extra: true, sort: (row) => row.image, cell: (row) => (row.image ? <span title={row.image}>{imageName(row.image)}</span> : none) },
   { id: "disks", title: "Disks", width: "60px", number: true, extra: true, sort: (row) => row.disks, cell: (row) => row.disks },
   { id: "read", title: "Disk reads", width: "96px", number: true, extra: true, sort: (row) => usageOf(row)?.read ?? -1, cell: (row) => rate(usageOf(row)?.read ?? -1) },
   { id: "write", title: "Disk writes", width: "96px", number: true, extra: true, sort: (row) => usageOf(row)?.write ?? -1, cell: (row) => rate(usageOf(row)?.write ?? -1) },

@@ -21,7 +21,7 @@ const FAMILIES: readonly [family: string, letters: string, pattern: RegExp][] = 
 /** The family of an operating system and two letters for it. */
 export function osFamily(name: string): { family: string; letters: string } {
   const found = FAMILIES.find(([, , pattern]) => pattern.test(name));
-  return found ? { family: found[0], letters: found[1] } : { family: "other", letters: name.slice(0, 2) || "?" };
+  return found ? { family: found[0], letters: found[1] } : { family: "other", letters: name.slice(0, 1).toUpperCase() + name.slice(1, 2) || "?" };
 }
 
 /** A mark beside the name of an operating system. */

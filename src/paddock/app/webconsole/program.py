@@ -37,7 +37,6 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
 def settings(given: ConsoleOptions) -> ConsoleSettings:
     """Return the settings that the options make. Raises `Terminal` for a console that others could read or use."""
     host, port = parse_listen(given.listen, DEFAULT_PORT)
-    host = host or "0.0.0.0"
     if (given.certificate is None) != (given.key is None):
         raise Terminal("a certificate needs its key", fix="give both --tls-cert-file and --tls-private-key-file")
     login = given.login or "link"
