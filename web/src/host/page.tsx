@@ -50,6 +50,12 @@ export function HostPage() {
               <Node key={node.name} node={node} />
             ))}
           </div>
+          {host.value.nodes.length === 0 && (
+            <p class="note info">
+              <Icon name="info" />
+              <span>The server shows this user no nodes. To see them, a ClusterRole has to grant “list” on nodes.</span>
+            </p>
+          )}
           {checks.length > 0 && (
             <section class="card">
               <h2>Checks of this host</h2>
@@ -87,7 +93,7 @@ function Node({ node }: { node: NodeInfo }) {
         </h2>
         <StateBadge state={node.state} status={node.status} />
       </div>
-      {figures.map(({ label, part, text }) => (
+      {figures.filter(({ part }) => part >= 0).map(({ label, part, text }) => (
         <div key={label} class="figure">
           <div class="figure-head">
             <span>{label}</span>
@@ -99,7 +105,7 @@ function Node({ node }: { node: NodeInfo }) {
         </div>
       ))}
       <dl class="facts small">
-        <dt>Waiting</dt>
+        <dt>Pressure</dt>
         <dd>{pressure.map(([what, value]) => `${what} ${value < 0 ? "–" : `${value.toFixed(1)}%`}`).join(" · ")}</dd>
         <dt>Machines</dt>
         <dd>{several(node.machines, "machine")}</dd>

@@ -1,11 +1,11 @@
 import type { State } from "../generated/answers";
 
-/** A state in a colour, a shape and a word: nobody depends on the colour. */
+/** A state in a colour, a shape and a word: nobody depends on the colour. The word may go on after a name (“is ready”). */
 export function StateBadge({ state, status, reason = "" }: { state: State; status: string; reason?: string }) {
   return (
     <span class={`state ${state}`} title={reason || undefined}>
       <StateMark state={state} />
-      <span class="state-word">{status || state}</span>
+      <span class="state-word">{(status || state).replace(/^is /, "")}</span>
     </span>
   );
 }
