@@ -11,6 +11,7 @@ from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from paddock.client.http.https import Https
 from paddock.web.live.watches import WatchedSet
+from paddock.web.rights import RightsReview
 from paddock.web.routes import WebRefusal
 from paddock.web.session import WebHost, WebSession
 
@@ -83,6 +84,7 @@ class IdentityPool:
                 clock=self._clock,
                 live=live,
                 host=self._host,
+                rights=RightsReview(client, self._clock),
             )
             self._sessions[identity] = session, live
         return self._sessions[identity][0]

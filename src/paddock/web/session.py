@@ -13,6 +13,7 @@ from paddock.web.answers.rows import WebHostCheck
 from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live.watches import WatchedSet
 from paddock.web.longwork import LongWork
+from paddock.web.rights import RightsReview
 
 CheckSource = Callable[[], Awaitable[list[WebHostCheck]]]
 
@@ -46,6 +47,7 @@ class WebSession(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     live: WatchedSet
     host: WebHost
+    rights: RightsReview
     # what goes on although the page that asked for it went away
     work: LongWork = msgspec.field(default_factory=LongWork)
 

@@ -15,6 +15,7 @@ from paddock.client.client import Client
 from paddock.web import problems
 from paddock.web.identities import KUBECONFIG
 from paddock.web.live.watches import WatchedSet
+from paddock.web.rights import RightsReview
 from paddock.web.routes import WebBytes, WebRequest
 from paddock.web.session import WebHost, WebSession
 from paddock.web.table import table
@@ -53,6 +54,7 @@ class Page:
             clock=clock,
             live=WatchedSet(self.client, "default", clock),
             host=self._about,
+            rights=RightsReview(self.client, clock),
         )
         return self
 

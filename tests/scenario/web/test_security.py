@@ -193,6 +193,12 @@ async def test_a_session_of_a_token_has_the_rights_of_the_token(tmp_path: Path) 
         assert me["user"] == "ada"
         assert {"create", "change", "delete", "power"} <= {each["what"] for each in me["missing"]}
         assert "list" not in {each["what"] for each in me["missing"]}
+        detail = (await ada.ask("GET", f"{API}machines/vm/default/web")).data
+        actions = {each["verb"]: each for each in detail["actions"]}
+        assert (actions["start"]["allowed"], actions["delete"]["allowed"]) == (False, False)
+        assert actions["start"]["reason"].startswith("the user may not update virtualmachines/start")
+        answer = await ada.ask("POST", f"{API}machines/vm/default/web/actions/start", {"options": {}})
+        assert (answer.status, code(answer.body)) == (403, 403)
         (task,) = (await ada.ask("GET", f"{API}tasks")).data["tasks"]
         assert task["title"] == "Take the snapshot before"
         refused = await ada.ask("POST", API + TASK)

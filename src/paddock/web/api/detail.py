@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
@@ -17,6 +18,7 @@ from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import Selection
 from paddock.client.target import Data, Key, Target, plain
+from paddock.web import rights
 from paddock.web.answers.machine import WebMachineDetail, WebSnapshotPart
 from paddock.web.api import actionstates, graphs, guestparts, hardware, objectparts, pending, snapshottrees
 from paddock.web.live import kindtable, machinerows
@@ -29,7 +31,9 @@ _AGENT_SECONDS = 5.0
 
 async def detail(request: WebRequest) -> WebMachineDetail:
     """Return one machine."""
-    return await gathered(request.session.server, await request.machine())
+    session, machine = request.session, await request.machine()
+    found = await gathered(session.server, machine)
+    return msgspec.structs.replace(found, actions=await rights.judged(session.rights, machine, found.actions))
 
 
 async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDetail:

@@ -1,24 +1,19 @@
 """`GET me`: the user of the session, the server behind it, and what the user may not do there."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-import msgspec
-import orjson
-
-from paddock.base.errors import PaddockError
 from paddock.cli.discovery import KindDiscovery
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound
-from paddock.client.target import Data, plain
-from paddock.web import identities
+from paddock.client.target import plain
+from paddock.web import identities, rights
 from paddock.web.answers.rows import WebMe, WebMissing
+from paddock.web.rights import SUBRESOURCES, AccessCheck
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession
 
 _NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
-_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_SUBRESOURCES = "subresources.kubevirt.io"
 # A group whose kinds belong to a dialect.
 _DIALECTS = {
     "kubevirt.io": "kubevirt",
@@ -29,29 +24,20 @@ _DIALECTS = {
 }
 
 
-class AccessCheck(msgspec.Struct, frozen=True):
-    """A right that a part of the page needs."""
-
-    what: str
-    verb: str
-    group: str
-    resource: str
-    subresource: str = ""
-
-
-CHECKS = (
-    AccessCheck("list", "list", "kubevirt.io", "virtualmachines"),
-    AccessCheck("create", "create", "kubevirt.io", "virtualmachines"),
-    AccessCheck("change", "patch", "kubevirt.io", "virtualmachines"),
-    AccessCheck("delete", "delete", "kubevirt.io", "virtualmachines"),
-    AccessCheck("power", "update", _SUBRESOURCES, "virtualmachines", "start"),
-    AccessCheck("console", "get", _SUBRESOURCES, "virtualmachineinstances", "console"),
-    AccessCheck("vnc", "get", _SUBRESOURCES, "virtualmachineinstances", "vnc"),
-    AccessCheck("snapshot", "create", "snapshot.kubevirt.io", "virtualmachinesnapshots"),
-    AccessCheck("clone", "create", "clone.kubevirt.io", "virtualmachineclones"),
-    AccessCheck("events", "list", "", "events"),
-    AccessCheck("usage", "list", "metrics.k8s.io", "pods"),
-)
+# Parts of the page, and the right that each needs.
+CHECKS: Mapping[str, AccessCheck] = {
+    "list": AccessCheck("list", "kubevirt.io", "virtualmachines"),
+    "create": AccessCheck("create", "kubevirt.io", "virtualmachines"),
+    "change": AccessCheck("patch", "kubevirt.io", "virtualmachines"),
+    "delete": AccessCheck("delete", "kubevirt.io", "virtualmachines"),
+    "power": AccessCheck("update", SUBRESOURCES, "virtualmachines", "start"),
+    "console": AccessCheck("get", SUBRESOURCES, "virtualmachineinstances", "console"),
+    "vnc": AccessCheck("get", SUBRESOURCES, "virtualmachineinstances", "vnc"),
+    "snapshot": AccessCheck("create", "snapshot.kubevirt.io", "virtualmachinesnapshots"),
+    "clone": AccessCheck("create", "clone.kubevirt.io", "virtualmachineclones"),
+    "events": AccessCheck("list", "", "events"),
+    "usage": AccessCheck("list", "metrics.k8s.io", "pods"),
+}
 
 
 async def me(request: WebRequest) -> WebMe:
@@ -62,7 +48,7 @@ async def me(request: WebRequest) -> WebMe:
         _user(session),
         _namespaces(session),
         _groups(session.client),
-        asyncio.gather(*(_missing(session, each) for each in CHECKS)),
+        asyncio.gather(*(_missing(session, what, check) for what, check in CHECKS.items())),
     )
     return WebMe(
         user=user,
@@ -99,30 +85,11 @@ def _absent(groups: set[str]) -> Iterator[WebMissing]:
             yield WebMissing(what=dialect, why=f"the server has no kinds of {group}")
 
 
-async def _missing(session: WebSession, check: AccessCheck) -> WebMissing | None:
-    """Return a part that the user may not use anywhere, and not in the own namespace either."""
-    try:
-        if await _may(session.client, check, "") or await _may(session.client, check, session.namespace):
-            return None
-    except PaddockError:
-        # The server judges when the time comes.
+async def _missing(session: WebSession, what: str, check: AccessCheck) -> WebMissing | None:
+    """Return a part that the user may not use everywhere, and not in the own namespace either."""
+    if await session.rights.may(check, "") or await session.rights.may(check, session.namespace):
         return None
-    resource = "/".join(filter(None, (check.resource, check.subresource)))
-    why = f"the user may not {check.verb} {resource}{f' of {check.group}' if check.group else ''}"
-    return WebMissing(what=check.what, why=f'{why} in namespace "{session.namespace}"')
-
-
-async def _may(client: Client, check: AccessCheck, namespace: str) -> bool:
-    attributes = {
-        "verb": check.verb,
-        "group": check.group,
-        "resource": check.resource,
-        "subresource": check.subresource,
-        "namespace": namespace,
-    }
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
-    answer: Data = orjson.loads(await client.request("POST", _REVIEW, body=orjson.dumps(review)))
-    return bool((answer.get("status") or {}).get("allowed"))
+    return WebMissing(what=what, why=rights.refusal(check, session.namespace))
 
 
 ROUTES = (WebRoute("GET", "me", me),)
