@@ -59,9 +59,10 @@ export function Frame({ tab, label, row, place, detached, state, tools, hint, ch
       <div class="console-bar" role="group" aria-label={`Tools of the ${label.toLowerCase()}`}>
         <p class="console-state" role="status">
           <span class="console-lamp" data-phase={phase} aria-hidden="true" />
-          {detached && <b>{row.name} </b>}
-          {state?.text ?? "Connecting …"}
-          {phase !== "open" && row.state !== "good" && ` The machine is ${row.status}.`}
+          <span>
+            {detached && <b>{row.name} </b>}
+            {state?.text ?? "Connecting …"}
+          </span>
         </p>
         <div class="console-tools">
           {phase === "closed" || phase === "waiting" ? (
@@ -85,7 +86,10 @@ export function Frame({ tab, label, row, place, detached, state, tools, hint, ch
           )}
         </div>
       </div>
-      <div class="console-body">{children}</div>
+      {/* Ctrl+K and the like belong to the guest here. */}
+      <div class="console-body" data-keys onKeyDown={(event) => event.stopPropagation()}>
+        {children}
+      </div>
       <p class="console-hint small">{hint}</p>
     </section>
   );

@@ -147,7 +147,8 @@ function ObjectEditor({ object, reload }: { object: ObjectPart; reload: () => vo
       {isDirty(edit) && isBehind(edit) && <Behind edit={edit} take={() => start(object.yaml)} rebase={start} />}
       {outcome && <OutcomeNote outcome={outcome} close={() => setOutcome(null)} takeOver={isUnread(draft) ? () => void send(false, true) : null} />}
       <div class="editor-columns">
-        <div ref={parent} class="editor-text" />
+        {/* Keys of the page do not see that a person types in a shadow tree. */}
+        <div ref={parent} class="editor-text" data-keys onKeyDown={(event) => event.stopPropagation()} />
         <div class="editor-side">
           <div class="segments" role="radiogroup" aria-label="Beside the text">
             <label>
