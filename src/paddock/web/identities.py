@@ -1,5 +1,6 @@
 """Identities: the clients and live sets of those who act. All sessions of one identity share them."""
 
+import asyncio
 import hashlib
 from collections.abc import Collection
 
@@ -20,6 +21,7 @@ _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _MANAGER = "paddock-console"
 _ANONYMOUS = "system:anonymous"
 _LONGEST_TOKEN = 16 * 1024
+_AT_ONCE = 4
 
 
 class _Review(msgspec.Struct, frozen=True):
@@ -41,6 +43,7 @@ class IdentityPool:
         self._access = access
         self._clock = clock
         self._host = host
+        self._judging = asyncio.Semaphore(_AT_ONCE)
         self._sessions: dict[str, tuple[WebSession, WatchedSet]] = {}
 
     def of_kubeconfig(self) -> WebSession:
@@ -53,7 +56,8 @@ class IdentityPool:
             raise WebRefusal(401, "this is no token", fix="paste the token as one line")
         # Nothing of the console's own credentials is in this access.
         access = msgspec.structs.replace(self._access, credentials=StaticCredential(bearer(token)))
-        async with Client(Https(access)) as client:
+        # Judging costs a connection of its own, and anybody who reaches the console may ask for it.
+        async with self._judging, Client(Https(access)) as client:
             try:
                 user = await username(client)
             except Unauthorized as error:

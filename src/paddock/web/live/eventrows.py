@@ -17,7 +17,7 @@ class EventRows:
     kinds = (EVENTS,)
     seconds = 0.0
 
-    async def poll(self, client: Client) -> None:
+    async def poll(self, client: Client, namespace: str) -> None:
         """Do nothing: the watch is enough."""
 
     def rows(self, objects: LiveObjects) -> list[WebEventPart]:

@@ -27,7 +27,7 @@ class MachineRows:
     def __init__(self) -> None:
         self._rows: dict[str, tuple[MachineView, WebMachineRow]] = {}
 
-    async def poll(self, client: Client) -> None:
+    async def poll(self, client: Client, namespace: str) -> None:
         """Do nothing: watches are enough."""
 
     def rows(self, objects: LiveObjects) -> list[WebMachineRow]:
@@ -82,10 +82,10 @@ class UsageRows:
         self._sample: UsageSample | None = None
         self._rates: Mapping[Key, MachineUsage] = {}
 
-    async def poll(self, client: Client) -> None:
+    async def poll(self, client: Client, namespace: str) -> None:
         """Read the figures. A server that has none leaves the rows empty."""
         try:
-            sample = await usage.read(client)
+            sample = await usage.read(client, namespace)
         except PaddockError:
             self._sample, self._rates = None, {}
             return

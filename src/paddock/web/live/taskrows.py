@@ -39,7 +39,7 @@ class TaskRows:
     def __init__(self) -> None:
         self.kinds = (*MACHINE_TARGETS, *(each.target for each in TASK_KINDS))
 
-    async def poll(self, client: Client) -> None:
+    async def poll(self, client: Client, namespace: str) -> None:
         """Do nothing; old rows go when the time has come."""
 
     def rows(self, objects: LiveObjects) -> list[WebTaskRow]:

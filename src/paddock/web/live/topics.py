@@ -28,8 +28,8 @@ class RowSource(Protocol):
     @property
     def seconds(self) -> float: ...
 
-    async def poll(self, client: Client) -> None:
-        """Read what no watch brings."""
+    async def poll(self, client: Client, namespace: str) -> None:
+        """Read what no watch brings. `namespace` is the user's own, for one who may see no other."""
 
     def rows(self, objects: LiveObjects) -> Iterable[WebAnswer]:
         """Return all rows. Each has an `id`."""
@@ -44,7 +44,7 @@ class _ObjectRows:
         self.kinds = (*own, *MACHINE_TARGETS)
         self._make = make
 
-    async def poll(self, client: Client) -> None:
+    async def poll(self, client: Client, namespace: str) -> None:
         """Do nothing: watches are enough."""
 
     def rows(self, objects: LiveObjects) -> Iterable[WebAnswer]:

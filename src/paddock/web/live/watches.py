@@ -251,7 +251,7 @@ class WatchedSet:
             self._polls[name] = asyncio.create_task(self._read(topic))
 
     async def _read(self, topic: _Topic) -> None:
-        await topic.source.poll(self._client)
+        await topic.source.poll(self._client, self._namespace)
         topic.dirty = True
         self._changed.set()
 
