@@ -1,11 +1,14 @@
 // The one description of the build, shared by the build, its check and the development server.
 import { readFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { dirname, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import esbuild from "esbuild";
 
 export const WEB = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const ASSETS = resolve(WEB, "../src/paddock/web/assets");
+
+// Hashes cover the names of inputs: an absolute one would make a build depend on the directory that it runs in.
+const named = (path) => relative(WEB, path).split(sep).join("/");
 
 /** `import address from "./x.css?sheet"`: the style sheet becomes a file of its own, and the import its address. */
 const sheets = {
@@ -16,12 +19,12 @@ const sheets = {
         kind: "import-statement",
         resolveDir: args.resolveDir,
       });
-      return found.errors.length ? { errors: found.errors } : { path: found.path, namespace: "sheet" };
+      return found.errors.length ? { errors: found.errors } : { path: named(found.path), namespace: "sheet" };
     });
     build.onLoad({ filter: /.*/, namespace: "sheet" }, async (args) => {
-      const source = await readFile(args.path, "utf8");
+      const source = await readFile(resolve(WEB, args.path), "utf8");
       const { code } = await esbuild.transform(source, { loader: "css", minify: true, target: "es2022" });
-      return { contents: code, loader: "file", watchFiles: [args.path] };
+      return { contents: code, loader: "file", watchFiles: [resolve(WEB, args.path)] };
     });
   },
 };

@@ -43,7 +43,8 @@ const WALKS = {
   },
   async "a search narrows the list, and can be kept"({ browser }) {
     await browser.value(`document.querySelector("[role=grid]").focus()`);
-    await browser.value(`document.querySelector("input[type=search]").focus()`);
+    await browser.key("/");
+    await browser.until(`document.activeElement?.type === "search"`);
     await browser.type("state:good web");
     await browser.until(`Number(document.querySelector("[role=grid]").getAttribute("aria-rowcount")) < 200`);
     await browser.click("text=Save this filter");
@@ -126,6 +127,7 @@ const WALKS = {
       await browser.go(`${url}#/${page}`, "main h1");
       await browser.wait(200);
       assert.equal(await browser.value(number("main h1")), 1, page);
+      assert.match(await browser.value("document.title"), /^\S.* · Paddock$/, page);
       const nameless = await browser.value(
         `[...document.querySelectorAll("button,a,input,select,textarea")].filter((each) => !(each.textContent.trim() || each.getAttribute("aria-label") || each.labels?.length)).map((each) => each.outerHTML.slice(0, 120))`,
       );

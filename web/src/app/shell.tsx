@@ -47,13 +47,22 @@ export const PLACES: readonly { title: string; places: readonly Place[] }[] = [
   },
 ];
 
+const SETTINGS: Place = { page: "settings", text: "Settings", icon: "settings" };
+
 const menuOpen = signal(false);
 const here = computed(() => `${route.value.page} ${route.value.place}`);
 // Whatever page comes, the menu of a narrow window and a dialog of the page before are in its way.
 here.subscribe(() => {
   menuOpen.value = false;
   hideAll();
+  if (typeof document !== "undefined") document.title = titleOf(route.value.page, route.value.place);
 });
+
+/** The title of the window: what one sees, then where. */
+export function titleOf(page: string, place: string): string {
+  const name = page === "machine" ? place.split("/").at(-1) : [...PLACES.flatMap((group) => group.places), SETTINGS].find((each) => each.page === page)?.text;
+  return name ? `${name} · Paddock` : "Paddock";
+}
 
 export function Shell({ children }: { children: ComponentChildren }) {
   return (
@@ -97,7 +106,7 @@ function Side() {
         ))}
       </nav>
       <div class="side-end">
-        <PlaceLink page="settings" text="Settings" icon="settings" />
+        <PlaceLink {...SETTINGS} />
       </div>
     </div>
   );

@@ -92,7 +92,6 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
       aria-multiselectable={selection ? true : undefined}
       aria-activedescendant={sorted.length ? `${id}-${at}` : undefined}
       tabIndex={0}
-      data-keys
       onKeyDown={keys}
     >
       <div class="table-head" role="row" aria-rowindex={1} style={least}>
