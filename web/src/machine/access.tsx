@@ -39,13 +39,15 @@ export function Screenshot({ row }: { row: MachineRow }) {
   }, [row.id, row.status]);
   return (
     <a class="screenshot" href={machineLink(row.id, "screen")} data-state={state} aria-label={`Open the screen of ${row.name}`}>
-      <img
-        src={address(`machines/${row.id}/screenshot`, { at: `${row.status} ${count}` })}
-        alt={state === "here" ? `The screen of ${row.name} now` : ""}
-        onLoad={() => setState("here")}
-        onError={() => setState("none")}
-      />
-      {state === "none" && <span class="quiet">No picture of the screen now</span>}
+      {row.state !== "off" && (
+        <img
+          src={address(`machines/${row.id}/screenshot`, { at: `${row.status} ${count}` })}
+          alt={state === "here" ? `The screen of ${row.name} now` : ""}
+          onLoad={() => setState("here")}
+          onError={() => setState("none")}
+        />
+      )}
+      {(state === "none" || row.state === "off") && <span class="quiet">No picture of the screen now</span>}
     </a>
   );
 }
