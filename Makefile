@@ -23,7 +23,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs recordings bench soak test-reference test-host deb release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings bench soak test-reference test-host deb release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,20 @@ conformance-check: setup ## fail when the page is not what the last `make test` 
 
 docs: setup ## build the documents as a website into build/site; broken links fail
 	@$(PY) -m tools.site
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	cd web && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+web: web/node_modules/.package-lock.json ## build the page of the web console into src/paddock/web/assets (needs Node.js)
+	@cd web && npm run --silent build
+
+web-check: ## fail when the page is not what its sources build; its types and tests (needs Node.js; says so when there is none)
+	@if command -v npm >/dev/null; then \
+		$(MAKE) web/node_modules/.package-lock.json && cd web && npm run --silent types && npm run --silent check && npm test --silent; \
+	else \
+		echo "web-check: left out: the page is built with Node.js, and there is no \`npm\` on PATH"; \
+	fi
 
 recordings: setup ## play the scenes of tools/recordings on this host and write docs/recordings/*.svg; NAME=scene plays one
 	$(PY) -m tools.recordings $(NAME)

@@ -1,5 +1,6 @@
 """The documents tell the truth where a test can see it: links lead somewhere, commands exist, dependencies are explained."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -125,9 +126,26 @@ def test_each_dependency_is_pinned_and_explained(name: str) -> None:
     assert re.search(rf"^{re.escape(name.lower())}==\S+", lock, re.MULTILINE), f"{name} is not pinned; run `make lock`"
 
 
+def page_dependencies() -> dict[str, str]:
+    package: dict[str, dict[str, str]] = json.loads((ROOT / "web" / "package.json").read_text(encoding="utf-8"))
+    assert "dependencies" not in package
+    return package["devDependencies"]
+
+
+@pytest.mark.parametrize("name", page_dependencies())
+def test_each_package_of_the_page_is_pinned_and_explained(name: str) -> None:
+    explained = (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/dev/dependencies.md lacks {name}"
+    version = page_dependencies()[name]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version), f"{name} has no exact version"
+    locked = json.loads((ROOT / "web" / "package-lock.json").read_text(encoding="utf-8"))["packages"][f"node_modules/{name}"]
+    assert locked["version"] == version
+    assert locked["integrity"].startswith("sha512-")
+
+
 def test_no_dependency_is_explained_that_is_gone() -> None:
-    rows = re.findall(r"^\| ([\w.-]+) \|", (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8"), re.M)
-    assert sorted(set(rows) - {"package", "---"} - set(direct_dependencies())) == []
+    rows = re.findall(r"^\| ([\w@/.-]+) \|", (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(set(rows) - {"package", "---"} - set(direct_dependencies()) - set(page_dependencies())) == []
 
 
 def test_the_locks_hold_hashes_and_name_no_place() -> None:

@@ -7,6 +7,7 @@ from paddock.cli import main as cli
 # command -> its module and its summary; the modules are loaded when they are called
 COMMANDS = {
     "up": ("paddock.app.commands.up", "Start the control plane on this host"),
+    "ui": ("paddock.app.commands.ui", "Serve the web console"),
     "run": ("paddock.app.commands.run", "Make a machine from an image, and wait until it is usable"),
     "status": ("paddock.app.commands.status", "Show whether the control plane is ready"),
     "doctor": ("paddock.app.commands.doctor", "Check what this host can do for machines"),
@@ -31,7 +32,7 @@ GROUPS = {
     "into a guest": ("exec", "ssh", "cp", "console", "logs", "vnc", "screenshot", "forward", "expose"),
     "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone", "suspend"),
     "objects of any kind": ("get", "apply", "delete", "edit"),
-    "this host": ("up", "status", "doctor", "ctx", "down", "image", "renew"),
+    "this host": ("up", "ui", "status", "doctor", "ctx", "down", "image", "renew"),
     "manifests (no server needed)": ("validate", "explain", "examples", "render", "convert", "diff", "plan", "crds", "schema"),
     "servers and clusters": ("operator", "provider", "apiserver", "envtest-assets", "backup", "dashboards"),
     "this program": ("completion", "version"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.cli import losses, owndisks
+from paddock.cli import owndisks
 from paddock.cli.inputobjects import InputObjects
 from paddock.cli.objects import InputObject
 from paddock.cli.rendering import RenderedObject, RenderSummary, dialect_of, render
@@ -136,7 +136,8 @@ def _lose(data: dict[str, Any], value: Any, origin: InputObject, target: str, ou
         why=f"{target} has nothing that says it",
         instead="it is left out" if generated else "keep it beside the converted manifests if it is needed",
     )
-    outcome.losses += losses.tell(outcome.console, [loss], value, origin, {}) if isinstance(value, Resource) else 0
+    if isinstance(value, Resource):
+        outcome.lose([loss], value, origin, {})
 
 
 def _name(data: dict[str, Any]) -> Name:

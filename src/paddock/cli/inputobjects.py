@@ -1,6 +1,6 @@
 """All objects of the inputs at once, for commands that look at objects together: typed, and as the world of a translation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -28,13 +28,18 @@ class InputObjects(msgspec.Struct, frozen=True):
 
 def gather(reader: InputReader, names: Sequence[str], console: Console) -> InputObjects:
     """Read everything; errors go to standard error."""
-    subjects = tuple(reader.subjects(names))
+    return collected(reader.subjects(names), lambda wrong: report.tell(console, wrong))
+
+
+def collected(subjects: Iterable[InputObject], tell: Callable[[list[LocatedFinding]], None]) -> InputObjects:
+    """Return objects with the world that they make up. `tell` gets the errors of each object that has some."""
+    subjects = tuple(subjects)
     refused = 0
     for subject in subjects:
         wrong = errors_of(subject)
         if wrong:
             refused += 1
-            report.tell(console, wrong)
+            tell(wrong)
     world = ObjectSet(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
     return InputObjects(subjects, world, refused, {subject.title: subject for subject in subjects})
 

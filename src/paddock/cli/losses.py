@@ -1,9 +1,12 @@
-"""Losses of a translation on standard error: what does not fit, why, and what happens instead."""
+"""Losses of a translation: what does not fit, where it stands, why, and what happens instead."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from paddock.cli.console import Console, one_line
+import msgspec
+
+from paddock.cli.console import one_line
 from paddock.cli.objects import InputObject
+from paddock.meta.manifests.document import Position
 from paddock.meta.objects import Resource
 from paddock.meta.redaction import HIDDEN, shown
 from paddock.meta.translated import Loss
@@ -11,25 +14,47 @@ from paddock.schema import finding
 from paddock.schema.field import Object
 
 
-def tell(console: Console, losses: Iterable[Loss], value: Resource, subject: InputObject, others: Mapping[str, InputObject]) -> int:
-    """Print the losses of the translation of a value that comes from a subject; the answer is their number.
+class LocatedLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """A loss with the place of its value. `field` is empty for a whole object."""
 
-    `file:line:column: loss: Kind/name: field.path: value: why; what happens instead`. A loss may be about another object of the
-    input, known by its title. One of a second translation names a field that the input does not have: its place is the beginning
-    of the object.
+    source: str
+    position: Position
+    of: str
+    field: str
+    value: str
+    text: str
+
+
+def located(losses: Iterable[Loss], value: Resource, subject: InputObject, others: Mapping[str, InputObject]) -> Iterator[LocatedLoss]:
+    """Yield the losses of the translation of a value that comes from a subject.
+
+    A loss may be about another object of the input, known by its title. One of a second translation names a field that the input does
+    not have: its place is the beginning of the object.
     """
     own = f"{value.kind}/{value.metadata.name}"
-    count = 0
     for loss in losses:
-        count += 1
         about = subject if loss.of == own else others.get(loss.of, subject)
         source = value if loss.of == own else about.admission.value
         document = about.document
-        position = document.position(loss.path) if type(source) is type(about.admission.value) else document.start
-        place = f"{document.source}:{position.line}:{position.column}"
-        field = [loss.field] if loss.path else []
-        console.say(one_line(": ".join([place, "loss", loss.of, *field, _value(loss, source), f"{loss.why}; {loss.instead}"])))
-    return count
+        yield LocatedLoss(
+            source=document.source,
+            position=document.position(loss.path) if type(source) is type(about.admission.value) else document.start,
+            of=loss.of,
+            field=loss.field if loss.path else "",
+            value=_value(loss, source),
+            text=f"{loss.why}; {loss.instead}",
+        )
+
+
+def line(loss: LocatedLoss) -> str:
+    """`file:line:column: loss: Kind/name: field.path: value: why; what happens instead`."""
+    place = f"{loss.source}:{loss.position.line}:{loss.position.column}"
+    return one_line(": ".join([place, "loss", sentence(loss)]))
+
+
+def sentence(loss: LocatedLoss) -> str:
+    """`Kind/name: field.path: value: why; what happens instead`."""
+    return one_line(": ".join(filter(None, [loss.of, loss.field, loss.value, loss.text])))
 
 
 def _value(loss: Loss, source: Object | None) -> str:

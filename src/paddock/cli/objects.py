@@ -100,8 +100,7 @@ class InputReader:
     def _of_source(self, source: str) -> Iterator[Document]:
         try:
             shown, data = inputs.read(source, self._limits)
-            for document in load(data, shown, self._limits):
-                yield from _objects_of(document)
+            yield from documents(data, shown, self._limits)
         except UnreadableManifest as error:
             self._refuse(error)
 
@@ -113,6 +112,12 @@ class InputReader:
         """Every object of the inputs, held against its declaration."""
         for document in self.documents(names):
             yield InputObject(document, admission.admit(document.data, self._settings))
+
+
+def documents(data: bytes, source: str, limits: ManifestLimits = DEFAULT) -> Iterator[Document]:
+    """Yield every object of a text. Raises `UnreadableManifest`."""
+    for document in load(data, source, limits):
+        yield from _objects_of(document)
 
 
 def _objects_of(document: Document) -> Iterator[Document]:

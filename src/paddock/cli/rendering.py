@@ -4,7 +4,7 @@ Objects of a front dialect are translated, those that only describe machines (cl
 everything that a cluster takes already passes through as it was written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -13,11 +13,12 @@ from paddock.base.errors import PaddockError
 from paddock.cli import losses, report
 from paddock.cli.console import Console
 from paddock.cli.inputobjects import InputObjects
+from paddock.cli.losses import LocatedLoss
 from paddock.cli.objects import InputObject, LocatedFinding, title
 from paddock.dialects import admission
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.translated import Translated
+from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import to_data
 from paddock.schema.finding import Finding
 from paddock.translate import catalog
@@ -33,32 +34,50 @@ class RenderedObject(msgspec.Struct, frozen=True):
 
 
 class RenderSummary:
-    """The outcome of a translation: the number of losses, and of objects that failed."""
+    """The outcome of a translation: what was lost, and which objects failed. With a console, both are printed as they come."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.losses = 0
-        self.failures = 0
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console
+        self.lost: list[LocatedLoss] = []
+        self.failed: list[LocatedFinding] = []
+
+    @property
+    def losses(self) -> int:
+        """The number of losses."""
+        return len(self.lost)
+
+    @property
+    def failures(self) -> int:
+        """The number of objects that failed."""
+        return len(self.failed)
 
     def translate(
         self, translate: catalog.Translate, value: Any, gathered: InputObjects, subject: InputObject, rendering: Rendering
     ) -> tuple[Resource, ...]:
-        """Translate one object, telling losses and failures."""
+        """Translate one object, noting losses and failures."""
         try:
             translated: Translated[tuple[Resource, ...]] = translate(value, gathered.world, rendering)
         except PaddockError as error:
             self.fail(subject, error)
             return ()
-        self.losses += losses.tell(self.console, translated.losses, value, subject, gathered.titles)
+        self.lose(translated.losses, value, subject, gathered.titles)
         return translated.value
 
+    def lose(self, lost: Iterable[Loss], value: Resource, subject: InputObject, others: Mapping[str, InputObject]) -> None:
+        """Note the losses of the translation of a value that comes from a subject."""
+        for each in losses.located(lost, value, subject, others):
+            self.lost.append(each)
+            if self._console is not None:
+                self._console.say(losses.line(each))
+
     def fail(self, subject: InputObject, error: PaddockError) -> None:
-        """Tell why an object could not be translated."""
-        self.failures += 1
+        """Note why an object could not be translated."""
         path = getattr(error, "path", ())
         rule = f"translate/{getattr(error, 'error_type', type(error).__name__)}"
         found = Finding(path=path, message=str(error), rule=rule)
-        report.tell(self.console, [LocatedFinding(subject.document.source, subject.document.position(path), subject.title, found)])
+        self.failed.append(LocatedFinding(subject.document.source, subject.document.position(path), subject.title, found))
+        if self._console is not None:
+            report.tell(self._console, self.failed[-1:])
 
 
 def dialect_of(subject: InputObject) -> str | None:

@@ -19,6 +19,7 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.client import warnings
 from paddock.client.errors import BadAnswer, Expired, error_of
 from paddock.client.options import (
     DELETE,
@@ -315,6 +316,7 @@ class Client:
         if reply.status >= 400:
             raise error_of(reply.status, reply.body, reply.headers.get("retry-after", ""))
         if "warning" in reply.headers:
+            warnings.note(reply.headers["warning"])
             self._warn(reply.headers["warning"], about)
         return reply
 

@@ -488,3 +488,13 @@ export interface ErrorBody {
   fix: string;
   code: number;
 }
+
+/** The way to sign in: by a one-time link, or with a token that the API server judges. */
+export interface SignIn {
+  method: "link" | "token";
+}
+
+/** All tasks, once. */
+export interface TaskRows {
+  tasks: TaskRow[];
+}

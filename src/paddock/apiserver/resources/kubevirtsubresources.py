@@ -32,6 +32,9 @@ GRANTS = (
     SubresourceGrant("view", "get", INSTANCES, _READ),
     SubresourceGrant("view", "get", MACHINES, ("expand-spec", "objectgraph")),
     SubresourceGrant("view", "update", "", ("expand-vm-spec",)),
+    # Whoever may see what a machine uses now (metrics.k8s.io) may see what it used; Paddock's own.
+    SubresourceGrant("view", "get", INSTANCES, ("usagehistory",)),
+    SubresourceGrant("view", "get", MACHINES, ("usagehistory",)),
     SubresourceGrant("edit", "get", INSTANCES, _CONNECT),
     SubresourceGrant("edit", "get", MACHINES, ("portforward",)),
     SubresourceGrant("edit", "update", INSTANCES, _CONTROL),

@@ -1,6 +1,8 @@
 """The process that serves a directory: its ID and start time, so that a reused process ID is not mistaken for a server."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,6 +22,8 @@ class RunningServer(msgspec.Struct, frozen=True):
     problem: str = ""
     # what machines cannot have on this host, on one line
     limits: str = ""
+    # a link that opens the web console, once; empty without one
+    console: str = ""
 
 
 def started_at(pid: int) -> int | None:
@@ -33,10 +37,16 @@ def started_at(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
-def write(places: DataPaths, pid: int, address: str, *, ready: bool = True, problem: str = "", limits: str = "") -> None:
+def this(address: str, **more: Any) -> RunningServer:
+    """Return this very process as a server; `more` are further members."""
+    pid = os.getpid()
+    return RunningServer(pid, started_at(pid) or 0, address, **more)
+
+
+def write(places: DataPaths, server: RunningServer) -> None:
     """Say that a process serves the directory."""
     fresh = places.pid.with_name(places.pid.name + ".new")
-    fresh.write_bytes(msgspec.json.encode(RunningServer(pid, started_at(pid) or 0, address, ready, problem, limits)))
+    fresh.write_bytes(msgspec.json.encode(server))
     fresh.replace(places.pid)
 
 

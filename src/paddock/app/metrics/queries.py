@@ -40,8 +40,10 @@ class _Question:
 class PendingQueries:
     """Keeps the questions that are open, so that a machine that hangs is asked once and not anew for every page."""
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, patience: float = PATIENCE_SECONDS, *, agents: bool = True) -> None:
+        """`agents`: guest agents are asked, too."""
         self._patience = patience
+        self._agents = agents
         self._open: dict[str, _Question] = {}
         self._guests: dict[str, AgentReport] = {}
 
@@ -57,7 +59,8 @@ class PendingQueries:
                 question = self._open[name] = _Question(asyncio.create_task(_used(machine), name=f"statistics of {name}"))
             if now - question.since < self._patience:
                 fresh[name] = question.task
-            self._look_inside(machine, now)
+            if self._agents:
+                self._look_inside(machine, now)
         if fresh:
             await asyncio.wait(fresh.values(), timeout=self._patience)
         found = {name: task.result() for name, task in fresh.items() if task.done() and not task.cancelled()}

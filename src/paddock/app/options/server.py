@@ -25,6 +25,7 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Container, Parser
 
+DEFAULT_UI = "127.0.0.1:7444"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 _EPILOG = "Other options of kube-apiserver are accepted without effect, or refused: see docs/guide/envtest.md."
 
@@ -36,6 +37,7 @@ def parser(command: str, text: str) -> Parser:
         options.add_argument("--help-all", action=arguments.HelpAll, help="Show the options of the API server, too, and exit")
     _add_everyday(options)
     if command == "up":
+        _add_ui(options)
         machines.add(options)
     else:
         options.add_argument("--bare", action="store_true", help="Create no Node and no default ServiceAccounts")
@@ -59,6 +61,11 @@ def _add_everyday(options: Parser) -> None:
     add("--detach", action="store_true", help="Run in the background; return when the server is ready")
     add("--listen", metavar="ADDRESS:PORT", help="Address to listen on; port 0 picks a free one (default: 127.0.0.1:7443)")
     add("--in-memory", action="store_true", help="Keep objects in memory; they are lost when the server ends")
+
+
+def _add_ui(options: Parser) -> None:
+    words = "Serve the web console, too, and print a link that opens it (default: 127.0.0.1:7444)"
+    options.add_argument("--ui", metavar="ADDRESS:PORT", nargs="?", const=DEFAULT_UI, default="", help=words)
 
 
 def _add_tls(group: Container) -> None:
@@ -186,6 +193,7 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
         machines=machines.read(parsed) if command == "up" else MachineSettings(),
         providers=machines.read_providers(parsed) if command == "up" else ProviderProgramSettings(),
         audit=_audit(parsed, in_memory=in_memory),
+        ui=parsed.ui if command == "up" else "",
         # Nobody waits for what is thrown away.
         drain_seconds=1.0 if in_memory else 10.0,
     )

@@ -135,17 +135,21 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     machines: MachineSettings = MachineSettings()
     providers: ProviderProgramSettings = ProviderProgramSettings()
     audit: Audit = Audit()
+    # where the web console listens; empty: nowhere
+    ui: str = ""
     # seconds that open requests get at the end
     drain_seconds: float = 10.0
 
 
-def parse_listen(text: str) -> tuple[str, int]:
-    """`ADDRESS`, `:PORT` or `ADDRESS:PORT`; IPv6 addresses with a port stand in brackets."""
+def parse_listen(text: str, default: int = DEFAULT_PORT) -> tuple[str, int]:
+    """`ADDRESS`, `:PORT` or `ADDRESS:PORT`; IPv6 addresses with a port stand in brackets. `default` is the port of an address alone."""
     from paddock.base.errors import Terminal  # noqa: PLC0415 - only a wrong address needs it
 
     host, colon, port = text.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
-        host, port = text, str(DEFAULT_PORT)
+        host, port = text, str(default)
     if not port.isdecimal() or int(port) > 65535:
-        raise Terminal(f"{text!r} is not an address to listen on", fix="write ADDRESS:PORT, such as 127.0.0.1:7443 or [::1]:7443")
+        raise Terminal(
+            f"{text!r} is not an address to listen on", fix=f"write ADDRESS:PORT, such as 127.0.0.1:{default} or [::1]:{default}"
+        )
     return host.strip("[]") or "127.0.0.1", int(port)

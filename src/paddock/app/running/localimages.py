@@ -57,6 +57,10 @@ class LocalImages:
         named = [name for name in catalogue.KNOWN if images.named(name)] if images is not None else []
         return list(dict.fromkeys([TINY, *built, *named]))
 
+    def image(self, name: str) -> Image | None:
+        """Return an image of the library by its name; None for one that is not there yet."""
+        return self._open().named(name) if self._root is not None else None
+
     def provide(self, image: ImageWord, bar: ProgressBar) -> ProvidedImage:
         """Return the address of an image; what is only on this host is put into the library first."""
         if image.kind == "catalogue":

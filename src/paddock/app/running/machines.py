@@ -20,7 +20,7 @@ from paddock.client.access import Access
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.http.websocket import connected
-from paddock.client.options import Selection, WriteOptions
+from paddock.client.options import WriteOptions
 from paddock.client.target import Data, Key, Target, plain
 from paddock.dialects import admission, catalog
 
@@ -28,7 +28,6 @@ MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
 VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 SERVICES = plain("", "v1", "services", "Service")
-_FRONTS = (("infrastructure.stakater.com", "VirtualMachine"), ("infra.virtrigaud.io", "VirtualMachine"), ("vitistack.io", "Machine"))
 _MANAGER = WriteOptions(manager="paddock-run")
 _TAKING = WriteOptions(manager="paddock-run", force=True)
 _SSH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/portforward/22/tcp"
@@ -68,23 +67,6 @@ def target_of(data: Data) -> Target[Data]:
     kind = catalog.find(group, data["kind"])
     assert kind is not None, data["kind"]
     return plain(group, version, kind.plural, kind.kind, namespaced=kind.namespaced)
-
-
-async def names(client: Client, namespace: str) -> set[str]:
-    """Return the names of a namespace that a new machine cannot have."""
-    kinds = [catalog.find(group, kind) for group, kind in _FRONTS]
-    fronts = [plain(each.group, each.storage_version, each.plural, each.kind) for each in kinds if each is not None]
-    lists = await asyncio.gather(*(_list(client, each, namespace) for each in (MACHINES, VOLUMES, *fronts)))
-    found = {texts(each, "metadata", "name") for each in (item for items in lists for item in items)}
-    # A disk that outlived its machine is somebody's data.
-    return found | {name.removesuffix("-root") for name in found if name.endswith("-root")}
-
-
-async def _list(client: Client, target: Target[Data], namespace: str) -> list[Data]:
-    try:
-        return list((await client.list(target, Selection(namespace=namespace))).items)
-    except NotFound:
-        return []
 
 
 async def create(client: Client, documents: Sequence[Data], made: list[CreatedObject]) -> None:

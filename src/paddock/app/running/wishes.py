@@ -19,7 +19,7 @@ from paddock.app.running.machines import CreatedObject, NotUsable, Watch
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import servers
 from paddock.cli.console import Console
-from paddock.cli.creation import imagewords, newmachine, readiness, userdata
+from paddock.cli.creation import imagewords, newmachine, readiness, takennames, userdata
 from paddock.cli.creation.imagewords import ImageWord
 from paddock.cli.creation.newmachine import NewMachine
 from paddock.cli.creation.readiness import RunStage, Timings
@@ -136,7 +136,7 @@ class _Run:
         images = LocalImages(localimages.directory_of(self._access.server, parsed.kubeconfig))
         image = _image(parsed.image, images)
         address = await asyncio.to_thread(images.provide, image, self._bar)
-        taken = () if parsed.name else await machines.names(self._client, parsed.namespace)
+        taken = () if parsed.name else await takennames.of(self._client, parsed.namespace)
         plan = _plan(parsed, image, address, taken)
         for remark in plan.remarks:
             self._say(remark)

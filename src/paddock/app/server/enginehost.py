@@ -12,6 +12,7 @@ from paddock.app.metrics import wiring as metrics
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.resourcemetrics import endpoint as resourcemetrics
 from paddock.app.server.hostchecks import HostExamination
+from paddock.app.server.hostedhistory import HostedHistory
 from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
@@ -33,8 +34,9 @@ class HostedEngine:
         self._parts = parts
         self._api = api
         self._control = control.beside(api, around)
-        self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
         engine = self._control.engine
+        self._history = HostedHistory(parts, engine, around.directory)
+        self._subresources = subresources.install(api, parts, engine, self._control.program.recorder, self._history.history)
         resourcemetrics.install(api, parts, lambda: engine.machines if hasattr(engine, "machines") else None)
         self._uploads: Uploads | None = None
         self._metrics: MetricsCollector | None = None
@@ -56,6 +58,7 @@ class HostedEngine:
         control = self._control
         self._metrics = MetricsCollector(control.program, control.engine, self._subresources.sessions, lambda: control.storage is not None)
         metrics.install(self._api, self._metrics)
+        self._history.start()
         if self._control.storage is not None and self._control.exports is not None:
             self._uploads = uploads.install(self._api, self._parts, self._control.storage.receiving)
             downloads = Downloads(self._control.program.client, self._control.exports, self._control.engine.volumes)
@@ -71,6 +74,7 @@ class HostedEngine:
         self._edge.doors = self._doors
         if self._metrics is not None:
             await self._metrics.close()
+        await self._history.close()
         await self._subresources.close()
         await self._control.stop()
         if self._uploads is not None:

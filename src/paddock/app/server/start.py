@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
@@ -24,6 +24,7 @@ from paddock.cli.console import Console
 if TYPE_CHECKING:
     from paddock.apiserver.housekeeping.node import NodeProblem
     from paddock.app.server.server import ServerHandle
+    from paddock.web.server import ConsoleServer
 
 _READY_SECONDS = 60.0
 _LEAST_BYTES = 1 << 20
@@ -39,6 +40,11 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         raise Terminal("a server in the background needs a directory", fix="name one: --dir")
     if note:
         console.say(f"paddock: options without effect: {note}")
+    if settings.ui:
+        from paddock.app.webconsole import program  # noqa: PLC0415 - most servers have no console
+
+        # An address that will not do is refused before anything is started.
+        program.settings(program.ConsoleOptions(listen=settings.ui))
     places = DataPaths(settings.root)
     already = process.find(places)
     if already is not None:
@@ -52,7 +58,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
     directory = _Directory(places.root, made=settings.temporary)
     try:
         if parsed.detach:
-            return _detach(command, [*given, *_fixed(settings)], places, console, directory)
+            return _detach(command, [*given, *_fixed(settings)], settings, console, directory)
         return _run(settings, console, directory)
     except BaseException:
         directory.remove()
@@ -60,7 +66,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
 
 
 def _run(settings: ServerSettings, console: Console, directory: "_Directory") -> int:
-    _log_to(sys.stderr)
+    log_to_stderr()
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=eventloop.new) as runner:
@@ -88,10 +94,11 @@ class _Directory:
             shutil.rmtree(self._root, ignore_errors=True)
 
 
-def _log_to(stream: TextIO) -> None:
+def log_to_stderr() -> None:
+    """Write the log to standard error, one line a record."""
     from paddock.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
 
-    lines = logging.StreamHandler(stream)
+    lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[lines])
 
@@ -124,11 +131,17 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
     directory.keep()
     readiness = _Readiness(server, places, console, service)
     readiness.follow()
+    page: ConsoleServer | None = None
     try:
+        page = await _open_page(settings, places, server)
+        if page is not None:
+            readiness.show(page.address, page.link())
         await stop.wait()
     finally:
         service.stopping()
         console.say("paddock: stopping")
+        if page is not None:
+            await page.close()
         await server.stop()
         places.pid.unlink(missing_ok=True)
         if settings.temporary:
@@ -136,6 +149,23 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
 
             await _end_guests(settings, places)
             shutil.rmtree(settings.root, ignore_errors=True)
+
+
+async def _open_page(settings: ServerSettings, places: DataPaths, server: "ServerHandle") -> "ConsoleServer | None":
+    """Start the web console, if it is wanted, with the rights of the administrator."""
+    if not settings.ui:
+        return None
+    if not server.has_kubeconfig:
+        why = "the server knows no client certificates of its own, so it wrote no kubeconfig"
+        raise Terminal("--ui needs the kubeconfig of the server", why=why, fix="run `paddock ui` with a kubeconfig of yours")
+    from paddock.app.webconsole import program  # noqa: PLC0415 - most servers have no console
+    from paddock.base.clock import SystemClock  # noqa: PLC0415 - as above
+    from paddock.client import kubeconfig  # noqa: PLC0415 - as above
+
+    access = kubeconfig.find({}, SystemClock(), explicit=places.kubeconfig)
+    page = program.make(program.settings(program.ConsoleOptions(listen=settings.ui)), access, settings.root)
+    await page.start()
+    return page
 
 
 class _Readiness:
@@ -147,6 +177,10 @@ class _Readiness:
         self._console = console
         self._service = service
         self._told = ""
+        self._problem: NodeProblem | None = None
+        self._is_known = False
+        # the link that opens the web console
+        self._link = ""
 
     def follow(self) -> None:
         """Say it now, and whenever it changes."""
@@ -154,13 +188,26 @@ class _Readiness:
         if machines is None:
             self._said(None)
             return
-        process.write(self._places, os.getpid(), self._server.address, ready=False)
+        self._write()
         machines.listeners.append(self._said)
+
+    def show(self, address: str, link: str) -> None:
+        """Say where the web console is."""
+        self._link = link
+        self._write()
+        self._console.say(f"paddock: the console is ready at {address}; sign in with {link}")
+
+    def _write(self) -> None:
+        words = self._problem.message if self._problem is not None else ""
+        ready = self._is_known and self._problem is None
+        limits = self._server.host.line() if self._is_known else ""
+        process.write(self._places, process.this(self._server.address, ready=ready, problem=words, limits=limits, console=self._link))
 
     def _said(self, problem: "NodeProblem | None") -> None:
         address, limits = self._server.address, self._server.host.line()
         words = problem.message if problem is not None else ""
-        process.write(self._places, os.getpid(), address, ready=problem is None, problem=words, limits=limits)
+        self._problem, self._is_known = problem, True
+        self._write()
         if limits and limits != self._told:
             self._console.say(f"paddock: {limits}")
             self._told = limits
@@ -182,7 +229,8 @@ async def _end_guests(settings: ServerSettings, places: DataPaths) -> None:
         await purge.clear(places, _END_SECONDS)
 
 
-def _detach(command: str, given: list[str], places: DataPaths, console: Console, directory: _Directory) -> int:
+def _detach(command: str, given: list[str], settings: ServerSettings, console: Console, directory: _Directory) -> int:
+    places = DataPaths(settings.root)
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     rest = [each for each in given if each != "--detach"]
     with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
@@ -200,9 +248,11 @@ def _detach(command: str, given: list[str], places: DataPaths, console: Console,
             directory.keep()
             fix = "Paddock retries: `paddock status` shows when it is ready, `paddock down` stops the server"
             raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
-        if found is not None and found.pid == child.pid and found.ready:
+        if found is not None and found.pid == child.pid and found.ready and (found.console or not settings.ui):
             if found.limits:
                 console.say(f"paddock: {found.limits}")
+            if found.console:
+                console.say(f"paddock: the console is ready; sign in with {found.console}")
             console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}, or once and for all: `paddock ctx add`\n")
             return 0
         if child.poll() is not None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from paddock.apiserver.context import ServerParts
+from paddock.app.history.rings import Resolution, UsageRings, UsageSeries
 from paddock.engine.machine.guest import AgentInfo, GuestExecResult, GuestFilesystem, GuestOs, GuestUser, Timezone
 from paddock.engine.machine.observation import Observation, RenewalResult
 from paddock.engine.machine.pipes import Pipe
@@ -88,6 +89,20 @@ class ConsoleLogReader(Protocol):
     def kept(self, owner: str) -> bytes | None: ...
 
 
+class UsageHistoryReader(Protocol):
+    """The use of machines over time, by owner."""
+
+    def series(self, owner: str, resolution: Resolution) -> UsageSeries: ...
+
+
+class EmptyHistory:
+    """The history of a server that samples nothing."""
+
+    def series(self, owner: str, resolution: Resolution) -> UsageSeries:
+        """Return no series."""
+        return UsageRings().series(resolution, 0.0)
+
+
 class SubresourceEnvironment(msgspec.Struct, frozen=True):
     """All of it together."""
 
@@ -96,3 +111,4 @@ class SubresourceEnvironment(msgspec.Struct, frozen=True):
     networks: NetworksApi
     consoles: ConsoleLogReader
     tell: Tell = silent
+    usage: UsageHistoryReader = EmptyHistory()

@@ -21,6 +21,7 @@ from paddock.app.subresources.memorydump import MemoryDumps
 from paddock.app.subresources.sessions import Sessions
 from paddock.app.subresources.stored import StoredObjects
 from paddock.app.subresources.streams import Streams
+from paddock.app.subresources.usagehistory import UsageHistories
 from paddock.app.subresources.volumes import VolumeRequests
 
 
@@ -41,6 +42,7 @@ class SubresourceApi:
         self._commands = GuestCommands(instances)
         self._files = GuestFiles(instances)
         self._consoles = ConsoleOutput(stored, world.machines, world.consoles)
+        self._usage = UsageHistories(stored, world.usage)
         self._volumes = VolumeRequests(stored)
         self._dumps = MemoryDumps(stored)
         self._expanding = MachineExpansion(stored)
@@ -81,6 +83,7 @@ class SubresourceApi:
             "evacuate/cancel": self._control.cancel_evacuation,
             "expand-spec": self._expanding.stored,
             "consolelog": self._consoles.of_machine,
+            "usagehistory": self._usage.of_machine,
             "objectgraph": self._graphs.draw,
             "portforward": self._streams.forward,
         }
@@ -97,6 +100,7 @@ class SubresourceApi:
             "guestexec": self._commands.run,
             "guestfile": self._files.transfer,
             "consolelog": self._consoles.of_instance,
+            "usagehistory": self._usage.of_instance,
             "addvolume": self._volumes.add_to_instance,
             "removevolume": self._volumes.remove_from_instance,
             "evacuate/cancel": self._control.cancel_evacuation,

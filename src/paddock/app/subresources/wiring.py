@@ -4,7 +4,7 @@ import asyncio
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.context import ServerParts
-from paddock.app.subresources.environment import Data, DatagramFlow, MachineApi, SubresourceEnvironment
+from paddock.app.subresources.environment import Data, DatagramFlow, MachineApi, SubresourceEnvironment, UsageHistoryReader
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.dialects.kubevirt.instance import GROUP
 from paddock.engine.engine import Engine
@@ -13,7 +13,7 @@ from paddock.runtime.recorder import Recorder
 from paddock.runtime.reference import InvolvedObject
 
 
-def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder) -> SubresourceApi:
+def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder, usage: UsageHistoryReader) -> SubresourceApi:
     """Serve the group from now on, also while the engine still looks at its host. Whoever calls closes what is returned."""
 
     def tell(instance: Data, kind: str, reason: str, note: str) -> None:
@@ -23,7 +23,7 @@ def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder) ->
         )
         recorder.tell(about, kind, reason, note)
 
-    served = SubresourceApi(SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), engine.consoles, tell))
+    served = SubresourceApi(SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), engine.consoles, tell, usage))
     served.serve(api)
     return served
 

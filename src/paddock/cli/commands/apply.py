@@ -11,6 +11,7 @@ from paddock.cli.exits import GOOD, UNUSABLE
 if TYPE_CHECKING:
     from paddock.cli.discovery import KindDiscovery
     from paddock.cli.servers import ServerSession
+    from paddock.client.options import WriteOptions
     from paddock.client.target import Data
 
 _TEXT = """Make the objects of manifests, or change them, by server-side apply with the field manager paddock. The server's warnings are
@@ -44,6 +45,7 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
     from paddock.cli.discovery import KindDiscovery  # noqa: PLC0415
     from paddock.cli.objects import InputReader  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.client.options import WriteOptions  # noqa: PLC0415
     from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     reader = InputReader(console, AdmissionSettings())
@@ -54,12 +56,13 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
         console.say("paddock: the input has no objects")
         return UNUSABLE
     code = GOOD
+    options = WriteOptions(force=parsed.force_conflicts, dry_run=parsed.dry_run)
     warned.show(console)
     async with connected(parsed, console, warnings=True) as session:
         discovery = KindDiscovery(session.client)
         for data in objects:
             try:
-                console.out(await _one(session, discovery, data, parsed) + "\n")
+                console.out(await _one(session, discovery, data, options) + "\n")
                 console.flush()
             except PaddockError as error:
                 console.say(f"paddock: {data.get('kind')}/{(data.get('metadata') or {}).get('name')}: {error}")
@@ -67,30 +70,15 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
     return code
 
 
-async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", parsed: argparse.Namespace) -> str:
+async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", options: "WriteOptions") -> str:
     """Apply one object. Return the line of its outcome."""
     from paddock.base.errors import Terminal  # noqa: PLC0415 - as above
-    from paddock.client.errors import Conflict, NotFound  # noqa: PLC0415
-    from paddock.client.options import WriteOptions  # noqa: PLC0415
-    from paddock.client.target import Key  # noqa: PLC0415
+    from paddock.cli import objectwrites  # noqa: PLC0415
+    from paddock.client.errors import Conflict  # noqa: PLC0415
 
-    kind = await discovery.of(str(data.get("apiVersion", "")), str(data.get("kind", "")))
-    metadata = data.get("metadata") or {}
-    if not metadata.get("name"):
-        raise Terminal(
-            "apply needs a name", why="the object has only generateName" if metadata.get("generateName") else "metadata.name is missing"
-        )
-    if kind.namespaced and not metadata.get("namespace"):
-        data = {**data, "metadata": {**metadata, "namespace": session.namespace}}
-    key = Key(data["metadata"].get("namespace", ""), metadata["name"])
     try:
-        before = (await session.client.get(kind.target, key))["metadata"].get("resourceVersion")
-    except NotFound:
-        before = None
-    try:
-        made = await session.client.apply(kind.target, data, WriteOptions(force=parsed.force_conflicts, dry_run=parsed.dry_run))
+        made = await objectwrites.apply(session, discovery, data, options)
     except Conflict as error:
         raise Terminal(str(error), fix="add --force-conflicts to take the fields over") from error
-    after = made["metadata"].get("resourceVersion")
-    word = "created" if before is None else "unchanged" if before == after and not parsed.dry_run else "configured"
-    return f"{kind.qualified}/{key.name} {word}{' (dry run)' if parsed.dry_run else ''}"
+    word = {"changed": "configured"}.get(made.outcome, made.outcome)
+    return f"{made.kind.qualified}/{made.key.name} {word}{' (dry run)' if options.dry_run else ''}"

@@ -37,39 +37,24 @@ def run(given: Sequence[str], console: Console) -> int:
 
 
 async def _clone(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines import snapshots, writing  # noqa: PLC0415 - as above
-    from paddock.cli.machines.edits import ChangeRefused  # noqa: PLC0415
+    from paddock.cli.machines import clones  # noqa: PLC0415 - as above
+    from paddock.cli.machines.clones import MachineCloneOptions  # noqa: PLC0415
     from paddock.cli.machines.finding import find  # noqa: PLC0415
-    from paddock.cli.machines.kinds import VIRTRIGAUD, VM  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.errors import NotFound  # noqa: PLC0415
-    from paddock.client.options import WriteOptions  # noqa: PLC0415
-    from paddock.client.target import Key  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
-        name = f"{parsed.new}-{int(server.clock.seconds())}"
-        target, wanted = snapshots.clone_wish(machine, parsed.new, name, as_kubevirt=parsed.dialect == "kubevirt", start=parsed.start)
-        kind = VIRTRIGAUD if machine.kind is VIRTRIGAUD else VM
-        if parsed.start and not parsed.wait and kind is VM:
-            raise ChangeRefused("cannot start a clone without waiting for it", fix="leave out --start or --no-wait")
-        key = Key(wanted["metadata"]["namespace"], parsed.new)
-        try:
-            await server.client.get(kind.target, key)
-            raise ChangeRefused(
-                f"cannot make the clone {parsed.new}", why=f"there is {kind.word}/{parsed.new} already", fix="choose another name"
-            )
-        except NotFound:
-            pass
-        if parsed.dry_run:
-            await server.client.create(target, wanted, key.namespace, WriteOptions(dry_run=True))
-            console.say(f"paddock: the server would clone {machine} as {kind.word}/{parsed.new}; nothing was changed (--dry-run)")
-            return GOOD
-        await snapshots.clone(server, target, wanted, parsed.timeout if parsed.wait else 0.0)
-        if parsed.start and parsed.wait and kind is VM:
-            made = await find(server.client, f"{kind.word}/{parsed.new}", key.namespace)
-            await writing.send(server.client, writing.power(made, "start"))
-    console.out(f"{kind.word}/{parsed.new} cloned from {machine}\n")
+        options = MachineCloneOptions(
+            as_kubevirt=parsed.dialect == "kubevirt",
+            start=parsed.start,
+            seconds=parsed.timeout if parsed.wait else 0.0,
+            dry_run=parsed.dry_run,
+        )
+        made = await clones.carry_out(server, machine, parsed.new, options)
+    if parsed.dry_run:
+        console.say(f"paddock: the server would clone {machine} as {made}; nothing was changed (--dry-run)")
+        return GOOD
+    console.out(f"{made} cloned from {machine}\n")
     if not parsed.start:
         console.say(f"paddock: it is off; `paddock start {parsed.new}` starts it")
     return GOOD

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paddock.cli import arguments, tables, terminal
 from paddock.cli.console import Console, one_line
@@ -49,6 +49,7 @@ def run(given: Sequence[str], console: Console) -> int:
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
     from paddock.cli import report  # noqa: PLC0415 - as above
+    from paddock.cli.machines import eventlists  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
     from paddock.client.options import Selection, WatchOptions  # noqa: PLC0415
     from paddock.client.target import EVENTS  # noqa: PLC0415
@@ -57,7 +58,7 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
         about = await _about(session, parsed.name)
         selection = Selection(namespace="" if parsed.all_namespaces else session.namespace)
         listed = await session.client.list(EVENTS, selection)
-        found = sorted((each for each in listed.items if _is_wanted(each, about, parsed.warnings)), key=_when)
+        found = sorted((each for each in listed.items if _is_wanted(each, about, parsed.warnings)), key=eventlists.time)
         if parsed.output:
             console.out(report.structured(found, parsed.output))
             return
@@ -79,11 +80,9 @@ async def _about(session: "ServerSession", name: str) -> set[str]:
     """Return the names of the objects that the events are to be about; empty for all."""
     if not name:
         return set()
-    from paddock.cli.machines import finding, parts  # noqa: PLC0415 - as above
+    from paddock.cli.machines import eventlists, finding  # noqa: PLC0415 - as above
 
-    machine = await finding.find(session.client, name, session.namespace)
-    keys = (machine.key, machine.vm_key, machine.vmi_key)
-    return {each.name for each in keys if each is not None} | {each.claim for each in parts.disks(machine) if each.claim}
+    return eventlists.names(await finding.find(session.client, name, session.namespace))
 
 
 def _is_wanted(event: "Data", about: set[str], warnings: bool) -> bool:
@@ -91,20 +90,15 @@ def _is_wanted(event: "Data", about: set[str], warnings: bool) -> bool:
     return (not about or named in about) and (not warnings or event.get("type") == "Warning")
 
 
-def _when(event: "Data") -> str:
-    series = event.get("series") or {}
-    times: list[Any] = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
-    return next((str(each) for each in times if each), str(event["metadata"].get("creationTimestamp") or ""))
-
-
 def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
-    from paddock.meta import ages  # noqa: PLC0415 - as above
+    from paddock.cli.machines import eventlists  # noqa: PLC0415 - as above
+    from paddock.meta import ages  # noqa: PLC0415
 
     rows: list[tables.Row] = []
     for event in events:
         about = event.get("involvedObject") or {}
         kind = Cell(str(event.get("type", "")), "red" if event.get("type") == "Warning" else "")
-        rows.append((ages.age(_when(event), now), kind, f"{about.get('kind')}/{about.get('name')}", str(event.get("reason", ""))))
+        rows.append((ages.age(eventlists.time(event), now), kind, f"{about.get('kind')}/{about.get('name')}", str(event.get("reason", ""))))
     screen = terminal.current()
     lines = tables.lines(_COLUMNS, rows, screen, header=header)
     texts = (["MESSAGE"] if header else []) + [one_line(_message(each)) for each in events]
@@ -113,5 +107,7 @@ def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
 
 
 def _message(event: "Data") -> str:
-    count = (event.get("series") or {}).get("count") or event.get("count") or 1
+    from paddock.cli.machines import eventlists  # noqa: PLC0415 - as above
+
+    count = eventlists.count(event)
     return f"{event.get('message', '')}{f' (x{count})' if count > 1 else ''}"

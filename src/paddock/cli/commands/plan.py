@@ -1,43 +1,24 @@
 """`paddock plan`: predicts what each change of a manifest does to the machine, before it is applied."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from paddock.cli import arguments, report
-from paddock.cli.comparison import ObjectPair, pair, place, text
+from paddock.cli import arguments, planlines, report
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.inputobjects import gather
 from paddock.cli.objects import InputReader
+from paddock.cli.planlines import NEW, REFUSED, PlanLine
 from paddock.cli.rendering import RenderSummary
-from paddock.cli.verdicts import FAILS, ChangeVerdict, ObjectChange, object_change
-from paddock.plan.changes.differences import ABSENT, FieldDifference, ValueChange, format_named
+from paddock.cli.verdicts import FAILS
+from paddock.plan.changes.differences import ABSENT, format_named
 from paddock.plan.changes.effects import Effect
-from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Show the effect of each changed field on the machine: none, live, restart, recreate or data loss. Changes that
 validation refuses or that cannot be carried out are listed, too."""
 _EXITS = {0: "success", 1: "a change is refused, fails or loses data", 2: "wrong usage or unreadable input"}
-REFUSED = "refused"
-_NEW = "created"
-_GONE = "not in the new manifests"
-
-
-class PlanLine(msgspec.Struct, frozen=True):
-    """One line of a plan."""
-
-    source: str
-    line: int
-    column: int
-    effect: str
-    title: str
-    change: str
-    why: str
-    difference: FieldDifference | None = None
 
 
 def parser() -> arguments.Parser:
@@ -70,54 +51,9 @@ def run(given: Sequence[str], console: Console) -> int:
         return UNUSABLE
     if old.refused or new.refused:
         return FINDINGS
-    pairs = pair(old, new, RenderSummary(console), crossing=False)
-    steps = [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings))]
+    steps = planlines.lines(old, new, RenderSummary(console), settings)
     _print(steps, parsed.output, console)
     return FINDINGS if any(step.effect in (REFUSED, FAILS, Effect.LOSS) for step in steps) else GOOD
-
-
-def _steps(change: ObjectChange) -> Iterator[PlanLine]:
-    pair = change.pair
-    side = pair.new or pair.old
-    assert side is not None
-    start = side.document.start
-    if pair.old is None:
-        yield PlanLine(side.document.source, *start, _NEW, side.title, "", "it is not in the old manifests")
-        return
-    if pair.new is None:
-        yield PlanLine(side.document.source, *start, str(Effect.NONE), side.title, _GONE, "it stays as it is; delete it if it is to go")
-        return
-    refused = change.refusals()
-    told: set[Finding] = set()
-    found = list(pair.differences())
-    verdicts = change.settle([change.verdict(each) for each in found])
-    for each, verdict in zip(found, verdicts, strict=True):
-        against = [finding for finding in refused if _meets(finding, each)]
-        told.update(against)
-        yield _step(pair, each, against, verdict)
-    for finding in refused:
-        if finding not in told:
-            position = side.document.position(finding.path)
-            yield PlanLine(side.document.source, *position, REFUSED, side.title, finding.field, f"{finding.message} ({finding.rule})")
-
-
-def _meets(found: Finding, difference: FieldDifference) -> bool:
-    """Return True if a finding concerns a difference: at its path, above or below it."""
-    shorter = min(len(found.path), len(difference.path))
-    if difference.how is ValueChange.REMOVED and any(isinstance(part, int) for part in found.path):
-        # The one counts the entries of the new form, the other those of the old.
-        return False
-    return found.path[:shorter] == difference.path[:shorter]
-
-
-def _step(pair: ObjectPair, difference: FieldDifference, against: Sequence[Finding], verdict: ChangeVerdict) -> PlanLine:
-    at = place(pair, difference)
-    effect, why = verdict.effect, verdict.why
-    if against:
-        rules = "; ".join(f"{found.message} ({found.rule})" for found in against)
-        why = f"{rules}; made anew it would be: {effect}: {why}" if effect == Effect.LOSS else rules
-        effect = REFUSED
-    return PlanLine(at.source, *at.position, effect, at.title, text(difference), why, difference)
 
 
 def _print(steps: Sequence[PlanLine], output: str, console: Console) -> None:
@@ -128,7 +64,7 @@ def _print(steps: Sequence[PlanLine], output: str, console: Console) -> None:
         parts = [f"{step.source}:{step.line}:{step.column}", step.effect, step.title, step.change, step.why]
         console.out(one_line(": ".join(part for part in parts if part)) + "\n")
     counts = Counter(step.effect for step in steps)
-    order = [*map(str, Effect), FAILS, REFUSED, _NEW, "unknown"]
+    order = [*map(str, Effect), FAILS, REFUSED, NEW, "unknown"]
     console.say(", ".join(f"{counts[effect]} {effect}" for effect in order if counts[effect]) or "nothing changes")
 
 

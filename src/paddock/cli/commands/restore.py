@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser, UsageError
 from paddock.cli.console import Console
@@ -12,7 +11,6 @@ from paddock.cli.exits import FINDINGS, GOOD
 
 if TYPE_CHECKING:
     from paddock.cli.machines.finding import MachineView
-    from paddock.cli.servers import ServerSession
 
 _TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. What the guest wrote since
 then is lost, so take a snapshot before if you may want it. `paddock backup restore` replaces the store of a server."""
@@ -54,17 +52,13 @@ def run(given: Sequence[str], console: Console) -> int:
 
 async def _restore(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli import confirming  # noqa: PLC0415 - as above
-    from paddock.cli.machines import changing, snapshots  # noqa: PLC0415
+    from paddock.cli.machines import changing, restores, snapshots  # noqa: PLC0415
     from paddock.cli.machines.finding import find  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
-        found = await snapshots.named(server, machine, parsed.snapshot)
-        if snapshots.state_of(found) != "ready":
-            raise Terminal(
-                f"the snapshot {parsed.snapshot} cannot be restored", why=f"it is {snapshots.state_of(found)}", fix="take another one"
-            )
+        found = await restores.usable(server, machine, parsed.snapshot)
         running = changing.runs(machine)
         _check_start(parsed, machine, running=running)
         for line in _plan(parsed, machine, snapshots.row(found).created, running=running):
@@ -75,7 +69,7 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
         if not confirming.agreed(console, "Go on?", yes=parsed.yes):
             confirming.refused(console, "nothing was changed", "--yes restores without a question")
             return FINDINGS
-        await _carry_out(parsed, server, machine, running=running)
+        await restores.carry_out(server, machine, parsed.snapshot, parsed.timeout, start=not parsed.no_start)
         console.out(f"{machine} restored to {parsed.snapshot}\n")
     return GOOD
 
@@ -97,22 +91,3 @@ def _plan(parsed: argparse.Namespace, machine: "MachineView", created: str, *, r
     if running:
         lines.append("The guest shuts down for it" + (" and stays off." if parsed.no_start else " and starts again."))
     return lines
-
-
-async def _carry_out(parsed: argparse.Namespace, server: "ServerSession", machine: "MachineView", *, running: bool) -> None:
-    from paddock.cli.machines import changing, snapshots, writing  # noqa: PLC0415 - as above
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
-    from paddock.cli.machines.kinds import VIRTRIGAUD  # noqa: PLC0415
-
-    # VirtRigaud's Providers stop and start the machine themselves.
-    by_hand = running and machine.kind is not VIRTRIGAUD
-    if by_hand:
-        await snapshots.stopped(server, machine, parsed.timeout)
-    name = f"{parsed.snapshot}-{int(server.clock.seconds())}"
-    try:
-        await snapshots.restore(server, machine, parsed.snapshot, name, parsed.timeout)
-    finally:
-        if by_hand and not parsed.no_start:
-            now = await find(server.client, str(machine), machine.namespace)
-            if not changing.runs(now):
-                await writing.send(server.client, writing.power(now, "start"))

@@ -53,7 +53,7 @@ async def _take(parsed: argparse.Namespace, console: Console) -> int:
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
-        name = parsed.snapshot or default_name(machine.name, server.clock.seconds())
+        name = parsed.snapshot or snapshots.default_name(machine.name, server.clock.seconds())
         arguments.check_name(name)
         if parsed.dry_run:
             key = snapshots.place_of(machine, name)
@@ -66,10 +66,3 @@ async def _take(parsed: argparse.Namespace, console: Console) -> int:
         console.say("paddock: the guest has no agent that freezes its file systems; they are as after a power cut")
     console.out(f"{name}\n")
     return GOOD
-
-
-def default_name(machine: str, seconds: float) -> str:
-    """Return a name that sorts by time: web-20261123-204500."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - as above
-
-    return f"{machine}-{datetime.fromtimestamp(seconds, UTC):%Y%m%d-%H%M%S}"

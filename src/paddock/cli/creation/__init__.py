@@ -1,1 +1,1 @@
-"""New machines from a few words: `paddock run`. Everything here is pure but `readiness`, which only reads objects."""
+"""New machines from a few words: `paddock run`. Everything here is pure but `takennames`, which only reads objects."""

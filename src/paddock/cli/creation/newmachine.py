@@ -1,6 +1,6 @@
 """The wish of `paddock run`, and the manifests that it becomes in each dialect. `--dry-run -o yaml` prints what would be applied."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from paddock.cli.creation.imagewords import ImageWord, base_name
 from paddock.dialects import admission
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Severity, format_path
@@ -22,6 +23,7 @@ DIALECTS = (catalog.HUB, *catalog.DIALECTS)
 _OF_DATA_SOURCES = ("kubermatic", "stakater")
 # Kinds that every later run of the same image or dialect uses, too. They stay when a machine goes.
 _SHARED = ("DataSource", "Provider", "VMNetworkAttachment", "Secret")
+_MACHINES = ("VirtualMachine", "Machine")
 _ROOT, _SEED = "root", "cloudinit"
 _GRACE_SECONDS = 30
 
@@ -51,6 +53,17 @@ class NewMachine(msgspec.Struct, frozen=True, kw_only=True):
     disk: str = "10Gi"
     user_data: str = ""
     ports: tuple[HostPort, ...] = ()
+    labels: Mapping[str, str] = {}
+    # a NetworkAttachmentDefinition; empty: the pod network
+    network: str = ""
+    start: bool = True
+
+
+class MachineManifests(msgspec.Struct, frozen=True):
+    """The objects of new machines, and what their dialect cannot say."""
+
+    objects: list[Data]
+    losses: list[Loss]
 
 
 def port(text: str) -> HostPort:
@@ -65,11 +78,17 @@ def port(text: str) -> HostPort:
 
 def manifests(wishes: Sequence[NewMachine]) -> list[Data]:
     """Return the objects of all machines in the order in which they are applied, each once. Raises `BadWish`."""
+    return composed(wishes).objects
+
+
+def composed(wishes: Sequence[NewMachine]) -> MachineManifests:
+    """Return the same with the losses. Raises `BadWish`."""
     made: dict[tuple[str, str, str], Data] = {}
+    losses: list[Loss] = []
     for wish in wishes:
-        for data in _of(wish):
+        for data in _of(wish, losses):
             made.setdefault((data["apiVersion"], data["kind"], data["metadata"]["name"]), data)
-    return sorted(made.values(), key=lambda data: data["kind"] not in _SHARED)
+    return MachineManifests(sorted(made.values(), key=lambda data: data["kind"] not in _SHARED), losses)
 
 
 def is_shared(data: Data) -> bool:
@@ -77,15 +96,20 @@ def is_shared(data: Data) -> bool:
     return data["kind"] in _SHARED
 
 
-def _of(wish: NewMachine) -> list[Data]:
+def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
     source = _data_source(wish)
     machine = _machine(wish)
     world = [source, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
     checked = {each.kind: each for each in map(_checked, world)}
     # Kubermatic's machines are KubeVirt's; only their disks come from elsewhere.
-    made = (
-        [machine] if wish.dialect in (catalog.HUB, "kubermatic") else _translated(checked["VirtualMachine"], list(checked.values()), wish)
-    )
+    made = [machine]
+    if wish.dialect not in (catalog.HUB, "kubermatic"):
+        found = _translated(checked["VirtualMachine"], list(checked.values()), wish)
+        made = [to_data(each) for each in found.value]
+        losses += [each for each in found.losses if not _is_own(each)]
+    for data in made:
+        if wish.labels and data["kind"] in _MACHINES:
+            data["metadata"]["labels"] = {**(data["metadata"].get("labels") or {}), **wish.labels}
     if wish.dialect in _OF_DATA_SOURCES:
         made = [source, *made]
     if wish.ports:
@@ -93,6 +117,11 @@ def _of(wish: NewMachine) -> list[Data]:
     for data in made:
         _checked(data)
     return made
+
+
+def _is_own(loss: Loss) -> bool:
+    """Return whether a loss is about a name that nobody chose: that of the disk in the machine which is translated."""
+    return "dataVolumeTemplates" in loss.path or (loss.path[-1:] == ("name",) and "volumes" in loss.path)
 
 
 def _checked(data: Data) -> Resource:
@@ -105,9 +134,8 @@ def _checked(data: Data) -> Resource:
     return result.value
 
 
-def _translated(machine: Resource, world: Sequence[Resource], wish: NewMachine) -> list[Data]:
-    found = catalog.from_kubevirt(wish.dialect)(machine, ObjectSet(world), Rendering())
-    return [to_data(each) for each in found.value]
+def _translated(machine: Resource, world: Sequence[Resource], wish: NewMachine) -> Translated[tuple[Resource, ...]]:
+    return catalog.from_kubevirt(wish.dialect)(machine, ObjectSet(world), Rendering())
 
 
 def _meta(name: str, wish: NewMachine) -> Data:
@@ -147,11 +175,12 @@ def _machine(wish: NewMachine) -> Data:
         volumes.append({"name": _SEED, "cloudInitNoCloud": {"userData": wish.user_data}})
     devices: Data = {
         "disks": [{"name": name, "disk": {"bus": "virtio"}} for name in names],
-        "interfaces": [{"name": "default", "masquerade": {}}],
+        "interfaces": [{"name": "default", **({"bridge": {}} if wish.network else {"masquerade": {}})}],
     }
+    network: Data = {"multus": {"networkName": wish.network}} if wish.network else {"pod": {}}
     spec: Data = {
         "domain": {"cpu": {"cores": wish.cpus}, "memory": {"guest": wish.memory}, "devices": devices},
-        "networks": [{"name": "default", "pod": {}}],
+        "networks": [{"name": "default", **network}],
         "volumes": volumes,
     }
     # What a dialect cannot say is not said: a translation would report it as a loss.
@@ -164,7 +193,7 @@ def _machine(wish: NewMachine) -> Data:
         "kind": "VirtualMachine",
         "metadata": _meta(wish.name, wish),
         "spec": {
-            "runStrategy": "RerunOnFailure" if wish.dialect in _OF_DATA_SOURCES else "Always",
+            "runStrategy": "Halted" if not wish.start else "RerunOnFailure" if wish.dialect in _OF_DATA_SOURCES else "Always",
             "dataVolumeTemplates": [_template(wish)],
             "template": {"spec": spec},
         },

@@ -31,14 +31,27 @@ def public_key(text: str, place: str) -> str:
     return f"{found[1]} {found[2]} {comment}".rstrip()
 
 
-def document(keys: Sequence[str], user: str) -> str:
-    """Return cloud-init's document; empty without a key. `user` gets an account beside the image's own, root only its key."""
-    if not keys:
+def document(keys: Sequence[str], user: str, password: str = "") -> str:
+    """Return cloud-init's document; empty without a key and a password.
+
+    `user` gets an account beside the image's own, root only its key. A password is that of the user, else of the image's own.
+    """
+    if not keys and not password:
         return ""
-    told: dict[str, object] = {"ssh_authorized_keys": list(keys)}
+    told: dict[str, object] = {"ssh_authorized_keys": list(keys)} if keys else {}
+    if password:
+        told["ssh_pwauth"] = True
     if user == _ROOT:
         told["disable_root"] = False
+        if password:
+            told["chpasswd"] = {"expire": False, "users": [{"name": _ROOT, "password": password, "type": "text"}]}
     elif _USER.fullmatch(user):
-        account = {"name": user, "shell": "/bin/bash", "sudo": "ALL=(ALL) NOPASSWD:ALL", "ssh_authorized_keys": list(keys)}
+        account: dict[str, object] = {"name": user, "shell": "/bin/bash", "sudo": "ALL=(ALL) NOPASSWD:ALL"}
+        if keys:
+            account["ssh_authorized_keys"] = list(keys)
+        if password:
+            account |= {"plain_text_passwd": password, "lock_passwd": False}
         told["users"] = ["default", account]
+    elif password:
+        told |= {"password": password, "chpasswd": {"expire": False}}
     return f"#cloud-config\n{write.to_yaml([told])}"

@@ -192,12 +192,13 @@ def _image(machine: MachineView) -> str:
         if image := texts(volume, "containerDisk", "image"):
             return image
         name = texts(volume, "dataVolume", "name") or texts(volume, "persistentVolumeClaim", "claimName")
-        if name in templates and (source := _source(templates[name])):
+        if name in templates and (source := source_of(templates[name])):
             return source
     return ""
 
 
-def _source(template: Data) -> str:
+def source_of(template: Data) -> str:
+    """Return where a DataVolume, or its template, takes its content from; empty for an empty disk."""
     source = at(template, "spec", "source") or {}
     for member in ("http", "registry", "s3", "gcs", "imageio"):
         if url := texts(source, member, "url"):

@@ -9,13 +9,14 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.cli.comparison import ComparedObject, ObjectPair, text
 from paddock.cli.machines.edits import ObjectEdit, written
-from paddock.cli.verdicts import object_change
+from paddock.cli.verdicts import ChangeVerdict, object_change
 from paddock.client.client import Client
 from paddock.client.target import Data, Key, plain
 from paddock.dialects import admission, catalog
 from paddock.meta.manifests.document import Document, Position, SourceMap
 from paddock.meta.objects import Resource
 from paddock.meta.world import ObjectSet
+from paddock.plan.changes.differences import FieldDifference
 from paddock.plan.changes.effects import Effect
 from paddock.plan.changes.references import references
 from paddock.schema.kind import AdmissionSettings
@@ -74,6 +75,12 @@ class ChangePlan(msgspec.Struct, frozen=True):
 
 def plan(edit: ObjectEdit, title: str, world: Iterable[Resource], *, running: bool) -> ChangePlan:
     """Return the plan of an edit. `world` has the objects that the machine refers to."""
+    found = judged(edit, title, world)
+    return ChangePlan(title, tuple(PlannedChange(verdict.effect, text(each), verdict.why) for each, verdict in found), running)
+
+
+def judged(edit: ObjectEdit, title: str, world: Iterable[Resource]) -> list[tuple[FieldDifference, ChangeVerdict]]:
+    """Return each difference between the two forms of an object with its effect."""
     settings = AdmissionSettings()
     old, new = (_compared(written(each), title, settings) for each in (edit.before, edit.after))
     pair = ObjectPair(old, new)
@@ -84,8 +91,7 @@ def plan(edit: ObjectEdit, title: str, world: Iterable[Resource], *, running: bo
     change = object_change(pair, (worlds[0], worlds[1]), settings)
     found = list(pair.differences())
     verdicts = change.settle([change.verdict(each) for each in found])
-    changes = tuple(PlannedChange(verdict.effect, text(each), verdict.why) for each, verdict in zip(found, verdicts, strict=True))
-    return ChangePlan(title, changes, running)
+    return list(zip(found, verdicts, strict=True))
 
 
 def _compared(data: Data, title: str, settings: AdmissionSettings) -> ComparedObject:

@@ -5,6 +5,7 @@ of the front finds what it made.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -60,6 +61,11 @@ def place_of(machine: MachineView, name: str) -> Key:
 def _source(machine: MachineView) -> dict[str, str]:
     key = finding.needs_vm(machine, "take snapshots")
     return {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": key.name}
+
+
+def default_name(machine: str, seconds: float) -> str:
+    """Return a name that sorts by time: web-20261123-204500."""
+    return f"{machine}-{datetime.fromtimestamp(seconds, UTC):%Y%m%d-%H%M%S}"
 
 
 # --- taking and listing -----------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def of(machine: MachineView, claims: Named, volumes: Named, services: Named) -> 
     parts_of_it = (
         *(_disk(each, claims, volumes) for each in parts.disks(machine)),
         *(_nic(each) for each in parts.nics(machine)),
-        *_services(machine, services.values()),
+        *(_service(each) for each in services_of(machine, services.values())),
     )
     node = parts_of_it
     if machine.vmi is not None and machine.kind is not VMI:
@@ -90,7 +90,7 @@ def _nic(nic: parts.NicPart) -> TreeNode:
     return TreeNode(kind="interface", name=nic.name, state=", ".join(filter(None, (nic.network, " ".join(nic.ips)))))
 
 
-def _services(machine: MachineView, services: Iterable[Data]) -> Iterator[TreeNode]:
+def services_of(machine: MachineView, services: Iterable[Data]) -> Iterator[Data]:
     """Yield the Services whose selector fits the labels of the guest."""
     vm = machine.vm_key.name if machine.vm_key is not None else machine.name
     labels: dict[str, Any] = {
@@ -102,10 +102,19 @@ def _services(machine: MachineView, services: Iterable[Data]) -> Iterator[TreeNo
     for each in services:
         chosen = at(each, "spec", "selector")
         if chosen and all(labels.get(key) == value for key, value in chosen.items()):
-            ports = " ".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in entries(each, "spec", "ports"))
-            addresses = [texts(ingress, "ip") for ingress in entries(each, "status", "loadBalancer", "ingress")]
-            address = next(filter(None, addresses), texts(each, "spec", "clusterIP"))
-            yield TreeNode(kind="Service", name=texts(each, "metadata", "name"), state=f"{address} {ports}".strip())
+            yield each
+
+
+def service_state(service: Data) -> str:
+    """Return the address and the ports of a Service."""
+    ports = " ".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in entries(service, "spec", "ports"))
+    addresses = [texts(ingress, "ip") for ingress in entries(service, "status", "loadBalancer", "ingress")]
+    address = next(filter(None, addresses), texts(service, "spec", "clusterIP"))
+    return f"{address} {ports}".strip()
+
+
+def _service(service: Data) -> TreeNode:
+    return TreeNode(kind="Service", name=texts(service, "metadata", "name"), state=service_state(service))
 
 
 def as_data(node: TreeNode) -> dict[str, Any]:

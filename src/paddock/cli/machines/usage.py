@@ -66,8 +66,8 @@ class UsageSample(msgspec.Struct, frozen=True):
     rated: bool = False
 
 
-async def read(client: Client) -> UsageSample:
-    """Return a sample. Raises `NoUsage`."""
+async def read(client: Client, namespace: str = "") -> UsageSample:
+    """Return a sample; of one namespace, if one is given and the user may see no other. Raises `NoUsage`."""
     names = tuple(("name[]", _PREFIX + each) for each in _MEMBERS)
     try:
         text = (await client.request("GET", "/metrics", names)).decode()
@@ -76,11 +76,21 @@ async def read(client: Client) -> UsageSample:
     if _PREFIX in text:
         return UsageSample(time.monotonic(), parse(text))
     try:
-        found = orjson.loads(await client.request("GET", "/apis/metrics.k8s.io/v1beta1/pods"))
+        found = orjson.loads(await _pods(client, namespace))
     except (Forbidden, NotFound, Unavailable) as error:
         fix = "ask for the right to get /metrics, or install metrics-server in the cluster"
         raise NoUsage("the server shows no use of machines", why=str(error), fix=fix) from error
     return UsageSample(time.monotonic(), dict(_of_pods(found)), rated=True)
+
+
+async def _pods(client: Client, namespace: str) -> bytes:
+    base = "/apis/metrics.k8s.io/v1beta1"
+    try:
+        return await client.request("GET", f"{base}/pods")
+    except Forbidden:
+        if not namespace:
+            raise
+    return await client.request("GET", f"{base}/namespaces/{namespace}/pods")
 
 
 def parse(text: str) -> dict[Key, dict[str, float]]:

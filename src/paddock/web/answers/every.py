@@ -10,7 +10,9 @@ from paddock.web.answers.rows import (
     WebMachineRow,
     WebMe,
     WebObjectRows,
+    WebSignIn,
     WebTaskRow,
+    WebTaskRows,
     WebUsageRow,
 )
 
@@ -34,4 +36,6 @@ ANSWERS: tuple[type[WebAnswer], ...] = (
     WebHostInfo,
     WebDone,
     WebErrorBody,
+    WebSignIn,
+    WebTaskRows,
 )

@@ -179,3 +179,15 @@ class WebErrorBody(WebAnswer, frozen=True, kw_only=True):
     why: str
     fix: str
     code: int
+
+
+class WebSignIn(WebAnswer, frozen=True, kw_only=True):
+    """The way to sign in: by a one-time link, or with a token that the API server judges."""
+
+    method: Literal["link", "token"]
+
+
+class WebTaskRows(WebAnswer, frozen=True, kw_only=True):
+    """All tasks, once."""
+
+    tasks: list[WebTaskRow]

@@ -27,6 +27,7 @@ VMI = (
     "userlist",
     "filesystemlist",
     "objectgraph",
+    "usagehistory",
 )
 VMI_PUT = (
     "pause",
@@ -43,7 +44,7 @@ VMI_PUT = (
     "evacuate/cancel",
     "backup",
 )
-VM = ("expand-spec", "consolelog", "portforward", "objectgraph")
+VM = ("expand-spec", "consolelog", "portforward", "objectgraph", "usagehistory")
 VM_PUT = ("start", "stop", "restart", "migrate", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
 SEV = {"sev/fetchcertchain": "GET", "sev/querylaunchmeasurement": "GET", "sev/setupsession": "PUT", "sev/injectlaunchsecret": "PUT"}
 OTHERS = (*SEV, "redefine-checkpoint")
@@ -201,7 +202,10 @@ def test_where_nobody_may_be_anonymous_whoever_says_nothing_is_unauthorized(tmp_
     guarded(tmp_path, script)
 
 
-READ_ONLY = ("guestosinfo", "userlist", "filesystemlist", "objectgraph", "expand-spec", "sev/fetchcertchain", "sev/querylaunchmeasurement")
+READ_ONLY = (
+    *("guestosinfo", "userlist", "filesystemlist", "objectgraph", "usagehistory"),
+    *("expand-spec", "sev/fetchcertchain", "sev/querylaunchmeasurement"),
+)
 
 
 @pytest.mark.spec("kubevirt", 63)

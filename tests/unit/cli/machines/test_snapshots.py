@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from paddock.cli import confirming
-from paddock.cli.commands.snap import default_name
 from paddock.cli.machines import snapshots
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VM
@@ -25,7 +24,7 @@ def snapshot(name: str, status: Data = DONE, of: str = "web") -> Data:
 
 
 def test_names_sort_by_time() -> None:
-    assert default_name("web", 1795000000.0) == "web-20261118-110640"
+    assert snapshots.default_name("web", 1795000000.0) == "web-20261118-110640"
 
 
 def test_the_list_has_the_machines_own_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,14 @@
 """The use of machines from the server's series."""
 
+import orjson
+import pytest
+
 from paddock.cli.machines import usage
-from paddock.cli.machines.usage import MachineUsage, UsageSample
+from paddock.cli.machines.usage import MachineUsage, NoUsage, UsageSample
+from paddock.client.client import Client
 from paddock.client.target import Key
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
+from tests.scripted import timeless
 
 WEB = Key("default", "web")
 PAGE = """# HELP kubevirt_vmi_cpu_usage_seconds_total Time
@@ -37,3 +43,39 @@ def test_figures_of_pods_are_rates_already() -> None:
     }
     sample = UsageSample(1.0, dict(usage._of_pods(pods)), rated=True)
     assert usage.rates(sample, sample)[WEB] == MachineUsage(cpu=0.25, memory=2 << 20)
+
+
+class Metrics:
+    """A server whose user may read metrics in some places."""
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = allowed
+
+    async def send(self, ask: TransportRequest) -> TransportResponse:
+        if ask.target not in self._allowed:
+            return TransportResponse(403, {}, b'{"kind":"Status","reason":"Forbidden","message":"no","code":403}')
+        usage = [{"usage": {"cpu": "250m", "memory": "2Mi"}}]
+        items = [{"metadata": {"namespace": "default", "name": "virt-launcher-web"}, "containers": usage}]
+        return TransportResponse(200, {}, orjson.dumps({"items": items}))
+
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
+        raise AssertionError(ask)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+ALL, OWN = "/apis/metrics.k8s.io/v1beta1/pods", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "namespace", "seen"), [(ALL, "", True), (ALL, "default", True), (OWN, "default", True), (OWN, "", False)]
+)
+@timeless
+async def test_a_user_of_one_namespace_sees_its_figures(allowed: str, namespace: str, seen: bool) -> None:
+    client = Client(Metrics(allowed))
+    if not seen:
+        with pytest.raises(NoUsage):
+            await usage.read(client, namespace)
+        return
+    assert (await usage.read(client, namespace)).machines == {WEB: {"cpu": 0.25, "memory": 2 << 20}}

@@ -15,7 +15,7 @@ echo "$1 ${2:-}" >>"$0.log"
 [[ $1 != test ]] || echo "== 12452 passed, 1 skipped in 181.03s =="
 [[ " $BROKEN " != *" $1 "* ]]
 """
-GATE = ["lint", "gen-check", "test", "conformance-check", "docs"]
+GATE = ["lint", "gen-check", "test", "conformance-check", "web-check", "docs"]
 MISSING = [f"{suite} WHICH=missing" for suite in ("weather", "test-reference", "test-host")]
 COVERED = [f"{suite} WHICH=covered" for suite in ("test-reference", "test-host", "weather")]
 

@@ -1,0 +1,1 @@
+"""The web console as a program: beside any server, or inside the control plane."""

@@ -1,0 +1,81 @@
+"""The lines of a plan: each change between two sets of manifests, with its place and its effect."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from paddock.cli.comparison import ObjectPair, pair, place, text
+from paddock.cli.inputobjects import InputObjects
+from paddock.cli.rendering import RenderSummary
+from paddock.cli.verdicts import ChangeVerdict, ObjectChange, object_change
+from paddock.plan.changes.differences import FieldDifference, ValueChange
+from paddock.plan.changes.effects import Effect
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AdmissionSettings
+
+REFUSED = "refused"
+NEW = "created"
+_GONE = "not in the new manifests"
+
+
+class PlanLine(msgspec.Struct, frozen=True):
+    """One line of a plan."""
+
+    source: str
+    line: int
+    column: int
+    effect: str
+    title: str
+    change: str
+    why: str
+    difference: FieldDifference | None = None
+
+
+def lines(old: InputObjects, new: InputObjects, outcome: RenderSummary, settings: AdmissionSettings) -> list[PlanLine]:
+    """Return the lines for all objects of both sides."""
+    pairs = pair(old, new, outcome, crossing=False)
+    return [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings))]
+
+
+def _steps(change: ObjectChange) -> Iterator[PlanLine]:
+    pair = change.pair
+    side = pair.new or pair.old
+    assert side is not None
+    start = side.document.start
+    if pair.old is None:
+        yield PlanLine(side.document.source, *start, NEW, side.title, "", "it is not in the old manifests")
+        return
+    if pair.new is None:
+        yield PlanLine(side.document.source, *start, str(Effect.NONE), side.title, _GONE, "it stays as it is; delete it if it is to go")
+        return
+    refused = change.refusals()
+    told: set[Finding] = set()
+    found = list(pair.differences())
+    verdicts = change.settle([change.verdict(each) for each in found])
+    for each, verdict in zip(found, verdicts, strict=True):
+        against = [finding for finding in refused if _meets(finding, each)]
+        told.update(against)
+        yield _step(pair, each, against, verdict)
+    for finding in refused:
+        if finding not in told:
+            position = side.document.position(finding.path)
+            yield PlanLine(side.document.source, *position, REFUSED, side.title, finding.field, f"{finding.message} ({finding.rule})")
+
+
+def _meets(found: Finding, difference: FieldDifference) -> bool:
+    """Return True if a finding concerns a difference: at its path, above or below it."""
+    shorter = min(len(found.path), len(difference.path))
+    if difference.how is ValueChange.REMOVED and any(isinstance(part, int) for part in found.path):
+        # The one counts the entries of the new form, the other those of the old.
+        return False
+    return found.path[:shorter] == difference.path[:shorter]
+
+
+def _step(pair: ObjectPair, difference: FieldDifference, against: Sequence[Finding], verdict: ChangeVerdict) -> PlanLine:
+    at = place(pair, difference)
+    effect, why = verdict.effect, verdict.why
+    if against:
+        rules = "; ".join(f"{found.message} ({found.rule})" for found in against)
+        why = f"{rules}; made anew it would be: {effect}: {why}" if effect == Effect.LOSS else rules
+        effect = REFUSED
+    return PlanLine(at.source, *at.position, effect, at.title, text(difference), why, difference)

@@ -1,0 +1,1 @@
+"""The API of the console: one module for each resource, each with its `ROUTES`."""

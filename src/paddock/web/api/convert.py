@@ -1,0 +1,65 @@
+"""`POST convert`: manifests in another dialect, with what that cannot say."""
+
+import msgspec
+
+from paddock.cli import conversion, losses
+from paddock.cli.inputobjects import errors_of
+from paddock.cli.machines import kinds
+from paddock.cli.objects import LocatedFinding
+from paddock.cli.rendering import RenderSummary
+from paddock.client.target import Data
+from paddock.dialects import admission
+from paddock.meta.manifests import write
+from paddock.meta.rendering import Rendering
+from paddock.schema.kind import AdmissionSettings
+from paddock.translate import catalog
+from paddock.web.answers.editing import WebComposed, WebFormProblem
+from paddock.web.api import manifests
+from paddock.web.routes import WebRefusal, WebRequest, WebRoute
+
+DIALECTS = (catalog.HUB, *catalog.DIALECTS)
+
+
+class _Body(msgspec.Struct, frozen=True):
+    yaml: str
+    dialect: str
+
+
+async def convert(request: WebRequest) -> WebComposed:
+    """Return the objects of a text in another dialect. Nothing is written."""
+    body = request.read(_Body)
+    return converted(body.yaml, body.dialect, request.session.namespace)
+
+
+def converted(text: str, dialect: str, namespace: str) -> WebComposed:
+    """Return the objects of a text in another dialect."""
+    if dialect not in DIALECTS:
+        raise WebRefusal(400, f'there is no dialect "{dialect}"', fix=f"the dialects are {', '.join(DIALECTS)}")
+    subjects = manifests.needed(text, AdmissionSettings())
+    wrong = [each for subject in subjects for each in errors_of(subject)]
+    outcome = RenderSummary()
+    made = [] if wrong else conversion.convert(manifests.gathered(subjects), dialect, Rendering(), outcome)
+    problems = [_problem(each) for each in (*wrong, *outcome.failed)]
+    return WebComposed(
+        yaml="" if problems else write.to_yaml(made),
+        losses=[losses.sentence(each) for each in outcome.lost],
+        remarks=[],
+        errors=problems,
+        machines=[] if problems else [place for data in made if (place := place_of(data, namespace))],
+    )
+
+
+def place_of(data: Data, namespace: str) -> str:
+    """Return the place of an object that is a machine; empty for others."""
+    group, _ = admission.split_api_version(data.get("apiVersion"))
+    kind = kinds.of(group, str(data.get("kind")))
+    metadata = data.get("metadata") or {}
+    return f"{kind.word}/{metadata.get('namespace') or namespace}/{metadata.get('name')}" if kind is not None else ""
+
+
+def _problem(found: LocatedFinding) -> WebFormProblem:
+    message = f"{found.title}, line {found.position.line}: {found.finding.message}"
+    return WebFormProblem(field=found.finding.field, message=message, fix="")
+
+
+ROUTES = (WebRoute("POST", "convert", convert),)

@@ -1,0 +1,67 @@
+"""Manifests as the page sends them: one text with one or more objects."""
+
+from collections.abc import Iterable
+
+from paddock.cli import objects
+from paddock.cli.inputobjects import InputObjects, collected
+from paddock.cli.inventory import REFERENCE, Inventory
+from paddock.cli.objects import InputObject, LocatedFinding
+from paddock.dialects import admission
+from paddock.meta.manifests.unreadable import UnreadableManifest
+from paddock.schema.finding import Severity
+from paddock.schema.kind import AdmissionSettings
+from paddock.web.answers.editing import WebFinding
+from paddock.web.routes import WebRefusal
+
+SOURCE = "the text"
+# A finding about the text as a whole.
+UNREADABLE = "input/unreadable"
+
+
+def subjects(text: str, settings: AdmissionSettings) -> list[InputObject]:
+    """Return the objects of a text, each held against its declaration. Raises `UnreadableManifest`."""
+    return [InputObject(document, admission.admit(document.data, settings)) for document in objects.documents(text.encode(), SOURCE)]
+
+
+def needed(text: str, settings: AdmissionSettings) -> list[InputObject]:
+    """Return the objects of a text that has to have some. Raises `WebRefusal`."""
+    try:
+        found = subjects(text, settings)
+    except UnreadableManifest as error:
+        place = f"line {error.line}, column {error.column}" if error.line else ""
+        raise WebRefusal(400, "cannot read the text", why=": ".join(filter(None, (place, error.what))), fix=error.fix) from error
+    if not found:
+        raise WebRefusal(400, "the text has no objects", fix="write one")
+    return found
+
+
+def gathered(found: Iterable[InputObject]) -> InputObjects:
+    """Return objects with the world that they make up."""
+    return collected(found, lambda errors: None)
+
+
+def findings(found: Iterable[InputObject], settings: AdmissionSettings) -> list[WebFinding]:
+    """Return what `paddock validate` finds. What refers to other objects is right as far as is known here: the server has those."""
+    inventory = Inventory(settings)
+    for each in found:
+        inventory.add(each)
+    return [finding_part(each) for each in inventory.findings() if each.finding.rule != REFERENCE]
+
+
+def finding_part(found: LocatedFinding) -> WebFinding:
+    """Return a finding for the page."""
+    severity = found.finding.severity
+    return WebFinding(
+        line=found.position.line,
+        column=found.position.column,
+        severity="error" if severity is Severity.ERROR else "warning" if severity is Severity.WARNING else "note",
+        field=found.finding.field,
+        message=found.finding.message,
+        rule=found.finding.rule,
+    )
+
+
+def unreadable(error: UnreadableManifest) -> WebFinding:
+    """Return a text that is no YAML as a finding."""
+    message = "; ".join(filter(None, (error.what, error.fix)))
+    return WebFinding(line=max(error.line, 1), column=max(error.column, 1), severity="error", field="", message=message, rule=UNREADABLE)

@@ -1,0 +1,76 @@
+"""Changes of a VirtualMachine that its running guest does not have yet.
+
+KubeVirt keeps the form that a run began with as a ControllerRevision, and its instance names it. The difference between that form and the
+present one is judged by the same table as a plan.
+"""
+
+from collections.abc import Iterable
+
+from paddock.cli.diagnosis.scene import at, conditions, texts
+from paddock.cli.machines import planning, waiting
+from paddock.cli.machines.edits import ObjectEdit
+from paddock.cli.machines.finding import MachineView
+from paddock.cli.machines.kinds import VM
+from paddock.cli.servers import ServerSession
+from paddock.client.errors import Forbidden, NotFound
+from paddock.client.target import Data, Key, plain
+from paddock.meta.objects import Resource
+from paddock.plan.changes.differences import ABSENT, format_named
+from paddock.plan.changes.effects import Effect
+from paddock.schema import finding
+from paddock.web.answers.machine import WebPendingPart
+
+REVISIONS = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+# What a running guest gets without a restart is no longer pending.
+_AT_ONCE = (str(Effect.NONE), str(Effect.LIVE))
+
+
+async def gathered(server: ServerSession, machine: MachineView) -> list[WebPendingPart]:
+    """Return the pending changes of a machine."""
+    name = texts(machine.vmi, "status", "virtualMachineRevisionName")
+    if machine.vm is None or machine.vm_key is None or not waiting.is_live(machine):
+        return []
+    revision: Data | None = None
+    if name:
+        try:
+            revision = await server.client.get(REVISIONS, Key(machine.vm_key.namespace, name))
+        except (NotFound, Forbidden):
+            revision = None
+    if revision is None:
+        return stated(machine)
+    return changes(machine, revision, await planning.surroundings(server.client, machine.vm))
+
+
+def changes(machine: MachineView, revision: Data, world: Iterable[Resource]) -> list[WebPendingPart]:
+    """Return the changes since a revision. Without any that is known, the machine's own word."""
+    vm, started = machine.vm, at(revision, "data", "spec")
+    if vm is None or machine.vm_key is None or not isinstance(started, dict):
+        return stated(machine)
+    # How a machine is started and stopped is no part of a run.
+    kept = {name: vm["spec"][name] for name in ("running", "runStrategy") if name in vm["spec"]}
+    before = {**vm, "spec": {**{name: value for name, value in started.items() if name not in ("running", "runStrategy")}, **kept}}
+    edit = ObjectEdit(target=VM.target, key=machine.vm_key, before=before, after=vm)
+    found = [
+        WebPendingPart(
+            field=format_named(difference.named),
+            from_=_shown(difference.before),
+            to=_shown(difference.after),
+            effect=judged.effect,
+            why=judged.why,
+        )
+        for difference, judged in planning.judged(edit, str(machine), world)
+        if judged.effect not in _AT_ONCE
+    ]
+    return found or stated(machine)
+
+
+def stated(machine: MachineView) -> list[WebPendingPart]:
+    """Return what the machine itself says of changes that wait for a restart."""
+    told = conditions(machine.vm).get("RestartRequired")
+    if texts(told, "status") != "True":
+        return []
+    return [WebPendingPart(field="", from_="", to="", effect=str(Effect.RESTART), why=texts(told, "message"))]
+
+
+def _shown(value: object) -> str:
+    return "" if value is ABSENT or value is None else value if isinstance(value, str) else finding.show(value)

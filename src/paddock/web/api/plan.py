@@ -1,0 +1,110 @@
+"""`POST plan`: what is wrong with a manifest, and what each change of it does to the machine."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from paddock.base.errors import PaddockError
+from paddock.cli import planlines
+from paddock.cli.diagnosis.scene import texts
+from paddock.cli.inputobjects import InputObjects
+from paddock.cli.machines import changing, finding, kinds, planning
+from paddock.cli.machines.finding import MachineNotFound
+from paddock.cli.machines.planning import ChangePlan, PlannedChange
+from paddock.cli.objects import InputObject
+from paddock.cli.planlines import PlanLine
+from paddock.cli.rendering import RenderSummary
+from paddock.cli.servers import ServerSession
+from paddock.client.client import Client
+from paddock.dialects import admission
+from paddock.meta.manifests.unreadable import UnreadableManifest
+from paddock.meta.objects import Resource
+from paddock.meta.world import ObjectSet
+from paddock.plan.changes.differences import format_named
+from paddock.schema.kind import AdmissionSettings
+from paddock.web.answers.editing import WebFinding, WebPlan, WebPlannedChange
+from paddock.web.api import manifests
+from paddock.web.routes import WebRequest, WebRoute
+
+
+class _Body(msgspec.Struct, frozen=True):
+    after: str
+    before: str = ""
+
+
+async def plan(request: WebRequest) -> WebPlan:
+    """Return findings and effects. Nothing is written."""
+    body = request.read(_Body)
+    server = request.session.server
+    settings = await settings_of(server.client)
+    try:
+        after = manifests.subjects(body.after, settings)
+        before = manifests.subjects(body.before, settings) if body.before else []
+    except UnreadableManifest as error:
+        return WebPlan(findings=[manifests.unreadable(error)], changes=[], summary="The text cannot be read.", running=False)
+    found = manifests.findings(after, settings)
+    running = await _runs(server, after)
+    old, new = manifests.gathered(before), manifests.gathered(after)
+    if not before or old.refused or new.refused:
+        return WebPlan(findings=found, changes=[], summary=_verdict(after, found), running=running)
+    world = [each for subject in (*before, *after) for each in await planning.surroundings(server.client, subject.data)]
+    lines = planlines.lines(_within(old, world), _within(new, world), RenderSummary(), settings)
+    return WebPlan(findings=found, changes=[_change(each) for each in lines], summary=summary(lines, running=running), running=running)
+
+
+async def settings_of(client: Client) -> AdmissionSettings:
+    """Return the rules of the server: those of Paddock's engine, or those of a cluster with KubeVirt."""
+    version = await client.version()
+    return AdmissionSettings(target="embedded" if "paddock" in str(version.get("gitVersion", "")) else "cluster")
+
+
+def _within(objects: InputObjects, more: Iterable[Resource]) -> InputObjects:
+    """Return objects in a world that has what the server has beside them."""
+    return msgspec.structs.replace(objects, world=ObjectSet([*more, *objects.world.everything()]))
+
+
+def _verdict(objects: Sequence[InputObject], findings: Sequence[WebFinding]) -> str:
+    errors = sum(each.severity == "error" for each in findings)
+    if errors:
+        return "The text has one error." if errors == 1 else f"The text has {errors} errors."
+    if not objects:
+        return "The text has no objects."
+    return "The object can be written." if len(objects) == 1 else f"All {len(objects)} objects can be written."
+
+
+def _change(line: PlanLine) -> WebPlannedChange:
+    field = format_named(line.difference.named) if line.difference is not None else line.change
+    change = line.change.removeprefix(f"{field}: ") if field and line.difference is not None else ""
+    return WebPlannedChange(field=field or line.title, change=change, effect=line.effect, why=line.why, line=line.line)
+
+
+def summary(lines: Sequence[PlanLine], *, running: bool) -> str:
+    """Return one sentence on the whole."""
+    if not lines:
+        return "Nothing changes."
+    if any(each.effect == planlines.REFUSED for each in lines):
+        return "The server refuses a part of this. Read the reasons below."
+    changes = tuple(PlannedChange(each.effect, each.change, each.why) for each in lines)
+    return ChangePlan("", changes, running).summary()
+
+
+async def _runs(server: ServerSession, objects: Sequence[InputObject]) -> bool:
+    """Return whether a machine of the text runs now."""
+    for each in objects:
+        group, _ = admission.split_api_version(each.data.get("apiVersion"))
+        kind, name = kinds.of(group, str(each.data.get("kind"))), texts(each.data, "metadata", "name")
+        if kind is None or not name:
+            continue
+        namespace = texts(each.data, "metadata", "namespace") or server.namespace
+        try:
+            if changing.runs(await finding.find(server.client, f"{kind.word}/{name}", namespace)):
+                return True
+        except MachineNotFound:
+            continue
+        except PaddockError:
+            # A plan is made of manifests: a server that is away, or forbids, does not prevent it.
+            return False
+    return False
+
+
+ROUTES = (WebRoute("POST", "plan", plan),)

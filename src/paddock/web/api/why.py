@@ -1,0 +1,65 @@
+"""`GET machines/PLACE/why`: the verdict on a machine with its causes, as `paddock why` gives it."""
+
+import re
+
+from paddock.cli.diagnosis.explain import Explanation, explain
+from paddock.cli.diagnosis.rule import Diagnosis
+from paddock.cli.diagnosis.table import every
+from paddock.cli.serverreader import ServerReader
+from paddock.meta.ages import timestamp
+from paddock.plan.instance.qemulog import legible
+from paddock.web.answers.machine import WebCause, WebEvidence, WebWhy
+from paddock.web.routes import WebRequest, WebRoute
+
+# A command in the text of a fix: between backquotes, or what follows a colon or a bracket and begins with a program.
+_COMMAND = re.compile(r"`((?:kubectl|paddock|virtctl|sudo) [^`]+)`|(?:^|: |\()((?:kubectl|paddock|virtctl|sudo) .+?)(?=\)|, |; |\. |\.?$)")
+_LONGEST_QUOTE = 4000
+
+
+async def why(request: WebRequest) -> WebWhy:
+    """Return the explanation of a machine."""
+    machine = await request.machine()
+    scene = await ServerReader(request.session.client, request.session.clock).gather(machine.ref)
+    return explanation(explain(scene, machine.ref))
+
+
+def explanation(found: Explanation) -> WebWhy:
+    """Return an explanation for the page."""
+    blind = sorted({str(why) for _, why in found.blind})
+    return WebWhy(
+        state=found.state,
+        word=found.word,
+        causes=[cause(each) for each in found.findings],
+        hints=[cause(each) for each in found.hints],
+        gaps=[*found.gaps, *(each for each in blind if each not in found.gaps)],
+    )
+
+
+def cause(found: Diagnosis) -> WebCause:
+    """Return one cause with its evidence and its cure."""
+    rule = every().get(found.rule)
+    return WebCause(
+        rule=found.rule,
+        title=rule.title if rule is not None else found.rule,
+        object=str(found.node.ref),
+        cause=found.cause,
+        evidence=_evidence(found),
+        fix=found.fix,
+        commands=commands(found.fix),
+    )
+
+
+def _evidence(found: Diagnosis) -> list[WebEvidence]:
+    if not found.field and not found.quote:
+        return []
+    since = timestamp(found.since) if found.since else ""
+    text = legible(found.quote)[:_LONGEST_QUOTE]
+    return [WebEvidence(where=f"{found.node.ref}, {found.field or 'status'}", text=text, since=since)]
+
+
+def commands(fix: str) -> list[str]:
+    """Return the commands in the text of a fix, to be copied."""
+    return list(dict.fromkeys((quoted or bare).strip() for quoted, bare in _COMMAND.findall(fix)))
+
+
+ROUTES = (WebRoute("GET", "machines/PLACE/why", why),)

@@ -1,0 +1,1 @@
+var r=new Map;function h(e){let n=r.get(e);if(n)return n;let o=new Promise((i,s)=>{let t=document.createElement("link");t.rel="stylesheet",t.href=l(e),t.onload=()=>i(),t.onerror=()=>s(new Error(`The style sheet ${e} did not load; reload the page`)),document.head.append(t)});return r.set(e,o),o}var l=e=>new URL(e,import.meta.url).href;export{h as a};

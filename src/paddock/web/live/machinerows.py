@@ -1,0 +1,111 @@
+"""Rows of machines, as `paddock ls` lists them, and of their use."""
+
+from collections.abc import Mapping
+
+from paddock.base.errors import PaddockError
+from paddock.cli.diagnosis.scene import at
+from paddock.cli.machines import facts, usage
+from paddock.cli.machines.finding import MachineView
+from paddock.cli.machines.kinds import MACHINES
+from paddock.cli.machines.usage import MachineUsage, UsageSample
+from paddock.client.client import Client
+from paddock.client.target import Key
+from paddock.web.answers.rows import WebMachineRow, WebUsageRow
+from paddock.web.live import parts, verbs
+from paddock.web.live.objects import LiveObjects
+
+MACHINE_TARGETS = tuple(each.target for each in MACHINES)
+_USAGE_SECONDS = 5.0
+
+
+class MachineRows:
+    """The rows of all machines. A machine whose objects are the same as before keeps its row."""
+
+    kinds = MACHINE_TARGETS
+    seconds = 0.0
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[MachineView, WebMachineRow]] = {}
+
+    async def poll(self, client: Client, namespace: str) -> None:
+        """Do nothing: watches are enough."""
+
+    def rows(self, objects: LiveObjects) -> list[WebMachineRow]:
+        """Return all rows."""
+        fresh: dict[str, tuple[MachineView, WebMachineRow]] = {}
+        for machine in objects.machines:
+            place = parts.place(machine)
+            known = self._rows.get(place)
+            fresh[place] = known if known is not None and _is_same(known[0], machine) else (machine, row(machine))
+        self._rows = fresh
+        return [each for _, each in fresh.values()]
+
+
+def _is_same(one: MachineView, other: MachineView) -> bool:
+    # A watch brings every object anew.
+    return one.data is other.data and one.vm is other.vm and one.vmi is other.vmi
+
+
+def row(machine: MachineView) -> WebMachineRow:
+    """Return the row of a machine."""
+    found = facts.of(machine)
+    return WebMachineRow(
+        id=parts.place(machine),
+        namespace=machine.namespace,
+        name=machine.name,
+        dialect=machine.dialect,
+        status=found.status,
+        state=found.state,
+        reason=parts.message_of(machine.data) if found.state in ("bad", "waits") else "",
+        ips=list(found.ips),
+        cpus=found.cpus,
+        memory=found.memory,
+        created=found.created,
+        since=found.since,
+        node=found.node,
+        image=found.image,
+        disks=found.disks,
+        guest=found.guest,
+        protected=found.protected,
+        labels={str(key): str(value) for key, value in (at(machine.data, "metadata", "labels") or {}).items()},
+        verbs=list(verbs.of(machine)),
+    )
+
+
+class UsageRows:
+    """The present use of running machines, read every five seconds while a page shows it."""
+
+    kinds = MACHINE_TARGETS
+    seconds = _USAGE_SECONDS
+
+    def __init__(self) -> None:
+        self._sample: UsageSample | None = None
+        self._rates: Mapping[Key, MachineUsage] = {}
+
+    async def poll(self, client: Client, namespace: str) -> None:
+        """Read the figures. A server that has none leaves the rows empty."""
+        try:
+            sample = await usage.read(client, namespace)
+        except PaddockError:
+            self._sample, self._rates = None, {}
+            return
+        if self._sample is not None or sample.rated:
+            self._rates = usage.rates(self._sample or sample, sample)
+        self._sample = sample
+
+    def rows(self, objects: LiveObjects) -> list[WebUsageRow]:
+        """Return the rows of the machines that have figures."""
+        return [_usage_row(objects.places[key], each) for key, each in self._rates.items() if key in objects.places]
+
+
+def _usage_row(place: str, used: MachineUsage) -> WebUsageRow:
+    return WebUsageRow(
+        id=place,
+        cpu=round(used.cpu, 3),
+        memory=used.memory,
+        guest=used.guest,
+        read=round(used.read),
+        write=round(used.write),
+        received=round(used.received),
+        sent=round(used.sent),
+    )

@@ -1,0 +1,87 @@
+"""What the rows of several topics take from an object."""
+
+from collections.abc import Iterator
+
+from paddock.cli.diagnosis import verdict
+from paddock.cli.diagnosis.scene import ObjectPlace, at, conditions, entries, texts
+from paddock.cli.machines import parts as machineparts
+from paddock.cli.machines.finding import MachineView
+from paddock.client.target import Data, Key, Target
+from paddock.web.answers.rows import WebObjectRow
+
+Cells = dict[str, str | float | list[str]]
+
+
+def place(machine: MachineView) -> str:
+    """Return the place of a machine, as the page names it."""
+    return f"{machine.kind.word}/{machine.key}"
+
+
+def key_of(data: Data) -> Key:
+    """Return the place of an object among those of its kind."""
+    return Key(texts(data, "metadata", "namespace"), texts(data, "metadata", "name"))
+
+
+def claims(machine: MachineView) -> Iterator[Key]:
+    """Yield the claims that a machine uses."""
+    key = machine.vm_key or machine.vmi_key
+    if key is not None:
+        yield from dict.fromkeys(Key(key.namespace, each.claim) for each in machineparts.disks(machine) if each.claim)
+
+
+def networks(machine: MachineView) -> Iterator[Key]:
+    """Yield the NetworkAttachmentDefinitions that a machine is attached to."""
+    key = machine.vm_key or machine.vmi_key
+    if key is None:
+        return
+    for each in entries(machineparts.spec_of(machine), "networks"):
+        if name := texts(each, "multus", "networkName"):
+            namespace, _, short = name.rpartition("/")
+            yield Key(namespace or key.namespace, short)
+
+
+def message_of(data: Data) -> str:
+    """Return what an object says about itself, if something is wrong or not yet as it should be."""
+    found = conditions(data)
+    for name in ("Failure", "Ready", "Progressing", "Running"):
+        if text := texts(found.get(name), "message"):
+            return text
+    return texts(data, "status", "error", "message") or texts(data, "status", "message")
+
+
+def row(target: Target[Data], data: Data, cells: Cells, machines: list[str], *, percent: int = -1, keeps: str = "") -> WebObjectRow:
+    """Return the row of an object that is no machine. Its state is that of `paddock why`."""
+    key = key_of(data)
+    judged = verdict.of(ObjectPlace(target.group, target.kind, key.namespace, key.name), data)
+    return WebObjectRow(
+        id=f"{target.qualified}/{key.namespace}/{key.name}",
+        group=target.group,
+        kind=target.kind,
+        namespace=key.namespace,
+        name=key.name,
+        state=judged.state,
+        # The verdict goes on after a name; a column stands alone.
+        status=judged.word.removeprefix("is ").removeprefix("has "),
+        created=texts(data, "metadata", "creationTimestamp"),
+        cells={name: value for name, value in cells.items() if value not in ("", [])},
+        machines=machines,
+        percent=percent,
+        keeps=keeps or _keeper(data),
+    )
+
+
+def percent_of(data: Data, *path: str) -> int:
+    """Return a progress such as `45.3%` as a whole number; -1 for none."""
+    found = str(at(data, *path) or "").removesuffix("%")
+    try:
+        return min(max(int(float(found)), 0), 100)
+    except (ValueError, OverflowError):
+        return -1
+
+
+def _keeper(data: Data) -> str:
+    """Return why it makes no sense to delete an object: its owner would make it again."""
+    for owner in entries(data, "metadata", "ownerReferences"):
+        if owner.get("controller"):
+            return f"{texts(owner, 'kind')} {texts(owner, 'name')} keeps it; change or delete that"
+    return ""

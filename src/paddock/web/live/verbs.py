@@ -1,0 +1,30 @@
+"""The verbs that make sense for a machine in its state. The server judges whether the user may."""
+
+from collections.abc import Iterator
+
+from paddock.cli.diagnosis.scene import texts
+from paddock.cli.machines import facts, waiting
+from paddock.cli.machines.finding import MachineView
+from paddock.cli.machines.kinds import VMI
+
+
+def of(machine: MachineView) -> Iterator[str]:
+    """Yield the verbs in the order of a menu."""
+    if texts(machine.data, "metadata", "deletionTimestamp"):
+        return
+    live = waiting.is_live(machine)
+    if machine.kind is not VMI:
+        yield "start" if not live else "stop"
+        if live:
+            yield "restart"
+    if live and machine.vmi is not None:
+        yield "unpause" if waiting.is_paused(machine) else "pause"
+        yield "reset"
+    if machine.kind is not VMI:
+        yield from ("snapshot", "clone")
+        if not live:
+            yield "restore"
+    protected = facts.is_protected(machine.data)
+    yield "unprotect" if protected else "protect"
+    if not protected:
+        yield "delete"

@@ -1,0 +1,115 @@
+"""The rights of a user, as the API server judges them: asked for before a person is refused, and remembered for a minute."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import orjson
+
+from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
+from paddock.cli.machines import snapshots
+from paddock.cli.machines.finding import MachineView
+from paddock.cli.machines.kinds import VIRTRIGAUD, VM
+from paddock.client.client import Client
+from paddock.client.target import Data, Target
+from paddock.web.answers.machine import WebActionState
+
+_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_SECONDS = 60.0
+_MOST = 2000
+SUBRESOURCES = "subresources.kubevirt.io"
+
+
+class AccessCheck(msgspec.Struct, frozen=True):
+    """A right on a kind."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+
+    @classmethod
+    def of(cls, verb: str, target: Target[Data]) -> "AccessCheck":
+        """Return the right to a verb on a kind."""
+        return cls(verb, target.group, target.plural)
+
+
+class RightsReview:
+    """Asks the API server what the user may do."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._answers: dict[tuple[AccessCheck, str], tuple[float, bool]] = {}
+
+    async def may(self, check: AccessCheck, namespace: str) -> bool:
+        """Return whether the user has a right in a namespace; empty means in all. A server that does not say decides later."""
+        now, key = self._clock.seconds(), (check, namespace)
+        asked, allowed = self._answers.get(key, (now - _SECONDS, True))
+        if now - asked < _SECONDS:
+            return allowed
+        try:
+            allowed = await self._ask(check, namespace)
+        except PaddockError:
+            return True
+        if len(self._answers) >= _MOST:
+            self._answers.clear()
+        self._answers[key] = now, allowed
+        return allowed
+
+    async def _ask(self, check: AccessCheck, namespace: str) -> bool:
+        attributes = {**msgspec.to_builtins(check), "namespace": namespace}
+        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        body = orjson.dumps({**head, "spec": {"resourceAttributes": attributes}})
+        answer: Data = orjson.loads(await self._client.request("POST", _REVIEW, body=body))
+        return bool((answer.get("status") or {}).get("allowed"))
+
+
+def refusal(check: AccessCheck, namespace: str) -> str:
+    """Return why the user may not do something."""
+    resource = "/".join(filter(None, (check.resource, check.subresource)))
+    where = f' in namespace "{namespace}"' if namespace else ""
+    return f"the user may not {check.verb} {resource}{f' of {check.group}' if check.group else ''}{where}"
+
+
+def needs(machine: MachineView, verb: str) -> Iterator[AccessCheck]:
+    """Yield the rights that a verb needs for a machine."""
+    own = machine.kind.target
+    match verb:
+        case "protect" | "unprotect":
+            yield AccessCheck.of("patch", own)
+        case "delete":
+            yield AccessCheck.of("delete", own)
+        case "clone":
+            yield AccessCheck.of("create", own)
+        case "snapshot":
+            yield AccessCheck.of("create", snapshots.kind_of(machine))
+        case "restore" if machine.kind is VIRTRIGAUD:
+            yield AccessCheck.of("patch", own)
+        case "restore":
+            yield AccessCheck.of("create", snapshots.RESTORES)
+        case "pause" | "unpause" | "reset":
+            yield AccessCheck("update", SUBRESOURCES, "virtualmachineinstances", verb)
+        case "suspend" | "resume":
+            yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
+        case "restart" if machine.kind is not VIRTRIGAUD:
+            yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
+        case "start" | "stop" if machine.kind is VM:
+            yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
+        case "start" | "stop" | "restart":
+            yield AccessCheck.of("patch", own)
+
+
+async def judged(review: RightsReview, machine: MachineView, actions: Sequence[WebActionState]) -> list[WebActionState]:
+    """Return the actions; those that the state allows and the rights do not are refused with the reason."""
+
+    async def one(action: WebActionState) -> WebActionState:
+        if not action.allowed:
+            return action
+        for check in needs(machine, action.verb):
+            if not await review.may(check, machine.namespace):
+                return WebActionState(verb=action.verb, allowed=False, reason=refusal(check, machine.namespace))
+        return action
+
+    return list(await asyncio.gather(*(one(each) for each in actions)))

@@ -1,0 +1,101 @@
+"""A user who may do little: what the rights do not reach is missing or refused, and the rest is there."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.app.localtransport import door
+from paddock.client.client import Client
+from paddock.client.localtransport import LocalTransport
+from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from tests import virtualtime
+from tests.fakehost import FakeHost, machine
+from tests.scenario.web.pages import Page, Refused
+
+WEB = "machines/vm/default/web"
+Script = Callable[[FakeHost, Page], Awaitable[None]]
+
+
+class Limited(Transport):
+    """Carries reads of machines alone; the server refuses everything else, as one does to a user without rights."""
+
+    def __init__(self, inner: Transport, *allowed: str) -> None:
+        self._inner = inner
+        self._allowed = allowed
+
+    async def send(self, ask: TransportRequest) -> TransportResponse:
+        """Carry a request, or refuse it."""
+        path = ask.target.partition("?")[0]
+        if ask.method == "GET" and any(path.endswith(each) for each in (*self._allowed, "/version", "/apis")):
+            return await self._inner.send(ask)
+        told = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": f"ada cannot {ask.method} {path}"}
+        return TransportResponse(403, {}, orjson.dumps(told))
+
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
+        """Carry a watch."""
+        return await self._inner.stream(ask)
+
+    async def close(self) -> None:
+        """Let go."""
+        await self._inner.close()
+
+
+def play(root: Path, script: Script, *allowed: str) -> None:
+    async def inside() -> None:
+        async with FakeHost(root) as host:
+            limited = Limited(LocalTransport(door(host.api.api, CONTROLLER, CONTROLLER_GROUPS)), *allowed)
+            async with Page(host, client=Client(limited)) as page:
+                await host.make(machine(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]))
+                await script(host, page)
+
+    virtualtime.run(inside())
+
+
+def test_who_may_read_machines_alone_sees_these(tmp_path: Path) -> None:
+    async def script(host: FakeHost, page: Page) -> None:
+        found = await page.get(WEB)
+        assert (found["row"]["name"], found["snapshots"], found["pending"]) == ("web", [], [])
+        assert [each["name"] for each in found["disks"]] == ["data"]
+        usage = await page.get(f"{WEB}/usage")
+        assert "your rights do not allow it" in usage["missing"]
+        why = await page.get(f"{WEB}/why")
+        assert any("rights" in each or "cannot" in each for each in why["gaps"])
+        assert await page.get("host") == {"nodes": [], "checks": []}
+        # It is history enough: the objects have it.
+        assert (await page.get(f"{WEB}/history"))["history"]
+
+    play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", f"{WEB}/events", None),
+        ("GET", f"{WEB}/log", None),
+        ("POST", f"{WEB}/actions/stop", {}),
+        ("POST", f"{WEB}/actions/protect", {}),
+        ("POST", f"{WEB}/actions/snapshot", {"options": {"name": "one"}}),
+        ("POST", f"{WEB}/actions/delete", {"options": {"purge": True}}),
+    ],
+)
+def test_what_the_rights_do_not_reach_is_refused_by_the_server(tmp_path: Path, method: str, path: str, body: object) -> None:
+    async def script(host: FakeHost, page: Page) -> None:
+        with pytest.raises(Refused) as caught:
+            await (page.read(path) if path.endswith("/log") else page.get(path) if method == "GET" else page.post(path, body))
+        assert caught.value.code == 403
+        assert "ada cannot" in caught.value.message
+
+    play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
+
+
+def test_who_may_read_nothing(tmp_path: Path) -> None:
+    async def script(host: FakeHost, page: Page) -> None:
+        for more in ("", "/why", "/events", "/history", "/usage"):
+            with pytest.raises(Refused) as caught:
+                await page.get(WEB + more)
+            assert caught.value.code == 403
+
+    play(tmp_path, script)

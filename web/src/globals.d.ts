@@ -1,0 +1,9 @@
+declare module "*?sheet" {
+  const address: string;
+  export default address;
+}
+declare module "*.css";
+declare module "*.svg" {
+  const address: string;
+  export default address;
+}

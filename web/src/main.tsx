@@ -1,0 +1,16 @@
+import "./style/base.css";
+import "./style/parts.css";
+import "./style/shell.css";
+import "./style/pages.css";
+import "./style/create.css";
+import { render } from "preact";
+import { App } from "./app/app";
+import { listen } from "./app/keys";
+import { load } from "./state/session";
+import { paint } from "./state/theme";
+
+paint();
+listen();
+void load();
+const page = document.getElementById("page");
+if (page) render(<App />, page);
