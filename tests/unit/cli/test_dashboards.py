@@ -29,7 +29,7 @@ def served() -> set[str]:
     """Return the names of families."""
     process = {line.split()[2] for line in processmetrics.lines() if line.startswith("# TYPE")}
     requests = {requestmetrics.COUNT, requestmetrics.TOOK, requestmetrics.OPEN, requestmetrics.BUSY}
-    return {each.name for each in families.ALL} | set(collector._RENAMED) | process | requests | OTHERS
+    return {each.name for each in families.ALL} | set(collector.RENAMED) | process | requests | OTHERS
 
 
 def expressions() -> list[str]:
