@@ -21,6 +21,7 @@ from paddock.app.subresources.memorydump import MemoryDumps
 from paddock.app.subresources.sessions import Sessions
 from paddock.app.subresources.stored import StoredObjects
 from paddock.app.subresources.streams import Streams
+from paddock.app.subresources.suspension import MachineSuspension
 from paddock.app.subresources.volumes import VolumeRequests
 
 
@@ -33,6 +34,7 @@ class SubresourceApi:
         self._installation = InstallationApi(stored)
         self._registry = world.parts.registry
         self._lifecycle = Lifecycle(stored)
+        self._suspension = MachineSuspension(instances, self._lifecycle)
         self._control = InstanceControl(instances)
         self._freezing = GuestFreezer(instances)
         self.sessions = Sessions(world.parts.clock)
@@ -74,6 +76,8 @@ class SubresourceApi:
             "stop": self._lifecycle.stop,
             "restart": self._lifecycle.restart,
             "migrate": self._lifecycle.migrate,
+            "suspend": self._suspension.suspend,
+            "resume": self._suspension.resume,
             "addvolume": self._volumes.add_to_machine,
             "removevolume": self._volumes.remove_from_machine,
             "memorydump": self._dumps.request,
