@@ -275,3 +275,15 @@ def test_it_is_shown(tmp_path: Path) -> None:
                 assert answer.cause is not None and "suspended" in answer.cause.cause and "paddock resume web" in answer.cause.fix
 
     play(script)
+
+
+def test_a_cluster_does_not_suspend(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with at_a_host(tmp_path, machine()) as person:
+            await person.host.running()
+            served = person.host.api.api.subresources
+            del served[next(key for key in served if key[1:3] == ("virtualmachines", "suspend"))]
+            with pytest.raises(WrongState, match=r"KubeVirt cannot suspend.*paddock pause vm/web"):
+                await person.says("suspend")
+
+    play(script)

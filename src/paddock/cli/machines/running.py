@@ -14,7 +14,7 @@ from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK
 from paddock.cli.machines.waiting import Done, MachineWaiter
 from paddock.cli.machines.writing import ObjectWrite
 from paddock.client.client import Client
-from paddock.client.errors import ApiError
+from paddock.client.errors import ApiError, MethodNotAllowed, NotFound
 
 _INSTANCES = "virtualmachineinstances"
 
@@ -111,7 +111,7 @@ class MachineRunner:
         if self._options.dry_run:
             return await self._rehearse(write)
         before = _refusal(machine)
-        await writing.send(self._client, write)
+        await self._send_own(machine, write)
         if not self._options.seconds:
             return "suspended: requested"
         now = await self._waiter.until(machine, lambda now: _has_decided(now, before), self._options.seconds, "suspended")
@@ -192,8 +192,16 @@ class MachineRunner:
         )
         if self._options.dry_run:
             return await self._rehearse(write)
-        await writing.send(self._client, write)
+        await self._send_own(machine, write)
         return await self._wait(machine, lambda now: not waiting.is_suspended(now), "without a saved state", "saved state discarded")
+
+    async def _send_own(self, machine: MachineView, write: ObjectWrite) -> None:
+        """A request that KubeVirt does not have: on a cluster nobody answers it."""
+        try:
+            await writing.send(self._client, write)
+        except (NotFound, MethodNotAllowed) as error:
+            why = "its server does not suspend machines, or it was deleted; KubeVirt cannot suspend"
+            raise WrongState(f"cannot suspend {machine}", why=why, fix=f"`paddock pause {machine}` holds its guest") from error
 
     def _demand_awake(self, machine: MachineView, verb: str) -> None:
         if waiting.is_suspended(machine):
