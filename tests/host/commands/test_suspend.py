@@ -56,7 +56,7 @@ def test_a_guest_goes_on_where_it_was(host: Host, tiny_disk_image: str) -> None:
         assert talk.host.qemus() == {} and (await row(talk, "web"))["status"] == "Suspended"
         found = condition(await talk.get(f"{VMIS}/web"), "Suspended")
         print(found["message"])
-        assert "suspended to disk" in await paddock(talk, "why", "web", code=1)
+        assert "paddock resume web" in await paddock(talk, "why", "web", code=1)
         return sums, float(uptime.split()[0]), int(count)
 
     async def resumed(talk: Talk) -> None:
@@ -84,7 +84,7 @@ def test_a_guest_goes_on_where_it_was(host: Host, tiny_disk_image: str) -> None:
     disks = _disks(host)
     host.kill()
     host.start()
-    assert host.qemus() == {} and _disks(host) == disks
+    assert disks and host.qemus() == {} and _disks(host) == disks
     states = list(Path(host.root).glob("engine/machines/*/saved.state"))
     assert len(states) == 1 and states[0].stat().st_size < 256 << 20
     print(f"{states[0].stat().st_size / 1e6:.1f} MB on disk")
