@@ -27,7 +27,8 @@ async def adopt(owner: MachineOwner) -> None:
         return
     record = owner.record
     owner.started = owner.directory.read_started() or owner.config
-    phase: Phase = "running" if record.begun else "starting"
+    # One whose guest is on disk does not run it: it was about to end, or it was reading the state.
+    phase: Phase = "stopping" if saved else "running" if record.begun else "starting"
     owner.observed = Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times)
     try:
         owner.watch(_find_process(owner))
@@ -45,7 +46,6 @@ async def adopt(owner: MachineOwner) -> None:
         owner.save(active=True, pid=process.pid, ticks=process.ticks)
     owner.observe(pid=owner.record.pid)
     if saved:
-        # Its guest is on disk. It was about to end, or it was reading the state and never ran the guest.
         owner.save(evidence=(*record.evidence, "saved"))
         owner.kill()
         return

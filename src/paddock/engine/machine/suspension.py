@@ -71,6 +71,8 @@ class Suspensions:
                 owner.save(saving=True)
                 size = await self._write()
                 self._commit(started, now, size, paused=paused)
+                # Whatever comes now, nobody lets the guest of this process go on.
+                owner.observe(phase="stopping")
             except BaseException as error:
                 # Done in any case, also when nobody waits for it.
                 end = owner.background(self._back())
