@@ -31,6 +31,7 @@ from paddock.engine.machine.observation import (
     RenewalResult,
     RunEnd,
     Statistics,
+    SuspendedState,
 )
 from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
@@ -87,6 +88,11 @@ class FakeMachine:
         self.presses = 0
         # that of its last start
         self.priority = 0
+        self.saved_paused = False
+        # why its state cannot be written
+        self.unwritable = ""
+        # why it cannot be read
+        self.unreadable = ""
         self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
         self.consoles: list[FakePipe] = []
@@ -122,12 +128,20 @@ class FakeMachine:
         if not self._admit(Verb.START):
             return
         self.priority = priority
+        if self.observed.phase == "suspended":
+            paused = self.saved_paused
+            if self.unreadable:
+                self.observe(run=self.observed.run + 1, end=RunEnd("never-started", self.unreadable))
+                return
         times = {"queued": self._machines.clock.seconds()}
         self._replace(Observation(phase="queued", run=self.observed.run + 1, times=times))
         self._soon(0.0, self._starting, "start" if paused else "")
 
     async def stop(self, grace_seconds: float) -> None:
         if not self._admit(Verb.STOP):
+            return
+        if self.observed.phase == "suspended":
+            self._end("discarded")
             return
         if self.observed.phase == "queued":
             self._end("killed")
@@ -163,6 +177,23 @@ class FakeMachine:
         self.outdated = False
         self.observe(pid=self.observed.pid + 1, milestone="renewed")
         return RenewalResult(0.5, 0.0125, "7.2.0", "9.1.0")
+
+    async def demand_suspendable(self) -> None:
+        self._admit(Verb.SUSPEND)
+        if self.immovable:
+            why = "; ".join(self.immovable)
+            raise RequestRefused(f"cannot suspend machine {self.id}", reason="NotSuspendable", why=why, fix="stop and start it")
+
+    async def suspend(self) -> None:
+        if self._admit(Verb.SUSPEND):
+            await self.demand_suspendable()
+            if self.unwritable:
+                raise RequestRefused(f"cannot suspend machine {self.id}", reason="MigrationFailed", why=self.unwritable)
+            self.saved_paused = bool(self.observed.paused)
+            self._drop_steps()
+            state = SuspendedState(self._machines.clock.seconds(), 38 << 20)
+            end = RunEnd("saved", at=state.at)
+            self._replace(Observation(phase="suspended", run=self.observed.run, end=end, suspended=state, times=self.observed.times))
 
     async def press_power(self) -> None:
         if self._admit(Verb.PRESS):

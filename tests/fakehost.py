@@ -180,7 +180,7 @@ class FakeEngine:
 
     def _is_used(self, directory: Path) -> bool:
         """Return whether a running machine has a disk there."""
-        live = (each for each in self.machines if each.observed.live)
+        live = (each for each in self.machines if each.observed.holds_disks)
         return any(disk.layer is not None and disk.layer.path.parent == directory for each in live for disk in each.config.disks)
 
     async def start(self) -> None:

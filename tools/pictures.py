@@ -216,6 +216,7 @@ _PLACES: Mapping[str, tuple[int, int, str]] = {
     "running": (3, 0, "the guest runs"),
     "paused": (3, 1, "the CPUs stand still"),
     "stopping": (4, 0, "ACPI, then SIGKILL"),
+    "suspended": (2, 1, "memory is on disk"),
     "ended": (4, 1, "the reason is on disk"),
 }
 
@@ -236,12 +237,16 @@ def states() -> str:
     ):
         start, end = boxes[before].right, boxes[after].left
         parts += [_arrow(start, end), _text((start[0] + end[0]) / 2, start[1] - 8, label, _SMALL)]
-    running, paused, ended = boxes["running"], boxes["paused"], boxes["ended"]
+    running, paused, suspended, ended = boxes["running"], boxes["paused"], boxes["suspended"], boxes["ended"]
     parts += [
         _arrow((running.bottom[0] - 30, running.bottom[1]), (paused.top[0] - 30, paused.top[1])),
         _text(running.bottom[0] - 38, running.bottom[1] + 46, "pause", _SMALL, anchor="end"),
         _arrow((paused.top[0] + 30, paused.top[1]), (running.bottom[0] + 30, running.bottom[1])),
         _text(running.bottom[0] + 38, running.bottom[1] + 46, "resume", _SMALL, anchor="start"),
+        _arrow((running.bottom[0] - 60, running.bottom[1]), (suspended.right[0], suspended.top[1] + 16)),
+        _text(suspended.right[0] - 8, suspended.top[1] - 8, "suspend", _SMALL, anchor="end"),
+        _arrow(suspended.left, (boxes["queued"].bottom[0] + 30, boxes["queued"].bottom[1])),
+        _text(suspended.left[0] - 12, suspended.left[1] + 16, "start", _SMALL, anchor="end"),
         _arrow(boxes["stopping"].bottom, ended.top),
         _text(ended.top[0] + 10, ended.top[1] - 38, "the process ends", _SMALL, anchor="start"),
         _arrow(paused.right, (boxes["stopping"].left[0], boxes["stopping"].bottom[1] - 8)),

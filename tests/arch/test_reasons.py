@@ -176,7 +176,7 @@ def test_what_needs_no_rule_has_a_reason_and_no_rule() -> None:
 
 def test_each_end_of_a_run_that_is_a_failure_has_a_code() -> None:
     assert set(ends.CODES) <= set(get_args(EndReason))
-    assert set(get_args(EndReason)) - set(ends.CODES) == {"guest-shutdown", "guest-reboot", "saved"}
+    assert set(get_args(EndReason)) - set(ends.CODES) == {"guest-shutdown", "guest-reboot", "saved", "discarded"}
 
 
 def test_sentences_of_our_own_are_read_only_where_no_code_can_stand() -> None:

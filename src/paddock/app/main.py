@@ -25,12 +25,12 @@ COMMANDS = {
 GROUPS = {
     "machines": (
         *("run", "ls", "info", "tree"),
-        *("start", "stop", "restart", "pause", "unpause", "reset"),
+        *("start", "stop", "restart", "pause", "unpause", "suspend", "resume", "reset"),
         *("rm", "protect", "unprotect"),
         *("why", "events", "top"),
     ),
     "into a guest": ("exec", "ssh", "cp", "console", "logs", "vnc", "screenshot", "forward", "expose"),
-    "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone", "suspend"),
+    "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone"),
     "objects of any kind": ("get", "apply", "delete", "edit"),
     "this host": ("up", "ui", "status", "doctor", "ctx", "down", "image", "renew"),
     "manifests (no server needed)": ("validate", "explain", "examples", "render", "convert", "diff", "plan", "crds", "schema"),

@@ -65,6 +65,10 @@ PROCESSOR_ERROR: Final = "ProcessorError"
 HOST_REBOOTED: Final = "HostRebooted"
 MACHINE_KILLED: Final = "MachineKilled"
 
+# --- suspension to disk ---------------------------------------------------------------------------------------------------
+SUSPEND_FAILED: Final = "SuspendFailed"
+RESUME_FAILED: Final = "ResumeFailed"
+
 
 def ended_by(signal: str) -> str:
     """Return the first words about a QEMU that a signal ended; SIGKILL has a code of its own."""

@@ -37,6 +37,7 @@ async def _work(verb: str, parsed: argparse.Namespace, console: Console) -> int:
         force=getattr(parsed, "force", False),
         paused=getattr(parsed, "paused", False),
         soft=getattr(parsed, "soft", False),
+        discard=getattr(parsed, "discard", False),
         seconds=parsed.timeout if getattr(parsed, "wait", False) else 0.0,
         dry_run=parsed.dry_run,
     )

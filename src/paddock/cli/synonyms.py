@@ -13,7 +13,7 @@ SYNONYMS: Mapping[str, str] = {
     **dict.fromkeys(("shutdown", "poweroff", "halt", "power-off"), "stop"),
     **dict.fromkeys(("poweron", "boot", "power-on"), "start"),
     **dict.fromkeys(("reboot", "soft-reboot", "softreboot"), "restart"),
-    **dict.fromkeys(("resume", "unfreeze"), "unpause"),
+    **dict.fromkeys(("unfreeze",), "unpause"),
     **dict.fromkeys(("freeze",), "pause"),
     **dict.fromkeys(("pull", "images", "import"), "image"),
     **dict.fromkeys(("log",), "logs"),

@@ -85,6 +85,7 @@ class Engine:
         surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes)
+        self.volumes.is_held = self.machines.suspended_on
         self.networks.forward_by(self._forward)
         await self.networks.open()
         await self.machines.adopt()

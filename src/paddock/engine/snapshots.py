@@ -15,7 +15,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from paddock.engine.storage.volume import busy
+from paddock.engine.storage.volume import busy, suspended
 from paddock.engine.storage.volumes import Volumes
 
 _LOG = logging.getLogger(__name__)
@@ -48,6 +48,8 @@ class Snapshots:
         taken, directories = SnapshotContext(), self._directories(todo)
         for machine in tuple(self._machines):
             disks = _disks(machine, directories)
+            if disks and machine.observed.phase == "suspended":
+                raise suspended(next(iter(disks.values())))
             if disks and machine.observed.phase in ("defined", "queued", "starting"):
                 # It opens the layers of its command line, and writes into them.
                 raise busy(next(iter(disks.values())))
@@ -59,9 +61,9 @@ class Snapshots:
         return taken
 
     def user_of(self, volume: str) -> QemuMachine | None:
-        """The machine that lives and has a disk on this volume."""
+        """The machine that lives, or is suspended, and has a disk on this volume."""
         directories = self._directories((volume,))
-        return next((each for each in self._machines if each.observed.live and _disks(each, directories)), None)
+        return next((each for each in self._machines if each.observed.holds_disks and _disks(each, directories)), None)
 
     def _directories(self, volumes: Iterable[str]) -> dict[Path, str]:
         """The volumes that are there, by where they are."""

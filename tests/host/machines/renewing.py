@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ class Steps:
         self._left = left
         self._counts = False
 
-    def begin(self) -> None:
+    def begin(self, more: Iterable[tuple[Any, str]] = ()) -> None:
         for owner, name in (
             *((Directory, name) for name in ("write_record", "promote", "drop_beside", "open_log")),
             (Qmp, "execute"),
             *((startup, name) for name in ("spawn", "hand_over")),
             *((os, name) for name in ("rename", "link")),
+            *more,
         ):
             setattr(owner, name, self._counted(getattr(owner, name)))
 

@@ -44,7 +44,7 @@ _OVMF = Path("/usr/share/OVMF")
 ROOT = Path(__file__).resolve().parents[3]
 
 
-async def _echoes(machine: QemuMachine) -> None:
+async def echoes(machine: QemuMachine) -> None:
     console = machine.console()
     while b"z" not in machine.directory.serial_tail(1):
         await console.write(b"z")
@@ -63,7 +63,7 @@ def test_a_guest_goes_on_in_a_new_process(place: Place) -> None:
         renewed = await machine.renew()
         print(renewed)
         assert machine.observed.pid != old and machine.observed.phase == "running"
-        await _echoes(machine)
+        await echoes(machine)
         assert machine.directory.serial_tail(1000).count(b"R") == 1
         await machine.stop(30)
         await until_phase(machine, "ended")
@@ -93,7 +93,7 @@ def test_killed_at_every_step(place: Place) -> None:
             await until_guest_runs(machine)
         await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
         await until(machine, lambda one: one.directory.read_record().renewal is None, "all is done")  # type: ignore[union-attr]
-        await _echoes(machine)
+        await echoes(machine)
         assert qemus(place.machines) == {"a": [machine.observed.pid]}
         assert sorted(path.name for path in machine.directory.path.iterdir() if "next" in path.name) == []
         assert machine.directory.serial_tail(100_000).count(b"R") == 1, "it booted again"
@@ -123,30 +123,30 @@ CARD = Nic("default", "02:00:00:00:00:01", UserNetwork("10.0.2.0/24", "10.0.2.1"
 EXTRA = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
 
 
-async def _says(machine: QemuMachine, script: str) -> str:
+async def says(machine: QemuMachine, script: str) -> str:
     done = await machine.agent.execute(["/bin/sh", "-c", script], 60)
     assert done.code == 0, done
     return done.out.decode().strip()
 
 
-def _blank(path: Path, size: int = 4 * MIB) -> DiskLayer:
+def blank(path: Path, size: int = 4 * MIB) -> DiskLayer:
     path.write_bytes(b"")
     os.truncate(path, size)
     return DiskLayer(path, "raw")
 
 
-async def _booted(machine: QemuMachine) -> None:
+async def booted(machine: QemuMachine) -> None:
     await machine.start()
     await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 120)
 
 
-def _small(place: Place, guest: tiny.TinyImage, port: int) -> MachineConfig:
+def small(place: Place, guest: tiny.TinyImage, port: int) -> MachineConfig:
     card = replace(CARD, backend=structs.replace(CARD.backend, forwards=(("tcp", "127.0.0.1", port, 7),)))
     kernel = KernelConfig(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
     cpu = CpuConfig(model="qemu64", max_sockets=4, features=(("rdrand", True),))
     disks = (
-        DiskConfig("root", _blank(place.root / "root.img")),
-        DiskConfig("old", _blank(place.root / "old.img"), bus="scsi", hotplugged=True),
+        DiskConfig("root", blank(place.root / "root.img")),
+        DiskConfig("old", blank(place.root / "old.img"), bus="scsi", hotplugged=True),
     )
     devices = DeviceConfig(graphics=False)
     return MachineConfig("ns_tiny", cpu, MemoryConfig(192 * MIB, 512 * MIB), kernel=kernel, nics=(card,), disks=disks, devices=devices)
@@ -172,43 +172,43 @@ def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.Tin
     async def script() -> None:
         machines = place.open()
         await machines.adopt()
-        machine = await machines.define("a", _small(place, tiny_guest, port))
-        await _booted(machine)
+        machine = await machines.define("a", small(place, tiny_guest, port))
+        await booted(machine)
         # Everything that may differ from the start: what came, what went, what grew.
         await machine.set_sockets(2)
-        await machine.plug_disk(DiskConfig("data", _blank(place.root / "data.img"), bus="virtio", serial="data"))
-        await machine.plug_disk(DiskConfig("more", _blank(place.root / "more.img"), bus="scsi"))
+        await machine.plug_disk(DiskConfig("data", blank(place.root / "data.img"), bus="virtio", serial="data"))
+        await machine.plug_disk(DiskConfig("more", blank(place.root / "more.img"), bus="scsi"))
         await machine.plug_nic(EXTRA)
         await machine.unplug_disk("old")
         await machine.resize_disk("data", 8 * MIB)
         await machine.set_memory(256 * MIB)
         await until(machine, lambda one: one.observed.memory == 256 * MIB, "the guest took it", 120)
         await machine.set_link("extra", False)
-        await _says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
+        await says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
         before, config, old = await _devices(machine), machine.config, machine.observed
-        uptime, count = float((await _says(machine, "cat /proc/uptime")).split()[0]), int(await _says(machine, "cat /tmp/count"))
+        uptime, count = float((await says(machine, "cat /proc/uptime")).split()[0]), int(await says(machine, "cat /tmp/count"))
         for _ in range(2):
             renewed = await machine.renew()
             print(f"stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
             assert machine.observed.pid != old.pid and machine.config == config
         await until(machine, lambda one: one.observed.agent, "the agent is found")
         assert await _devices(machine) == before
-        assert await _says(machine, "cat /tmp/kept; head -c 7 /dev/vda") == "kept\nwritten"
-        assert float((await _says(machine, "cat /proc/uptime")).split()[0]) > uptime
-        assert int(await _says(machine, "cat /tmp/count")) > count
+        assert await says(machine, "cat /tmp/kept; head -c 7 /dev/vda") == "kept\nwritten"
+        assert float((await says(machine, "cat /proc/uptime")).split()[0]) > uptime
+        assert int(await says(machine, "cat /tmp/count")) > count
         assert (machine.observed.memory, machine.observed.sockets) == (old.memory, old.sockets) == (256 * MIB, 2)
         assert machine.observed.nics == old.nics and machine.observed.disks == old.disks
         # The port that the card lists leads there again, and devices still come and go.
-        assert await asyncio.to_thread(_echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
+        assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
         await machine.unplug_disk("data")
-        await machine.plug_disk(DiskConfig("last", _blank(place.root / "last.img"), bus="virtio"))
+        await machine.plug_disk(DiskConfig("last", blank(place.root / "last.img"), bus="virtio"))
         machines.close()
         machines = place.open()
         await machines.adopt()
         again = machines.get("a")
         assert again is not None and again.observed.pid == machine.observed.pid
         await until(again, lambda one: one.observed.agent, "the agent is found")
-        assert await _says(again, "cat /tmp/kept") == "kept"
+        assert await says(again, "cat /tmp/kept") == "kept"
         await again.stop(30)
         await until_phase(again, "ended")
         assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
@@ -217,7 +217,7 @@ def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.Tin
     run(script, 600)
 
 
-def _echoed(port: int, said: bytes) -> bytes:
+def echoed(port: int, said: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), 60) as connection:
         connection.sendall(said)
         connection.shutdown(socket.SHUT_WR)
@@ -241,7 +241,7 @@ async def _is_as_before(place: Place, machine: QemuMachine, pid: int) -> None:
     assert qemus(place.machines) == {"a": [pid]} and not list(machine.directory.path.glob("next*"))
     record = machine.directory.read_record()
     assert record is not None and record.renewal is None and record.pid == pid
-    await _echoes(machine)
+    await echoes(machine)
     assert machine.directory.serial_tail(1000).count(b"R") == 1
 
 

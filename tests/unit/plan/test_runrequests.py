@@ -185,3 +185,61 @@ def test_every_strategy_is_decided() -> None:
         for verb in ("start", "stop", "restart"):
             for phase in PHASES:
                 assert outcome(verb, strategy, phase)
+
+
+# --- suspension -----------------------------------------------------------------------------------------------------------
+
+
+def _suspended(phase: str = "Running", *, wished: bool = True, on_disk: bool = True) -> VirtualMachineInstance:
+    found = instance(phase)
+    assert found is not None
+    data = to_data(found)
+    data["metadata"] = {**data["metadata"], "resourceVersion": "9", "annotations": {"kept": "1"}}
+    if wished:
+        data["metadata"]["annotations"]["paddock.dev/suspended"] = "true"
+    data["status"]["conditions"] = [{"type": "Suspended", "status": "True" if on_disk else "False"}]
+    return from_data(data, VirtualMachineInstance)
+
+
+def _annotations(found: VirtualMachineInstance, change: runrequests.RunPatches) -> dict[str, str]:
+    annotations: dict[str, str] = patch.apply_json_patch(to_data(found), list(change.instance))["metadata"]["annotations"]
+    return annotations
+
+
+def test_a_suspension_is_a_wish_of_the_instance() -> None:
+    awake = _suspended(wished=False, on_disk=False)
+    assert _annotations(awake, runrequests.suspend(machine("Always"), awake)) == {"kept": "1", "paddock.dev/suspended": "true"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("wished", "on_disk"), [(True, True), (True, False), (False, True)])
+def test_a_start_and_a_resume_take_it_back(strategy: str, wished: bool, on_disk: bool) -> None:
+    asleep = _suspended(wished=wished, on_disk=on_disk)
+    for verb in (runrequests.start, runrequests.resume):
+        change = verb(machine(strategy), asleep)
+        assert _annotations(asleep, change) == {"kept": "1"}
+        assert bool(change.machine) is (strategy == "Halted" and verb is runrequests.start) and not change.status
+
+
+@pytest.mark.parametrize(
+    ("verb", "asleep", "why"),
+    [
+        ("suspend", None, "VM is not running"),
+        ("suspend", instance("Scheduled"), "VM is not running"),
+        ("resume", None, "VM is not suspended"),
+        ("resume", instance("Running"), "VM is not suspended"),
+        ("resume", _suspended("Failed"), "VM is not suspended"),
+        ("stop", _suspended(), "VM cannot be stopped: VM is suspended to disk"),
+        ("stop", _suspended(on_disk=False), "VM cannot be stopped: VM is suspended to disk"),
+        ("restart", _suspended(wished=False), "VM cannot be restarted: VM is suspended to disk"),
+    ],
+)
+def test_what_a_suspended_machine_refuses(verb: str, asleep: VirtualMachineInstance | None, why: str) -> None:
+    with pytest.raises(failure.Failure) as caught:
+        getattr(runrequests, verb)(machine("Always"), asleep)
+    assert caught.value.code == 409 and why in caught.value.message
+
+
+def test_no_suspension_in_the_middle_of_a_snapshot() -> None:
+    with pytest.raises(failure.Failure, match="until snapshot s is taken"):
+        runrequests.suspend(machine("Always", {"snapshotInProgress": "s"}), _suspended(wished=False, on_disk=False))

@@ -43,6 +43,8 @@ GRANTS = (
     SubresourceGrant("edit", "get", INSTANCES, ("consolelog",)),
     SubresourceGrant("edit", "get", MACHINES, ("consolelog",)),
     SubresourceGrant("edit", "update", INSTANCES, ("guestexec", "guestfile")),
+    # Suspending to disk is Paddock's own, too.
+    SubresourceGrant("edit", "update", MACHINES, ("suspend", "resume")),
     # A renewal follows an upgrade of the host's QEMU, as a migration would.
     SubresourceGrant("migrate", "update", MACHINES, ("migrate",)),
     SubresourceGrant("migrate", "update", INSTANCES, ("renew",)),

@@ -20,6 +20,7 @@ from paddock.meta import failure
 
 _LOG = logging.getLogger(__name__)
 NOT_RUNNING = "VMI is not running"
+SUSPENDED = "VMI is suspended to disk"
 NO_AGENT = "VMI does not have guest agent connected"
 
 
@@ -38,8 +39,13 @@ class InstanceFinder:
         """The machine of an instance that runs; raises 409."""
         machine = self.found(instance)
         if machine is None:
-            raise conflict(INSTANCES, instance.metadata.name, NOT_RUNNING)
+            raise conflict(INSTANCES, instance.metadata.name, SUSPENDED if self.suspended(instance) is not None else NOT_RUNNING)
         return machine
+
+    def suspended(self, instance: VirtualMachineInstance) -> MachineApi | None:
+        """The machine of an instance that is suspended to disk, or None."""
+        machine = self._world.machines.get(instance.metadata.uid or "")
+        return machine if machine is not None and machine.observed.phase == "suspended" else None
 
     def found(self, instance: VirtualMachineInstance) -> MachineApi | None:
         """The machine of an instance that runs, or None."""

@@ -27,19 +27,19 @@ class Lifecycle:
     async def start(self, call: RequestContext) -> HttpResponse:
         """Run."""
         given = queries.options(call.request)
-        return await self._carry_out(call, partial(runrequests.start, paused=given.get("paused") is True), queries.is_dry(given))
+        return await self.carry_out(call, partial(runrequests.start, paused=given.get("paused") is True), queries.is_dry(given))
 
     async def stop(self, call: RequestContext) -> HttpResponse:
         """Do not run any more."""
         given = queries.options(call.request)
         grace = queries.seconds(given, "gracePeriod")
-        return await self._carry_out(call, partial(runrequests.stop, grace_seconds=grace), queries.is_dry(given))
+        return await self.carry_out(call, partial(runrequests.stop, grace_seconds=grace), queries.is_dry(given))
 
     async def restart(self, call: RequestContext) -> HttpResponse:
         """Stop and run again."""
         given = queries.options(call.request)
         grace = queries.seconds(given, "gracePeriodSeconds")
-        return await self._carry_out(call, partial(runrequests.restart, grace_seconds=grace), queries.is_dry(given))
+        return await self.carry_out(call, partial(runrequests.restart, grace_seconds=grace), queries.is_dry(given))
 
     async def migrate(self, call: RequestContext) -> HttpResponse:
         """Move; on one host the object that is made says that it cannot."""
@@ -51,7 +51,8 @@ class Lifecycle:
         await self._stored.create(MIGRATIONS, call.route.namespace, wanted, dry_run=queries.is_dry(given))
         return queries.accepted()
 
-    async def _carry_out(self, call: RequestContext, decide: Decide, dry_run: bool) -> HttpResponse:
+    async def carry_out(self, call: RequestContext, decide: Decide, dry_run: bool) -> HttpResponse:
+        """Send what was decided about a machine and its instance; decide again when somebody was faster."""
         place = (call.route.namespace, call.route.name)
         machine = self._stored.machine(*place)
         for _ in range(_ATTEMPTS):

@@ -21,6 +21,7 @@ from paddock.app.subresources.memorydump import MemoryDumps
 from paddock.app.subresources.sessions import Sessions
 from paddock.app.subresources.stored import StoredObjects
 from paddock.app.subresources.streams import Streams
+from paddock.app.subresources.suspension import MachineSuspension
 from paddock.app.subresources.usagehistory import UsageHistories
 from paddock.app.subresources.volumes import VolumeRequests
 
@@ -34,6 +35,7 @@ class SubresourceApi:
         self._installation = InstallationApi(stored)
         self._registry = world.parts.registry
         self._lifecycle = Lifecycle(stored)
+        self._suspension = MachineSuspension(instances, self._lifecycle)
         self._control = InstanceControl(instances)
         self._freezing = GuestFreezer(instances)
         self.sessions = Sessions(world.parts.clock)
@@ -76,6 +78,8 @@ class SubresourceApi:
             "stop": self._lifecycle.stop,
             "restart": self._lifecycle.restart,
             "migrate": self._lifecycle.migrate,
+            "suspend": self._suspension.suspend,
+            "resume": self._suspension.resume,
             "addvolume": self._volumes.add_to_machine,
             "removevolume": self._volumes.remove_from_machine,
             "memorydump": self._dumps.request,

@@ -9,11 +9,13 @@ from typing import Any
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
-from paddock.app.subresources.instances import NOT_RUNNING
+from paddock.app.subresources.instances import NOT_RUNNING, SUSPENDED
 from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base.jsondata import copied
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.edge.http import HttpResponse
 from paddock.meta import failure
+from paddock.plan.instance.suspension import is_suspended, is_wished
 
 Data = dict[str, Any]
 # What an instance in one of these phases has is given up with it.
@@ -58,6 +60,9 @@ class VolumeRequests:
             template["spec"] = _refusing(MACHINES, place[1], lambda: edit(template.get("spec") or {}))
             return new
 
+        instance = self._stored.instance_if_any(*place)
+        if instance is not None:
+            _demand_awake(instance)
         await self._stored.edit(MACHINES, place, change, dry_run=dry_run)
         instance = self._stored.instance_if_any(*place)
         if instance is not None and (instance.status.phase if instance.status else "") in _LIVE and not instance.metadata.deletionTimestamp:
@@ -76,12 +81,19 @@ class VolumeRequests:
         instance = self._stored.instance(*place)
         if (instance.status.phase if instance.status else "") != "Running":
             raise conflict(INSTANCES, place[1], NOT_RUNNING)
+        _demand_awake(instance)
 
         def change(old: Data) -> Data:
             return _refusing(INSTANCES, place[1], lambda: _of_spec(old, edit))
 
         await self._stored.edit(INSTANCES, place, change, dry_run=dry_run)
         return queries.accepted()
+
+
+def _demand_awake(instance: VirtualMachineInstance) -> None:
+    """Raise 409 if the guest is on disk: it has to find the disks that it had."""
+    if is_suspended(instance) or is_wished(instance.metadata.annotations):
+        raise conflict(INSTANCES, instance.metadata.name, f"{SUSPENDED}, and its disks stay until it is resumed or discarded")
 
 
 class _Unfit(Exception):

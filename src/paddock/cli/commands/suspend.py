@@ -1,31 +1,21 @@
-"""`paddock suspend`: refuses, and names what comes closest. Suspending to disk does not exist yet."""
+"""`paddock suspend`: writes the memory of guests to disk and ends their processes."""
 
 from collections.abc import Sequence
-from typing import NoReturn
 
-from paddock.base.errors import Terminal
-from paddock.cli import arguments
-from paddock.cli.arguments import Parser
+from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Suspend a machine to disk. Paddock cannot do this yet: it would write the memory of the guest to disk and
-free it. The command says so, and names what comes closest."""
-_EXITS = {0: "never, for now", 2: "always, for now"}
+_TEXT = """Write the memory of guests to disk and free it. `paddock resume` or `paddock start` lets them go on where they were, also after
+a restart of the host. Until then their disks and hardware stay as they are."""
 
 
-def parser() -> Parser:
+def parser() -> arguments.Parser:
     """Return the parser of the command."""
-    options = arguments.parser("suspend", _TEXT, "[OPTIONS] [KIND/]NAME", _EXITS)
-    arguments.add_machine(options, "Machine to suspend")
-    arguments.add_server(options)
+    options = powercommands.parser("suspend", _TEXT)
+    options.add_argument("--discard", action="store_true", help="Give up what was written: the next start boots the guest")
     return options
 
 
-def run(given: Sequence[str], _: Console) -> NoReturn:
-    """Refuse."""
-    parsed = parser().parse_args(given)
-    raise Terminal(
-        f"cannot suspend {parsed.name}",
-        why="Paddock cannot suspend machines to disk yet",
-        fix=f"`paddock pause {parsed.name}` holds the guest and keeps its memory; `paddock stop {parsed.name}` frees it",
-    )
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    return powercommands.carry_out("suspend", parser(), given, console)

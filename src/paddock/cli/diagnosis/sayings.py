@@ -65,6 +65,7 @@ _BAD = frozenset(
         "ReplicaPaused",
         "RestartRequired",
         "SoftwareEmulation",
+        "Suspended",
         "Unsupported",
     )
 )

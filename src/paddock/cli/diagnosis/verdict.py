@@ -47,9 +47,12 @@ def of(ref: ObjectPlace, data: Data) -> ObjectVerdict:
     return _KINDS.get(ref.id, _any)(data)
 
 
+_HAS_RUN = ("Running", "Paused", "Suspended", "Stopping")
+
+
 def is_open(ref: ObjectPlace, data: Data) -> bool:
     """Return whether the objects that it names still matter. A guest that runs does not miss what it was started with."""
-    runs = texts(data, "status", "phase") == "Running" or texts(data, "status", "printableStatus") in ("Running", "Paused", "Stopping")
+    runs = texts(data, "status", "phase") == "Running" or texts(data, "status", "printableStatus") in _HAS_RUN
     # A DataSource calls itself ready when it is well written; whether what it names is there shows when it is used.
     return ref.id == DATA_SOURCE or (of(ref, data).state in ("waits", "bad") and not (runs and ref.id in (MACHINE, INSTANCE)))
 
@@ -62,6 +65,8 @@ def _machine(data: Data) -> ObjectVerdict:
         return ObjectVerdict("good", "runs") if holds(data, "Ready") else ObjectVerdict("bad", "runs, and is not ready")
     if word == "Paused":
         return ObjectVerdict("bad", "is paused")
+    if word == "Suspended":
+        return ObjectVerdict("bad", "is suspended to disk")
     if word == "Stopped" and strategy != "Always":
         return ObjectVerdict("off", f"is stopped, which its run strategy {strategy} allows")
     if word in ("", "Starting", "Provisioning", "WaitingForVolumeBinding", "Stopped", "Stopping", "Migrating", "WaitingForReceiver"):
@@ -78,6 +83,8 @@ def strategy_of(data: Data) -> str:
 
 def _instance(data: Data) -> ObjectVerdict:
     phase = texts(data, "status", "phase")
+    if phase == "Running" and holds(data, "Suspended"):
+        return ObjectVerdict("bad", "is suspended to disk")
     if phase == "Running":
         return (
             ObjectVerdict("good", "runs")

@@ -90,6 +90,8 @@ def _status(machine: MachineView, judged: verdict.ObjectVerdict) -> str:
     if machine.vm is not None:
         return texts(machine.vm, "status", "printableStatus") or "Pending"
     if machine.vmi is not None:
+        if holds(machine.vmi, "Suspended"):
+            return "Suspended"
         return "Paused" if holds(machine.vmi, "Paused") else texts(machine.vmi, "status", "phase") or "Pending"
     phase = texts(machine.data, "status", "phase")
     reason = texts(conditions(machine.data).get("Ready"), "reason")

@@ -7,13 +7,14 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
+from paddock.cli.diagnosis.scene import at, conditions, texts
 from paddock.cli.machines import waiting, writing
 from paddock.cli.machines.finding import MachineNotFound, MachineView, needs_vm
 from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK
 from paddock.cli.machines.waiting import Done, MachineWaiter
 from paddock.cli.machines.writing import ObjectWrite
 from paddock.client.client import Client
-from paddock.client.errors import ApiError
+from paddock.client.errors import ApiError, MethodNotAllowed, NotFound
 
 _INSTANCES = "virtualmachineinstances"
 
@@ -28,6 +29,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     paused: bool = False
     soft: bool = False
+    discard: bool = False
     seconds: float = 0.0
     dry_run: bool = False
 
@@ -44,6 +46,8 @@ class MachineRunner:
         """Start a machine."""
         if waiting.is_running(machine):
             return "already runs"
+        if waiting.is_suspended(machine):
+            return await self._resume(machine, "start")
         if not (waiting.is_live(machine) and writing.wants_to_run(machine)):
             write = writing.power(machine, "start", paused=self._options.paused)
             if self._options.dry_run:
@@ -54,6 +58,7 @@ class MachineRunner:
 
     async def stop(self, machine: MachineView) -> str:
         """Stop a machine."""
+        self._demand_awake(machine, "stop")
         if waiting.is_stopped(machine) and not writing.wants_to_run(machine):
             return "is already stopped"
         write = writing.power(machine, "stop", force=self._options.force)
@@ -68,6 +73,7 @@ class MachineRunner:
         """Stop a machine and start it again, or with `soft` have the guest reboot itself."""
         if not waiting.is_live(machine):
             raise WrongState(f"cannot restart {machine}", why="it does not run", fix=f"`paddock start {machine}` starts it")
+        self._demand_awake(machine, "restart")
         if self._options.soft:
             return await self._call(machine, "softreboot", "rebooting", None)
         if machine.kind is VIRTRIGAUD:
@@ -91,6 +97,34 @@ class MachineRunner:
         if machine.vmi is not None and not waiting.is_paused(machine):
             return "is not paused"
         return await self._call(machine, "unpause", "unpaused", lambda now: not waiting.is_paused(now))
+
+    async def suspend(self, machine: MachineView) -> str:
+        """Write the memory of a guest to disk and free it, or with `discard` give up what was written."""
+        if self._options.discard:
+            return await self._discard(machine)
+        if waiting.is_suspended(machine):
+            return "is already suspended"
+        key = needs_vm(machine, "suspend a guest")
+        if not waiting.is_live(machine):
+            raise WrongState(f"cannot suspend {machine}", why="it does not run", fix=f"`paddock start {machine}` starts it")
+        write = writing.call("virtualmachines", key, "suspend", "a request to suspend")
+        if self._options.dry_run:
+            return await self._rehearse(write)
+        before = _refusal(machine)
+        await self._send_own(machine, write)
+        if not self._options.seconds:
+            return "suspended: requested"
+        now = await self._waiter.until(machine, lambda now: _has_decided(now, before), self._options.seconds, "suspended")
+        if now is not None and not waiting.is_suspended(now):
+            raise WrongState(f"cannot suspend {machine}", why=texts(_refusal(now), "message") or "its guest ended meanwhile")
+        return "suspended" if now is not None else "suspended, and gone"
+
+    async def resume(self, machine: MachineView) -> str:
+        """Let a suspended guest go on where it was."""
+        if not waiting.is_suspended(machine):
+            fix = f"`paddock unpause {machine}` lets a paused guest go on" if waiting.is_paused(machine) else f"`paddock info {machine}`"
+            raise WrongState(f"cannot resume {machine}", why="it is not suspended", fix=fix)
+        return await self._resume(machine, "resume")
 
     async def reset(self, machine: MachineView) -> str:
         """Reset a machine, as its button does."""
@@ -136,6 +170,44 @@ class MachineRunner:
             if waiting.is_live(await self._waiter.look(machine)):
                 raise
 
+    async def _resume(self, machine: MachineView, verb: str) -> str:
+        """`start` also has a halted machine run."""
+        write = writing.call("virtualmachines", needs_vm(machine, "resume a guest"), verb, "a request to resume")
+        if self._options.dry_run:
+            return await self._rehearse(write)
+        if verb == "start" and machine.kind.front and not writing.wants_to_run(machine):
+            await writing.send(self._client, writing.power(machine, "start"))
+        await writing.send(self._client, write)
+        return await self._wait(machine, waiting.is_awake, "resumed", "resumed")
+
+    async def _discard(self, machine: MachineView) -> str:
+        if not waiting.is_suspended(machine):
+            raise WrongState(f"cannot discard the saved state of {machine}", why="it is not suspended", fix=f"`paddock info {machine}`")
+        write = writing.call(
+            "virtualmachines",
+            needs_vm(machine, "discard a saved guest"),
+            "suspend",
+            "a request to discard the saved state",
+            {"discard": True},
+        )
+        if self._options.dry_run:
+            return await self._rehearse(write)
+        await self._send_own(machine, write)
+        return await self._wait(machine, lambda now: not waiting.is_suspended(now), "without a saved state", "saved state discarded")
+
+    async def _send_own(self, machine: MachineView, write: ObjectWrite) -> None:
+        """A request that KubeVirt does not have: on a cluster nobody answers it."""
+        try:
+            await writing.send(self._client, write)
+        except (NotFound, MethodNotAllowed) as error:
+            why = "its server does not suspend machines, or it was deleted; KubeVirt cannot suspend"
+            raise WrongState(f"cannot suspend {machine}", why=why, fix=f"`paddock pause {machine}` holds its guest") from error
+
+    def _demand_awake(self, machine: MachineView, verb: str) -> None:
+        if waiting.is_suspended(machine):
+            fix = f"`paddock resume {machine}` lets it go on; `paddock suspend {machine} --discard` gives its memory up"
+            raise WrongState(f"cannot {verb} {machine}", why="it is suspended to disk, and its memory would be lost", fix=fix)
+
     async def _rehearse(self, write: ObjectWrite) -> str:
         await writing.send(self._client, write, dry_run=True)
         return f"{write.text} (dry run)"
@@ -151,6 +223,20 @@ def _is_told_to_stop(now: MachineView | None) -> bool:
     return now is None or now.vmi is None or not _vm_wants_to_run(now)
 
 
+def _refusal(machine: MachineView | None) -> Mapping[str, Any]:
+    """Return the condition that says why a machine was not suspended; empty when there is none."""
+    found = conditions(machine.vmi).get("Suspended", {}) if machine is not None and machine.vmi is not None else {}
+    return found if texts(found, "status") == "False" and texts(found, "reason") != "Suspending" else {}
+
+
+def _has_decided(now: MachineView | None, before: Mapping[str, Any]) -> bool:
+    """Return whether a request to suspend was carried out or refused."""
+    if now is None or waiting.is_suspended(now) or not waiting.is_live(now):
+        return True
+    asked = at(now.vmi, "metadata", "annotations", "paddock.dev/suspended")
+    return asked is None and _refusal(now) != {}
+
+
 def _vm_wants_to_run(machine: MachineView) -> bool:
     spec = (machine.vm or {}).get("spec") or {}
     return bool(spec["running"]) if spec.get("running") is not None else spec.get("runStrategy") != "Halted"
@@ -163,5 +249,7 @@ VERBS: Mapping[str, Verb] = {
     "restart": MachineRunner.restart,
     "pause": MachineRunner.pause,
     "unpause": MachineRunner.unpause,
+    "suspend": MachineRunner.suspend,
+    "resume": MachineRunner.resume,
     "reset": MachineRunner.reset,
 }

@@ -104,6 +104,16 @@ def is_paused(machine: MachineView | None) -> bool:
     return machine is not None and holds(machine.vmi, "Paused")
 
 
+def is_suspended(machine: MachineView | None) -> bool:
+    """Return whether the memory of the guest is on disk."""
+    return machine is not None and holds(machine.vmi, "Suspended")
+
+
+def is_awake(machine: MachineView | None) -> bool:
+    """Return whether a guest that was suspended goes on: it runs, and is ready as far as it was before."""
+    return machine is not None and is_live(machine) and not is_suspended(machine)
+
+
 def is_another_run(before: MachineView) -> Done:
     """Return a check that a later run of the machine is ready: with its guest agent, if the run before had one."""
     uid, agent = texts(before.vmi, "metadata", "uid"), holds(before.vmi, "AgentConnected")

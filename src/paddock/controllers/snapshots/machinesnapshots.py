@@ -24,6 +24,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.snapshots import SnapshotContext, Snapshots
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
+from paddock.meta.conditions import holds
 from paddock.plan.snapshots import machines as plan
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
@@ -195,6 +196,8 @@ class MachineSnapshotReconciler:
             return ""
         if status.snapshotInProgress and status.snapshotInProgress != name:
             return f"Source not locked: snapshot {status.snapshotInProgress} is being taken"
+        if holds(status.conditions, "Suspended"):
+            return "Source not locked: the machine is suspended to disk; resume it, or discard its saved state"
         return f"Source not locked: restore {status.restoreInProgress} is under way" if status.restoreInProgress else ""
 
     async def _unlock(self, snapshot: VirtualMachineSnapshot) -> None:

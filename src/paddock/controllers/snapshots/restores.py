@@ -144,6 +144,9 @@ class RestoreReconciler:
             await self._machine_lock.lock(seen, restore.metadata.name)
             # A start that was decided on before this shows by the next look.
             return f"locking {key.name}"
+        if status is not None and holds(status.conditions, "Suspended"):
+            fix = f"discard its saved state with `paddock suspend {key.name} --discard`, or resume and stop it"
+            raise plan.RestoreRefused(f"restore target {key.name} is suspended to disk", fix=fix)
         running = self._caches.instances.cache.get(key) is not None
         age = self._clock.seconds() - (ages.seconds_of(restore.metadata.creationTimestamp or "") or 0.0)
         match plan.waits(restore.spec.targetReadinessPolicy, running, age):

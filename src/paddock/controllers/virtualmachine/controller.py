@@ -25,6 +25,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data
+from paddock.plan.instance.suspension import is_suspended
 from paddock.plan.machine import lifecycle, liveupdate, printable, volumerequests
 from paddock.plan.machine import status as machinestatus
 from paddock.plan.machine.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
@@ -267,6 +268,9 @@ class VirtualMachineReconciler:
             return
         update = liveupdate.update(before, sight.data["spec"], data, live=self._is_live())
         look.restart = update.restart
+        if is_suspended(sight.instance):
+            # A guest on disk finds what it had. What changed meanwhile comes when it runs.
+            return
         if not update.restart:
             await self._bring_up_to_date(look, list(update.patch))
         elif update.patch:

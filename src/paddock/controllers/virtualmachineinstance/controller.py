@@ -3,6 +3,8 @@
     instance        machine           action
     new             none              prepare (or report what is missing), define, start
     wanted          live              carry out what changed in the spec; watch the guest
+    to be suspended running           write its memory to disk
+    wanted          suspended         resume it
     deleted         live              stop it, with the grace that the instance gives it
     any             ended             report its end; then release what it held; then the object
 
@@ -28,7 +30,8 @@ from paddock.controllers.virtualmachineinstance.preparer import Preparer
 from paddock.controllers.virtualmachineinstance.reader import CredentialReader, InstanceReferences
 from paddock.controllers.virtualmachineinstance.scheduler import Scheduler
 from paddock.controllers.virtualmachineinstance.seeder import Seeder
-from paddock.controllers.virtualmachineinstance.status import InstanceObserver, label_changes
+from paddock.controllers.virtualmachineinstance.status import InstanceObserver, ObservedChanges, label_changes
+from paddock.controllers.virtualmachineinstance.suspending import GuestSuspensions
 from paddock.controllers.virtualmachineinstance.sweeper import Sweeper, UpgradeWatch
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES, MACHINES, reference_to
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -44,6 +47,7 @@ from paddock.plan.instance.events import STOPPING, UNHEALTHY, InstanceEvent, eve
 from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
 from paddock.plan.instance.prerequisites import MissingPrerequisite, StartBlocker
 from paddock.plan.instance.report import status_of
+from paddock.plan.instance.suspension import is_wished
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
@@ -80,6 +84,7 @@ class ReconcilerParts:
     observer: InstanceObserver
     recorder: EventRecorder
     consoles: ConsoleLogs
+    suspensions: GuestSuspensions
 
 
 class InstanceReconciler:
@@ -97,6 +102,7 @@ class InstanceReconciler:
         self._observer = parts.observer
         self._recorder = parts.recorder
         self._consoles = parts.consoles
+        self._suspensions = parts.suspensions
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one instance and its machine together."""
@@ -129,9 +135,17 @@ class InstanceReconciler:
         if machine is None or machine.observed.phase == "defined":
             # One that ran and is not known any more is lost, not new.
             return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance)
-        if machine.observed.phase == "running":
+        if machine.observed.phase == "suspended":
+            await self._keep_suspended(instance, machine)
+        elif machine.observed.phase == "running":
             await self._go_on(instance, machine)
         return machine
+
+    async def _keep_suspended(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
+        """Nobody asks a guest that is on disk anything, until it is wanted again."""
+        await self._monitors.drop(machine.id)
+        if not is_wished(instance.metadata.annotations):
+            await self._suspensions.resume(instance, machine, self._machines)
 
     async def _start(self, instance: VirtualMachineInstance) -> QemuMachine:
         try:
@@ -143,18 +157,23 @@ class InstanceReconciler:
             self._preparer.started(instance)
 
     async def _go_on(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
-        if self._monitors.of(instance, machine).dead:
+        self._suspensions.runs(machine.id)
+        if is_wished(instance.metadata.annotations):
+            self._suspensions.begin(instance, machine)
+        elif self._monitors.of(instance, machine).dead:
             self._record(instance, UNHEALTHY)
             await machine.stop(0)
         else:
             await self._changes.carry_out(instance, machine)
 
     async def _stop(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> None:
-        """Have the guest of a deleted instance shut down, within the time it was given."""
-        if machine is None or not machine.observed.live:
+        """Have the guest of a deleted instance shut down, within the time it was given. A suspended one is discarded."""
+        if machine is None or not machine.observed.holds_disks:
             return
         grace = _grace(instance)
-        if machine.observed.phase != "stopping":
+        if machine.observed.phase == "suspended":
+            grace = 0
+        elif machine.observed.phase != "stopping":
             self._record(instance, STOPPING)
         elif machine.observed.deadline <= self._clock.seconds() + grace:
             # It stops already, and in time.
@@ -194,6 +213,7 @@ class InstanceReconciler:
             self._consoles.keep(identity.owner_of(instance), machine.directory)
             await machine.forget()
         self._changes.forget(instance.metadata.uid or "")
+        self._suspensions.forget(instance.metadata.uid or "")
         await self._preparer.release(instance)
 
     async def _finalize(self, seen: CachedObject) -> None:
@@ -289,8 +309,9 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
     preparer = Preparer(engine, objects, scheduler, disks, nics, recorder)
     dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
-    observer = InstanceObserver(place.node, engine, objects, nics, monitors, changes)
-    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles)
+    suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)
+    observer = InstanceObserver(place.node, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 

@@ -146,10 +146,10 @@ class ClaimUsers:
         instances.cache.index(BY_CLAIM, lambda seen: claim_places(seen.key.namespace, seen.raw))
 
     def of(self, claim: Key) -> str:
-        """The name of a machine that lives and has a disk on the claim; empty if there is none."""
+        """The name of a machine that lives, or is suspended, and has a disk on the claim; empty if there is none."""
         for seen in self._instances.cache.by(BY_CLAIM, str(claim)):
             machine = self._engine.machines.get(seen.meta.uid)
-            if machine is None or not machine.observed.live:
+            if machine is None or not machine.observed.holds_disks:
                 continue
             volumes = (each for each in seen.read(INSTANCES).spec.volumes or () if each.ephemeral is None)
             if any(claim_of(each) == claim.name for each in volumes):

@@ -1,12 +1,14 @@
 """The observed state of an instance and its machine at one moment, from which its status is made."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from paddock.base import quantity
 from paddock.controllers.virtualmachineinstance.guest import GuestMonitors
 from paddock.controllers.virtualmachineinstance.livechanges import LiveChanges
 from paddock.controllers.virtualmachineinstance.nics import InstanceNics
 from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
+from paddock.controllers.virtualmachineinstance.suspending import GuestSuspensions
 from paddock.controllers.virtualmachineinstance.targets import key_of
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
@@ -18,13 +20,21 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.observation import Observation, RunEnd
 from paddock.meta.conditions import holds
-from paddock.plan.instance import volumes
+from paddock.plan.instance import suspension, volumes
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import RUNNING
 from paddock.plan.instance.prerequisites import StartBlocker
 
 _NODE_LABEL = "kubevirt.io/nodeName"
 _LOST = "the directory of the machine is gone: somebody removed it while Paddock was away"
+
+
+@dataclass(frozen=True)
+class ObservedChanges:
+    """The parts that know how changes of machines went."""
+
+    live: LiveChanges
+    suspensions: GuestSuspensions
 
 
 class InstanceObserver:
@@ -37,14 +47,15 @@ class InstanceObserver:
         objects: InstanceReferences,
         nics: InstanceNics,
         monitors: GuestMonitors,
-        changes: LiveChanges,
+        changes: ObservedChanges,
     ) -> None:
         self._node = node
         self._engine = engine
         self._objects = objects
         self._nics = nics
         self._monitors = monitors
-        self._changes = changes
+        self._changes = changes.live
+        self._suspensions = changes.suspensions
 
     def observe(
         self, instance: VirtualMachineInstance, machine: QemuMachine | None, blocker: StartBlocker | None, now: str
@@ -74,6 +85,12 @@ class InstanceObserver:
             refused=self._changes.refused(uid),
             outdated=_outdated(instance, machine),
             emulated=_emulated(facts, config, observed),
+            suspension=suspension.condition(
+                observed,
+                self._suspensions.refusal(uid),
+                wished=suspension.is_wished(instance.metadata.annotations),
+                ran=instance.status is not None and instance.status.phase == RUNNING,
+            ),
         )
 
     def _volumes(self, instance: VirtualMachineInstance, observed: Observation | None) -> list[VolumeStatus]:

@@ -21,6 +21,7 @@ PRINTABLE_STATUSES = (
     "Starting",
     "Running",
     "Paused",
+    "Suspended",
     "Migrating",
     "Stopping",
     "Terminating",

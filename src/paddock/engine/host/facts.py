@@ -64,6 +64,7 @@ class HostFacts:
     iommu: bool = False
     # flags of the host's processor, by their names in /proc/cpuinfo
     cpu_flags: frozenset[str] = frozenset()
+    cpu_model: str = ""
     numa_nodes: int = 1
 
     @property
@@ -114,6 +115,7 @@ class HostFacts:
             virtiofs=self.virtiofs,
             vhost_net=self.vhost_net,
             io_uring=self.io_uring,
+            processor=self.cpu_model,
             files=disks.look_at_all(config.disks),
         )
 
@@ -164,7 +166,8 @@ async def collect(cache: Path) -> HostFacts:
         vsock=os.access("/dev/vhost-vsock", os.R_OK | os.W_OK),
         io_uring=_io_uring(),
         iommu=any(Path("/sys/kernel/iommu_groups").glob("*")),
-        cpu_flags=_cpu_flags(),
+        cpu_flags=frozenset(_cpuinfo("flags", "Features").split()),
+        cpu_model=_cpuinfo("model name", "CPU part"),
         numa_nodes=max(len(list(_NODES.glob("node[0-9]*"))), 1),
     )
 
@@ -190,13 +193,13 @@ def _io_uring() -> bool:
     return state == 0 or (state == 1 and os.geteuid() == 0)
 
 
-def _cpu_flags() -> frozenset[str]:
+def _cpuinfo(*names: str) -> str:
+    """Return the first value of one of these names that the kernel says of its processors."""
     try:
         lines = _CPUINFO.read_text().splitlines()
     except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    return frozenset(flags.partition(":")[2].split())
+        return ""
+    return next((line for line in lines if line.startswith(names)), "").partition(":")[2].strip()
 
 
 def _number(path: Path, missing: int = 0) -> int:

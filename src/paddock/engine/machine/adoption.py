@@ -7,6 +7,7 @@ from paddock.engine.machine.observation import Observation, Phase
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import boot_id, holders, start_ticks
 from paddock.engine.machine.renewal import settle
+from paddock.engine.machine.startup import over
 
 
 async def adopt(owner: MachineOwner) -> None:
@@ -15,6 +16,7 @@ async def adopt(owner: MachineOwner) -> None:
     owner.record = kept or RunRecord()
     owner.user_paused = owner.record.paused
     await settle(owner)
+    saved = owner.directory.is_saved
     if kept is None and owner.directory.beside.locked():
         what = owner.directory.path
         detail = f"which of two QEMUs is the machine's cannot be known, as {what}/process.json is lost; end both, then restart Paddock"
@@ -25,7 +27,8 @@ async def adopt(owner: MachineOwner) -> None:
         return
     record = owner.record
     owner.started = owner.directory.read_started() or owner.config
-    phase: Phase = "running" if record.begun else "starting"
+    # One whose guest is on disk does not run it: it was about to end, or it was reading the state.
+    phase: Phase = "stopping" if saved else "running" if record.begun else "starting"
     owner.observed = Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times)
     try:
         owner.watch(_find_process(owner))
@@ -42,6 +45,10 @@ async def adopt(owner: MachineOwner) -> None:
     if process is not None and process.pid != record.pid:
         owner.save(active=True, pid=process.pid, ticks=process.ticks)
     owner.observe(pid=owner.record.pid)
+    if saved:
+        owner.save(evidence=(*record.evidence, "saved"))
+        owner.kill()
+        return
     # A QEMU of an earlier version has no group of its own, nor one whose Paddock ended just after its start.
     pids = [owner.record.pid, *(pid for pid, ticks in record.helpers.values() if ticks and start_ticks(pid) == ticks)]
     limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.started))
@@ -58,8 +65,9 @@ def _without_process(owner: MachineOwner) -> None:
     record = owner.record
     times = record.times
     if not record.active:
-        if record.end is not None:
-            owner.observed = Observation(phase="ended", run=record.run, end=record.end, times=times)
+        if record.end is not None or owner.directory.is_saved:
+            owner.observed = over(owner.directory, Observation(run=record.run, end=record.end, times=times))
+        owner.directory.drop_leftovers()
     elif not record.pid and not record.begun and record.stop is None and record.boot == boot_id():
         # Paddock went before QEMU was started, or before the guest could do anything.
         owner.observed = Observation(phase="queued", run=record.run, times=times)

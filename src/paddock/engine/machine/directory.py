@@ -6,6 +6,8 @@
     ID/lock             locked by QEMU as long as it lives; whoever gets the lock knows that no QEMU runs
     ID/qemu.log         what QEMU said
     ID/run/             QEMU's working directory, the only one of these that QEMU may write: sockets, serial.log, fresh firmware variables
+    ID/saved.json       a suspended machine (`SavedMachine`), written last: while it is there, no process may run the guest
+    ID/saved.state      the guest's memory and devices, as QEMU wrote them
     ID/next/, next.lock  the same of a second QEMU, while the guest moves into it (`renewal`)
 
 A file is replaced as a whole, by rename: after a kill at any moment there is the old one or the new one. `config.json` is written
@@ -93,6 +95,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     commits: dict[str, str] = {}
     # the file that the guest's state is read from; "": it boots
     restore: str = ""
+    # the guest's state is being written
+    saving: bool = False
     program: QemuProgram | None = None
     renewal: Renewal | None = None
     end: RunEnd | None = None
@@ -101,6 +105,27 @@ class RunRecord(msgspec.Struct, frozen=True):
 def next_run(record: RunRecord, boot: str, now: float, user: int, priority: int = 0) -> RunRecord:
     """A new run begins: nothing of the last one counts any more."""
     return RunRecord(run=record.run + 1, boot=boot, active=True, user=user, priority=priority, times={"queued": now})
+
+
+class SavedMachine(msgspec.Struct, frozen=True):
+    """A suspended machine: the hardware that its guest must find again, and the disks that it goes on with."""
+
+    at: float
+    # bytes of the state
+    size: int
+    # as the run was started, with the machine type in full
+    started: MachineConfig
+    # as it was suspended, with what was plugged
+    config: MachineConfig
+    places: dict[str, dict[str, Any]]
+    processors: list[dict[str, Any]]
+    accelerator: str
+    processor: str
+    # by a user
+    paused: bool
+    # files of disks: path -> bytes, nanoseconds since the epoch at the last write
+    disks: dict[str, tuple[int, int]]
+    version: int = _VERSION
 
 
 class _Stored(msgspec.Struct):
@@ -232,6 +257,48 @@ class Directory:
         """Not synchronised: it is about processes, which a crash of the host ends as well."""
         self._replace("process.json", msgspec.json.encode(record), durable=False)
 
+    @property
+    def saved_state(self) -> Path:
+        """The state of a suspended machine."""
+        return self.path / "saved.state"
+
+    @property
+    def is_saved(self) -> bool:
+        """The machine is suspended: nobody may run its guest but a QEMU that has read the state."""
+        return (self.path / "saved.json").exists()
+
+    def write_saved(self, saved: SavedMachine) -> None:
+        """Synchronised: after it returned, the machine is suspended, and `saved.state.new` is its state."""
+        os.rename(self.path / "saved.state.new", self.saved_state)
+        self._replace("saved.json", msgspec.json.encode(saved, enc_hook=_encode), durable=True)
+
+    def read_saved(self) -> SavedMachine | None:
+        """None: it is not suspended. Raises `UnreadableState`."""
+        path = self.path / "saved.json"
+        try:
+            saved = msgspec.json.decode(path.read_bytes(), type=SavedMachine, dec_hook=_decode)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            what, why = f"cannot read the saved state of machine {self.id}", f"{path} is damaged, or of another Paddock"
+            raise UnreadableState(what, why=why, fix="discard the state") from error
+        if saved.version != _VERSION:
+            what, why = f"cannot read the saved state of machine {self.id}", f"{path} is of another Paddock"
+            raise UnreadableState(what, why=why, fix="discard the state")
+        return saved
+
+    def drop_saved(self) -> None:
+        """Synchronised: after it returned, nobody resumes the guest from its state. `sweep` removes the state itself."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / "saved.json").unlink()
+            _synchronise(self.path)
+
+    def drop_leftovers(self) -> None:
+        """Remove a state that is not whole, or that nobody may use any more."""
+        for name in ("saved.state.new", "saved.json.new", *(() if self.is_saved else ("saved.state",))):
+            with contextlib.suppress(FileNotFoundError):
+                (self.path / name).unlink()
+
     def take_lock(self) -> int | None:
         """The descriptor that holds the lock; None: a QEMU holds it. Whoever inherits the descriptor holds the lock, too."""
         if not self._beside and (self.path / self.beside._lock).exists() and self.beside.locked():
@@ -311,6 +378,7 @@ class Directory:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         if not self._beside:
             self.drop_beside()
+            self.drop_leftovers()
 
     def _replace(self, name: str, data: bytes, *, durable: bool) -> None:
         new = self.path / (name + ".new")
@@ -323,11 +391,15 @@ class Directory:
             os.close(handle)
         os.rename(new, self.path / name)
         if durable:
-            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            _synchronise(self.path)
+
+
+def _synchronise(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def shorten(handle: int, keep: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from paddock.engine.machine import migration, programs, screenshots, statistics
+from paddock.engine.machine import migration, programs, screenshots, statistics, suspension
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.renewed import obstacles
@@ -22,6 +22,7 @@ from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.reboots import Reboots
 from paddock.engine.machine.renewal import MOVED, Renewals
 from paddock.engine.machine.requests import Verb, admit
+from paddock.engine.machine.suspension import Suspensions
 
 _SCREEN_BYTES = 16_384
 
@@ -53,6 +54,7 @@ class QemuMachine:
         owner.followers.append(self._follow)
         # First of what is left to do: the guest may stand still for it.
         self._renewals = Renewals(owner)
+        self._suspensions = Suspensions(owner)
         owner.found += [self._find_agent, self._layers.adopt, self._hotplug.repair]
         owner.restore = lambda path: migration.restore(owner, path)
 
@@ -86,10 +88,13 @@ class QemuMachine:
     async def start(self, *, paused: bool = False, state: Path | None = None, priority: int = 0) -> None:
         """Returns when the start is queued; the observation tells the rest.
 
-        `paused`: its guest waits for `resume`. `state`: it goes on where `save` to this file left it. `priority`: among those that wait
-        for their start, the highest is the first.
+        `paused`: its guest waits for `resume`. `state`: it goes on where `save` to this file left it. A suspended machine is resumed.
+        `priority`: among those that wait for their start, the highest is the first.
         """
         if self._admit(Verb.START):
+            if self._owner.observed.phase == "suspended":
+                saved = self._owner.directory.read_saved()
+                paused, state = saved is not None and saved.paused, self._owner.directory.saved_state
             self._owner.start(paused=paused, user=self._registry.user_for(self._owner), state=state, priority=priority)
             # When it is its turn, QEMU is started before the caller goes on: nothing else takes as long.
             await asyncio.sleep(0)
@@ -128,8 +133,29 @@ class QemuMachine:
 
     async def stop(self, grace_seconds: float) -> None:
         """Returns when the stop has begun: the power button at once, again each 5 s, then the end. Repeated it may shorten the grace."""
-        if self._admit(Verb.STOP):
+        if not self._admit(Verb.STOP):
+            return
+        if self._owner.observed.phase == "suspended":
+            suspension.discard(self._owner)
+        else:
             self._owner.stop(grace_seconds)
+
+    async def demand_suspendable(self) -> None:
+        """Raise if it cannot be suspended now."""
+        if self._admit(Verb.SUSPEND):
+            await self._suspensions.demand()
+
+    async def suspend(self) -> None:
+        """Its guest's memory and devices go to disk, and its process ends. `start` goes on from there, and `stop` throws that away."""
+
+        async def admitted() -> None:
+            if self._admit(Verb.SUSPEND):
+                self._demand_no_usb("suspend")
+                await self._suspensions.suspend()
+
+        if self._admit(Verb.SUSPEND):
+            async with self._owner.moving:
+                await self._owner.inbox.offer(admitted)
 
     async def save(self, path: Path) -> None:
         """Its state goes into a file, and it ends with `saved`. Its disks belong to that state: they must not change until then."""
@@ -154,14 +180,17 @@ class QemuMachine:
 
         async def admitted() -> RenewalResult:
             self._admit(Verb.RENEW)
-            if any(place.taken for place in self._usb.values()):
-                why = "a USB device of a client is redirected to it, and would be torn off"
-                raise RequestRefused(f"cannot renew machine {self.id}", reason="Busy", why=why, fix="end that session")
+            self._demand_no_usb("renew")
             return await self._renewals.renew()
 
         async with self._owner.moving:
             self._admit(Verb.RENEW)
             return await self._owner.inbox.offer(admitted)
+
+    def _demand_no_usb(self, action: str) -> None:
+        if any(place.taken for place in self._usb.values()):
+            why = "a USB device of a client is redirected to it, and would be torn off"
+            raise RequestRefused(f"cannot {action} machine {self.id}", reason="Busy", why=why, fix="end that session")
 
     async def plug_disk(self, disk: DiskConfig) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""

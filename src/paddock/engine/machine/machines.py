@@ -93,6 +93,15 @@ class Machines:
         kept = owner.record.user
         return kept if kept in users and kept not in taken else users.choose(taken)
 
+    def suspended_on(self, layer: Path) -> bool:
+        """Return whether a suspended machine goes on with a disk in this layer."""
+        return any(
+            disk.layer is not None and disk.layer.path == layer
+            for machine in self._machines.values()
+            if machine.observed.phase == "suspended"
+            for disk in machine.config.disks
+        )
+
     def drop(self, id: str) -> None:
         """It is no more."""
         self._machines.pop(id, None)

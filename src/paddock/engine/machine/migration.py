@@ -21,6 +21,8 @@ _PATIENCE = 3600.0
 # A guest that goes on elsewhere should stand still no longer than this.
 _STILL_MS = 100
 _STATE = "state"
+_UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
+_PAUSE = 0.005
 
 
 class MigrationEnd(Protocol):
@@ -47,6 +49,25 @@ def _over(name: str, data: Mapping[str, Any]) -> bool:
     return name == "MIGRATION" and data.get("status") in ("completed", "failed", "cancelled")
 
 
+async def write(owner: MachineOwner, handle: int) -> None:
+    """The guest stands still, and its state is in a file that a power cut does not take away."""
+    if not owner.observed.paused:
+        await owner.execute("stop")
+    await give(owner, handle)
+    await send(owner, "save")
+    await asyncio.to_thread(os.fsync, handle)
+
+
+async def go_on(owner: MachineOwner) -> None:
+    """The guest runs, whatever a migration left its QEMU in, unless a user had paused it."""
+    while (await owner.execute("query-migrate")).get("status") in _UNDER_WAY:
+        await owner.execute("migrate_cancel")
+        await asyncio.sleep(_PAUSE)
+    status = str((await owner.execute("query-status")).get("status"))
+    if status in ("paused", "postmigrate", "finish-migrate", "prelaunch") and not owner.record.paused:
+        await owner.execute("cont")
+
+
 async def save(owner: MachineOwner, path: Path) -> None:
     """The guest stands still, its state goes into a file, and the machine ends with `saved`. A failure leaves it as it was."""
     new = path.with_name(path.name + ".new")
@@ -54,11 +75,7 @@ async def save(owner: MachineOwner, path: Path) -> None:
     runs = not owner.observed.paused
     owner.busy += 1
     try:
-        if runs:
-            await owner.execute("stop")
-        await give(owner, handle)
-        await send(owner, "save")
-        os.fsync(handle)
+        await write(owner, handle)
         os.rename(new, path)
         owner.quit("saved")
     except BaseException:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Phase = Literal["defined", "queued", "starting", "running", "stopping", "ended"]
+Phase = Literal["defined", "queued", "starting", "running", "stopping", "suspended", "ended"]
 # "" runs; "io-error": a disk could not be written and QEMU waits; "start": started paused; "internal": for a moment, by the engine itself
 Paused = Literal["", "user", "io-error", "start", "watchdog", "internal"]
 EndReason = Literal[
@@ -18,6 +18,7 @@ EndReason = Literal[
     "never-started",  # QEMU refused its command line, or ended before the guest ran
     "host-reboot",  # the host went down under it
     "saved",  # its state is in a file, or went on elsewhere
+    "discarded",  # it was suspended, and its state was thrown away
 ]
 
 
@@ -32,6 +33,16 @@ class RunEnd:
     at: float = 0.0
     # Paddock stopped it
     asked: bool = False
+
+
+@dataclass(frozen=True)
+class SuspendedState:
+    """The guest's memory and devices on disk."""
+
+    # seconds since the epoch
+    at: float
+    # bytes
+    size: int
 
 
 @dataclass(frozen=True)
@@ -112,11 +123,18 @@ class Observation:
     fault: GuestFault | None = None
     # a sentence for people, when something needs their attention
     detail: str = ""
+    # of a suspended machine; the text of `end` tells why its last resume failed
+    suspended: SuspendedState | None = None
 
     @property
     def live(self) -> bool:
         """A QEMU process exists or will in a moment."""
         return self.phase in ("queued", "starting", "running", "stopping")
+
+    @property
+    def holds_disks(self) -> bool:
+        """Its disks belong to it: a process has them open, or a saved guest goes on with them."""
+        return self.live or self.phase == "suspended"
 
 
 @dataclass(frozen=True)

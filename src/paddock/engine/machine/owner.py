@@ -60,6 +60,8 @@ class MachineOwner:
         self.found: list[Callable[[], Coroutine[Any, Any, None]]] = []
         # reads the state of a saved machine
         self.restore: Callable[[Path], Coroutine[Any, Any, None]] = startup.no_restore
+        # the config that a start is made with, and its command line
+        self.line: Callable[[], tuple[MachineConfig, Command]] = startup.no_line
         self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
@@ -155,11 +157,9 @@ class MachineOwner:
             self._fail("an error in Paddock; its log tells more")
 
     async def _launch(self) -> None:
-        view = self.surroundings.look(self.config)
-        command = command_line(self.config, view, incoming=bool(self.record.restore))
+        self.started, command = self.line()
         users, user = self.surroundings.users, self.record.user
-        self.started = self.config
-        self.directory.write_started(self.config)
+        self.directory.write_started(self.started)
         startup.make_files(self.directory, self.config, command, user, users)
         log = self.directory.open_log(self.record.run)
         try:
@@ -213,11 +213,16 @@ class MachineOwner:
         if wanted := self.started.limits:
             self.observe(detail="; ".join(limits.apply(self.surroundings.groups, self.id, self.observed.pid, wanted)))
         await probe.devices(self)
+        if self.record.restore:
+            await probe.changes(self)
         paused = self.record.start_paused
+        # From here on the guest may have run: its saved state must never run again.
+        self.directory.drop_saved()
         times = {**self.observed.times, "running": self.surroundings.clock.seconds()}
         self.save(begun=True, times=times)
         if not paused:
             await self.execute("cont")
+        self.directory.drop_leftovers()
         self.observe(phase="running", paused="start" if paused else "", times=times)
         self.arm()
 
@@ -333,8 +338,7 @@ class MachineOwner:
     def _disk_failed(self, data: Mapping[str, Any]) -> None:
         name = probe.disk_of(self.config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
         if name:
-            error = "enospc" if data.get("nospace") else str(data.get("reason", "an error"))
-            self.observe(disk_errors={**self.observed.disk_errors, name: error})
+            self.observe(disk_errors={**self.observed.disk_errors, name: probe.error_of(data)})
 
     async def look_at_status(self) -> None:
         """Update the status of the guest, with the reason why it does not run."""
@@ -461,16 +465,12 @@ class MachineOwner:
             startup.end_helpers(record.helpers.values())
             startup.end_beside(record.renewal)
         reason = runends.judge(runends.RunEvidence(record.evidence, record.begun, status, same_boot))
-        text = self._failure
-        if not text and reason in ("crashed", "never-started", "internal-error", "panicked"):
-            text = "\n".join(filter(None, (runends.describe(status), self.directory.log_tail())))
+        text = runends.text_of(reason, self._failure, status, self.directory.log_tail)
         now = self.surroundings.clock.seconds()
         end = RunEnd(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}
         self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, renewal=None, times=times, end=end)
-        with contextlib.suppress(OSError):
-            self.directory.sweep()
-        self.observed = Observation(phase="ended", run=record.run, end=end, times=times)
+        self.observed = startup.clear(self.directory, Observation(run=record.run, end=end, times=times), stopped=record.stop is not None)
         self._tell(self.id)
 
     def release(self) -> None:

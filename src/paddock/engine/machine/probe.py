@@ -90,6 +90,11 @@ def disk_errors(config: MachineConfig, answer: Iterable[Mapping[str, Any]]) -> d
     return {disk.name: error for disk in config.disks if (error := failed.get(names.device(disk.name)))}
 
 
+def error_of(data: Mapping[str, Any]) -> str:
+    """The error of an event about a failed access: "enospc" or words."""
+    return "enospc" if data.get("nospace") else str(data.get("reason", "an error"))
+
+
 def disk_of(config: MachineConfig, node: str, path: str, device: str) -> str:
     """The disk that QEMU means by a node, an object's path or a device; "" if it is none of ours."""
     wanted = {_device(path), _device(device)} - {""}

@@ -15,16 +15,15 @@ import contextlib
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paddock.base import together
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import limits, migration, probe, taps
+from paddock.engine.machine import hardware, limits, migration, probe, taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
-from paddock.engine.machine.argv.renewed import RunningHardware, obstacles, renewed
+from paddock.engine.machine.argv.renewed import renewed
 from paddock.engine.machine.config import UserNetwork
 from paddock.engine.machine.directory import QemuProgram, Renewal
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFailed, Unanswered
@@ -38,15 +37,11 @@ from paddock.engine.machine.startup import end_helpers, listens, make_files_besi
 
 # A guest that writes faster than its memory is sent stands still after so long, and then it comes to an end.
 FORCE_SECONDS = 30.0
-_PAUSE = 0.005
 # The host keeps so much memory besides the second copy of a guest's.
 _SPARE = 256 << 20
 _STAYS = "the guest runs on in the old QEMU"
 # Told to who follows a machine.
 MOVED = "MOVED"
-# Where QEMU has the devices that were given an id.
-_PLUGGED = "/machine/peripheral"
-_UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
 
 
 class _Beside:
@@ -125,49 +120,16 @@ class Renewals:
 
     async def _demand(self) -> None:
         owner = self._owner
-        # What is known before, and what QEMU finds in the way besides.
-        said = (await owner.execute("query-migrate")).get("blocked-reasons", ())
-        found = (*obstacles(owner.started), *obstacles(owner.config), *map(str, said))
-        if found:
-            raise self._refused("NotRenewable", "; ".join(dict.fromkeys(found)), "stop and start it")
-        if owner.record.commits:
-            raise self._refused("Busy", "layers of its disks are being merged", "try again when that is done")
-        states = [*(disk.state for disk in owner.observed.disks.values()), *(nic.state for nic in owner.observed.nics.values())]
-        if "unplugging" in states:
-            raise self._refused("Busy", "a device is being unplugged", "try again when the guest has let go of it")
+        await hardware.demand_movable(owner, self._refused, reason="NotRenewable")
         need, free = _resident(owner), _available()
         if free - need < _SPARE:
             why = f"both processes have its memory for a moment: {need >> 20} MiB, and the host has {free >> 20} MiB to give"
             raise self._refused("NoMemory", why, "stop another machine, or stop and start this one")
 
     async def _command(self) -> Command:
-        """The line of the new QEMU. What the guest has is asked of the old one, not remembered."""
-        owner = self._owner
-        # Of an alias, a newer QEMU has a newer meaning.
-        kind = str(await owner.execute("qom-get", {"path": "/machine", "property": "type"})).removesuffix("-machine")
-        started = replace(owner.started, machine_type=kind)
-        slots = await owner.execute("query-hotpluggable-cpus")
-        plugged = [slot for slot in slots if str(slot.get("qom-path", "")).startswith(f"{_PLUGGED}/")]
-        processors = [
-            {"driver": slot["type"], "id": slot["qom-path"].rpartition("/")[2], **slot["props"]} for slot in sorted(plugged, key=str)
-        ]
-        return renewed(started, RunningHardware(owner.config, await self._places(), processors), owner.surroundings.look(owner.config))
-
-    async def _places(self) -> dict[str, dict[str, Any]]:
-        owner, found = self._owner, dict[str, dict[str, Any]]()
-        buses = {names.device(disk.name): disk.bus for disk in owner.config.disks}
-        cards = {names.card(nic.name): "pci" for nic in owner.config.nics}
-        there = {str(one.get("name")) for one in await owner.execute("qom-list", {"path": _PLUGGED})}
-        for device, bus in {**buses, **cards}.items():
-            if device not in there:
-                raise self._refused("Busy", f"device {device} is not plugged in yet", "try again when it is")
-            path = f"{_PLUGGED}/{device}"
-            if bus in ("virtio", "scsi", "pci"):
-                place = str(await owner.execute("qom-get", {"path": path, "property": "parent_bus"}))
-                found[device] = {"bus": place.rpartition("/")[2]}
-            if bus == "scsi":
-                found[device]["scsi-id"] = await owner.execute("qom-get", {"path": path, "property": "scsi-id"})
-        return found
+        """The line of the new QEMU."""
+        started, now = await hardware.find(self._owner, self._refused)
+        return renewed(started, now, self._owner.surroundings.look(self._owner.config))
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
         return RequestRefused(f"cannot renew machine {self._owner.id}", reason=reason, why=why, fix=fix)
@@ -289,7 +251,7 @@ class Renewals:
         owner.directory.drop_beside()
         if owner.record.active and owner.process is not None:
             with contextlib.suppress(PaddockError):
-                await self._go_on()
+                await migration.go_on(owner)
             owner.save(renewal=None)
 
     # --- after it ---------------------------------------------------------------------------------------------------------
@@ -311,7 +273,7 @@ class Renewals:
         owner, renewal = self._owner, self._owner.record.renewal
         if renewal is None:
             return
-        await self._go_on()
+        await migration.go_on(owner)
         if renewal.moved:
             cpu = owner.started.cpu
             await probe.pin(owner, Pins(cpu.pinned, cpu.emulator_pinned))
@@ -323,16 +285,6 @@ class Renewals:
                 if not nic.link_up:
                     await owner.execute("set_link", {"name": names.card(nic.name), "up": False})
         owner.save(renewal=None)
-
-    async def _go_on(self) -> None:
-        """The guest runs, whatever a move left its QEMU in."""
-        owner = self._owner
-        while (await owner.execute("query-migrate")).get("status") in _UNDER_WAY:
-            await owner.execute("migrate_cancel")
-            await asyncio.sleep(_PAUSE)
-        status = str((await owner.execute("query-status")).get("status"))
-        if status in ("paused", "postmigrate", "finish-migrate", "prelaunch") and not owner.record.paused:
-            await owner.execute("cont")
 
     async def _forward(self) -> list[str]:
         """Ports that the card lists. Others are opened when somebody asks for them."""

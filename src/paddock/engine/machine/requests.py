@@ -1,16 +1,19 @@
 """The action of a machine for each request, as a table. Pure: no process, no clock.
 
-               defined   queued    starting  running   paused    stopping  ended
-    START      go        already   already   already   already   refuse    go
-    STOP       already   go        go        go        go        go        already
-    PAUSE      refuse    refuse    refuse    go        already   refuse    refuse
-    RESUME     refuse    refuse    refuse    already   go        refuse    refuse
-    RESET      refuse    refuse    refuse    go        go        refuse    refuse
-    PRESS      refuse    refuse    refuse    go        refuse    already   refuse
-    RENEW      refuse    refuse    refuse    go        refuse    refuse    refuse
-    CHANGE     refuse    refuse    refuse    go        go        refuse    refuse     plug, unplug, resize, overlay, commit ...
-    LOOK       refuse    refuse    refuse    go        go        go        refuse     screenshot, statistics, console ...
-    FORGET     go        refuse    refuse    refuse    refuse    refuse    go
+               defined   queued    starting  running   paused    stopping  suspended ended
+    START      go        already   already   already   already   refuse    go        go
+    STOP       already   go        go        go        go        go        go        already
+    PAUSE      refuse    refuse    refuse    go        already   refuse    refuse    refuse
+    RESUME     refuse    refuse    refuse    already   go        refuse    refuse    refuse
+    RESET      refuse    refuse    refuse    go        go        refuse    refuse    refuse
+    PRESS      refuse    refuse    refuse    go        refuse    already   refuse    refuse
+    RENEW      refuse    refuse    refuse    go        refuse    refuse    refuse    refuse
+    SUSPEND    refuse    refuse    refuse    go        go        refuse    already   refuse
+    CHANGE     refuse    refuse    refuse    go        go        refuse    refuse    refuse     plug, unplug, resize, overlay, commit ...
+    LOOK       refuse    refuse    refuse    go        go        go        refuse    refuse     screenshot, statistics, console ...
+    FORGET     go        refuse    refuse    refuse    refuse    refuse    go        go
+
+The start of a suspended machine resumes its guest, and a stop throws its saved state away.
 
 A QEMU that does not answer gets no command but to stop: it would do the rest when nobody expects it any more.
 A stop overtakes: requests that wait or run when it comes are refused with `Stopping`, unless they only look.
@@ -24,8 +27,8 @@ from typing import Literal
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.observation import Observation
 
-State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "ended"]
-STATES: tuple[State, ...] = ("defined", "queued", "starting", "running", "paused", "stopping", "ended")
+State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "suspended", "ended"]
+STATES: tuple[State, ...] = ("defined", "queued", "starting", "running", "paused", "stopping", "suspended", "ended")
 
 
 class Verb(Enum):
@@ -38,6 +41,7 @@ class Verb(Enum):
     RESET = "reset"
     PRESS = "press the power button of"
     RENEW = "renew"
+    SUSPEND = "suspend"
     CHANGE = "change"
     LOOK = "look at"
     FORGET = "forget"
@@ -72,6 +76,7 @@ _STARTING = Refuse("StillStarting", "it is being started", "wait until it runs")
 _WITHOUT_MONITOR = (Verb.START, Verb.STOP, Verb.FORGET)
 _STOPPING = Refuse("Stopping", "it is being stopped", "wait until it has ended")
 _RUNNING = Refuse("StillRunning", "its process lives", "stop it first")
+_SUSPENDED = Refuse("Suspended", "it is suspended to disk", "resume it first")
 _PAUSED = Refuse("Paused", "it is paused", "resume it first")
 
 
@@ -80,16 +85,17 @@ def _row(*rules: Rule) -> dict[State, Rule]:
 
 
 RULES: Mapping[Verb, Mapping[State, Rule]] = {
-    Verb.START: _row(_GO, _ALREADY, _ALREADY, _ALREADY, _ALREADY, _STOPPING, _GO),
-    Verb.STOP: _row(_ALREADY, _GO, _GO, _GO, _GO, _GO, _ALREADY),
-    Verb.PAUSE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _ALREADY, _STOPPING, _NOT_RUNNING),
-    Verb.RESUME: _row(_NOT_RUNNING, _STARTING, _STARTING, _ALREADY, _GO, _STOPPING, _NOT_RUNNING),
-    Verb.RESET: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _NOT_RUNNING),
-    Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _NOT_RUNNING),
-    Verb.RENEW: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _NOT_RUNNING),
-    Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _NOT_RUNNING),
-    Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _NOT_RUNNING),
-    Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO),
+    Verb.START: _row(_GO, _ALREADY, _ALREADY, _ALREADY, _ALREADY, _STOPPING, _GO, _GO),
+    Verb.STOP: _row(_ALREADY, _GO, _GO, _GO, _GO, _GO, _GO, _ALREADY),
+    Verb.PAUSE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _ALREADY, _STOPPING, _SUSPENDED, _NOT_RUNNING),
+    Verb.RESUME: _row(_NOT_RUNNING, _STARTING, _STARTING, _ALREADY, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
+    Verb.RESET: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
+    Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _SUSPENDED, _NOT_RUNNING),
+    Verb.RENEW: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _SUSPENDED, _NOT_RUNNING),
+    Verb.SUSPEND: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _ALREADY, _NOT_RUNNING),
+    Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
+    Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _SUSPENDED, _NOT_RUNNING),
+    Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO, _GO),
 }
 
 

@@ -1,6 +1,6 @@
 """The reason for the end of a run, from the evidence. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from signal import Signals
 
@@ -52,6 +52,13 @@ def judge(seen: RunEvidence) -> EndReason:
     if not seen.begun:
         return "never-started"
     return "crashed"
+
+
+def text_of(reason: EndReason, failure: str, status: int | None, tail: Callable[[], str]) -> str:
+    """Return the text of an end: why the start failed, or the last lines of QEMU's log where they tell more than the reason."""
+    if failure or reason not in ("crashed", "never-started", "internal-error", "panicked"):
+        return failure
+    return "\n".join(filter(None, (describe(status), tail())))
 
 
 def describe(status: int | None) -> str:

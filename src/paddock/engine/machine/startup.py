@@ -7,14 +7,16 @@ import shutil
 import signal
 import socket
 from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from paddock.engine.machine import taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, FileCopy, HelperProgram
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.directory import Directory, Renewal
+from paddock.engine.machine.directory import Directory, Renewal, UnreadableState
 from paddock.engine.machine.errors import StartFailed, Unanswered
+from paddock.engine.machine.observation import Observation, RunEnd, SuspendedState
 from paddock.engine.machine.process import ProcessLaunch, end_process, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.users import UserRange, groups, hand_over, hand_over_disk, hand_over_memory
@@ -209,6 +211,33 @@ async def unless_it_ends(talk: Awaitable[None]) -> None:
     except Unanswered:
         await asyncio.sleep(_ENDING_SECONDS)
         raise
+
+
+def clear(directory: Directory, seen: Observation, *, stopped: bool) -> Observation:
+    """Remove the files of a run that is over, and return the state after it. A stop discards the saved state of a guest."""
+    with contextlib.suppress(OSError):
+        if stopped:
+            directory.drop_saved()
+        directory.sweep()
+    return over(directory, seen)
+
+
+def over(directory: Directory, seen: Observation) -> Observation:
+    """Return the state after a run: ended, or suspended if the guest's state was saved."""
+    if not directory.is_saved:
+        return replace(seen, phase="ended")
+    try:
+        saved = directory.read_saved()
+        state = SuspendedState(saved.at, saved.size) if saved is not None else None
+    except UnreadableState as error:
+        state, end = SuspendedState(0.0, 0), seen.end or RunEnd("saved")
+        seen = replace(seen, end=replace(end, text=str(error)))
+    return replace(seen, phase="suspended", suspended=state)
+
+
+def no_line() -> tuple[MachineConfig, Command]:
+    """Until somebody says how a machine is started."""
+    raise StartFailed("cannot start the machine", why="nothing here can")
 
 
 async def no_restore(path: Path) -> None:

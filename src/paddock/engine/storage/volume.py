@@ -41,11 +41,13 @@ class StoredVolume:
     image: str = ""
     # an archive was unpacked here: files, and no disk
     files: Path | None = None
+    # a suspended machine goes on with it
+    held: bool = False
 
     @property
     def busy(self) -> bool:
-        """True when a QEMU has it open."""
-        return self.files is None and on_disk.in_use(self.layer.path)
+        """True when a QEMU has it open, or will go on with it as it is."""
+        return self.files is None and (self.held or on_disk.in_use(self.layer.path))
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,12 @@ class FilesystemCapacity:
 def busy(id: str) -> VolumeBusy:
     """The refusal of a volume that a machine writes."""
     return VolumeBusy(f"volume {id} is in use", why="a machine has it open", fix="stop the machine, or wait until it ends")
+
+
+def suspended(id: str) -> VolumeBusy:
+    """The refusal of a volume that the guest of a suspended machine goes on with."""
+    why = "a machine that is suspended to disk goes on with it"
+    return VolumeBusy(f"volume {id} is in use", why=why, fix="resume the machine, or discard its saved state")
 
 
 def too_large(size: int) -> SizeTooLarge:

@@ -43,6 +43,8 @@ class Volumes:
         self._places = VolumePaths(root, dict(pools or {}))
         self._locks = NamedLocks()
         self._shares: dict[Path, bool] = {}
+        # the disk in this layer belongs to a suspended machine
+        self.is_held: Callable[[Path], bool] = lambda layer: False
 
     def place(self, id: str, pool: str = "") -> Path:
         """Return the present or future directory of a volume."""
@@ -79,7 +81,8 @@ class Volumes:
         layer = chains.top(self._places, directory, record)
         allocated = sum(files.allocated(directory / each.path) for each in record.layers)
         unpacked = directory / _FILES if record.is_files else None
-        return StoredVolume(id, layer, record.size, allocated, directory, chains.image_of(self._places, record), unpacked)
+        image, held = chains.image_of(self._places, record), self.is_held(layer.path)
+        return StoredVolume(id, layer, record.size, allocated, directory, image, unpacked, held)
 
     def get_snapshot(self, id: str) -> Snapshot | None:
         """A snapshot, if it is there."""

@@ -27,6 +27,7 @@ OWN = frozenset(
         "Ready",
         "SoftwareEmulation",
         "StorageLiveMigratable",
+        "Suspended",
         "Synchronized",
     )
 )
@@ -50,7 +51,10 @@ def of(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) ->
     if sight.hold is not None and sight.hold.kind == "sync" and phase not in FINAL:
         yield Condition(type="Synchronized", status="False", reason=sight.hold.reason, message=sight.hold.message)
     yield from _data(instance, sight, phase)
-    if running and observed is not None and observed.paused:
+    if sight.suspension is not None and phase not in FINAL:
+        yield sight.suspension
+    # While its memory is written the guest stands still, and nobody paused it.
+    if running and observed is not None and observed.paused and not (sight.suspension is not None and observed.paused == "internal"):
         reason, message = _PAUSED.get(observed.paused, ("PausedByUser", f"VMI was paused: {observed.paused}"))
         yield Condition(
             type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message
@@ -111,6 +115,8 @@ def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str
         return Condition(type="Ready", status="False", reason=sight.hold.code or sight.hold.reason, message=sight.hold.message)
     if instance.metadata.deletionTimestamp or sight.observed.phase == "stopping":
         return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
+    if sight.suspension is not None and sight.suspension.status == "True":
+        return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is suspended to disk")
     if sight.observed.fault is not None:
         return Condition(type="Ready", status="False", reason=sight.observed.fault.reason, message=sight.observed.fault.message)
     if sight.observed.paused:

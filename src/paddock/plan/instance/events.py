@@ -6,8 +6,8 @@ import msgspec
 
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.machine.observation import Observation, RunEnd
-from paddock.meta.conditions import Condition
-from paddock.plan.instance import ends
+from paddock.meta.conditions import Condition, holds
+from paddock.plan.instance import ends, suspension
 from paddock.plan.instance.conditions import FAULTS
 from paddock.plan.instance.phases import FINAL, RUNNING
 from paddock.plan.instance.qemulog import legible
@@ -25,11 +25,13 @@ CREATED = InstanceEvent("Normal", "Created", "VirtualMachineInstance defined.")
 STARTED = InstanceEvent("Normal", "Started", "VirtualMachineInstance started.")
 STOPPING = InstanceEvent("Normal", "ShuttingDown", "Signaled Graceful Shutdown")
 UNHEALTHY = InstanceEvent("Warning", "Unhealthy", "Liveness probe failed: the machine is ended.")
+RESUMED = InstanceEvent("Normal", "Resumed", "The guest goes on where it was suspended.")
 RESPONDING = InstanceEvent("Normal", "GuestResponding", "The guest can be used again.")
 _ENDS = {
     "guest-shutdown": InstanceEvent("Normal", "Stopped", "The VirtualMachineInstance was shut down."),
     "guest-reboot": InstanceEvent("Normal", "Stopped", "The VirtualMachineInstance rebooted, which ends it."),
     "saved": InstanceEvent("Normal", "Stopped", "The VirtualMachineInstance was saved."),
+    "discarded": InstanceEvent("Normal", "Stopped", "The saved state of the VirtualMachineInstance was discarded."),
     "killed": InstanceEvent("Normal", "Deleted", "Signaled Deletion"),
 }
 
@@ -44,6 +46,7 @@ def events_between(
     if after.phase in FINAL and before.phase not in FINAL and observed is not None and observed.end is not None:
         yield _end(observed.end)
     yield from _faults(before.conditions or (), after.conditions or ())
+    yield from _suspension(before, after)
     for each in after.conditions or ():
         if each in (before.conditions or ()):
             continue
@@ -53,6 +56,16 @@ def events_between(
             good = each.status == "True"
             reason = "AccessCredentialsSyncSuccess" if good else "AccessCredentialsSyncFailed"
             yield InstanceEvent("Normal" if good else "Warning", reason, each.message or "Access credentials sync successful.")
+
+
+def _suspension(before: VirtualMachineInstanceStatus, after: VirtualMachineInstanceStatus) -> Iterator[InstanceEvent]:
+    """The guest went to disk, or came back."""
+    was, now = (holds(status.conditions, suspension.SUSPENDED) for status in (before, after))
+    if now and not was:
+        told = next(each.message for each in after.conditions or () if each.type == suspension.SUSPENDED)
+        yield InstanceEvent("Normal", suspension.SAVED, told or "")
+    elif was and not now and after.phase == RUNNING:
+        yield RESUMED
 
 
 def _faults(before: Sequence[Condition], after: Sequence[Condition]) -> Iterator[InstanceEvent]:

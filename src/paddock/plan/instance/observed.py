@@ -49,6 +49,8 @@ class ObservedInstance:
     # why it cannot have more sockets or memory before it is started again, by condition
     refused: Mapping[str, str] = field(default_factory=dict)
     emulated: str = ""
+    # the condition about a suspension to disk
+    suspension: Condition | None = None
     # what to do because the host's QEMU was replaced since its start; "": nothing
     outdated: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)

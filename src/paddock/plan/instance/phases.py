@@ -3,7 +3,7 @@
 Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
 
 Pending waits for volumes or for room; Scheduling has what it needs; Scheduled is in the start queue, or QEMU is coming up; Running has
-its command to run. A phase that was passed between two looks gets its time, too.
+its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks gets its time, too.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
 _WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
-_OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "stopping": RUNNING}
+_OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
 
 
 def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool) -> str:
@@ -32,7 +32,7 @@ def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared:
 
 def end_of(end: RunEnd, *, acpi: bool) -> str:
     """Return the phase after an end: success if the guest shut down, or had no way to hear that it should."""
-    if end.reason in ("guest-shutdown", "guest-reboot", "saved"):
+    if end.reason in ("guest-shutdown", "guest-reboot", "saved", "discarded"):
         return SUCCEEDED
     return SUCCEEDED if end.reason == "killed" and not acpi else FAILED
 

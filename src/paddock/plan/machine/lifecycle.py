@@ -12,6 +12,7 @@ import msgspec
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import StartFailure, StateChangeRequest, VirtualMachine, VirtualMachineStatus
 from paddock.meta import ages
+from paddock.plan.instance.suspension import is_suspended
 from paddock.plan.machine.runrequests import PAUSED, START, STOP
 from paddock.plan.machine.runstrategy import BACKED_OFF, InstanceState, RunStep, RunStrategy, life_of, next_step, strategy_of
 
@@ -36,6 +37,9 @@ def decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> 
     status = machine.status or VirtualMachineStatus()
     requests = waiting(status.stateChangeRequests or (), instance)
     going = instance is not None and instance.metadata.deletionTimestamp is not None
+    if is_suspended(instance):
+        # A guest on disk does not run, which is what a stop is about, and only a discard throws it away.
+        return LifecycleDecision(RunStep.KEEP, requests)
     if not requests:
         step = next_step(strategy, life, before=status.runStrategy)
         if step is RunStep.REPLACE:

@@ -103,6 +103,11 @@ def _paused(sight: PrintableFacts) -> bool:
     return sight.phase == "Running" and found is not None and found.status == "True"
 
 
+def _suspended(sight: PrintableFacts) -> bool:
+    found = sight.conditions.get("Suspended")
+    return sight.phase == "Running" and found is not None and found.status == "True"
+
+
 def _wants_to_run(sight: PrintableFacts) -> bool:
     return sight.wants_start or (sight.instance is not None and not life_of(sight.instance).final)
 
@@ -115,6 +120,7 @@ ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
     ("Terminating", lambda sight: sight.machine.metadata.deletionTimestamp is not None),
     ("Stopping", _stopping),
     ("Migrating", _migrating),
+    ("Suspended", _suspended),
     ("Paused", _paused),
     ("Running", lambda sight: sight.phase == "Running"),
     ("ErrorPvcNotFound", lambda sight: sight.is_refused("Synchronized", "FailedPvcNotFound")),

@@ -13,6 +13,7 @@ from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineStatus
 from paddock.meta import failure
 from paddock.meta.wire import to_data
+from paddock.plan.instance import suspension
 from paddock.plan.machine.runstrategy import InstanceState, RunStrategy, life_of, strategy_of
 
 Operation = dict[str, Any]
@@ -33,8 +34,15 @@ class RunPatches(msgspec.Struct, frozen=True):
 
 
 def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, paused: bool = False) -> RunPatches:
-    """A start; with `paused` the guest waits for an unpause."""
+    """A start; with `paused` the guest waits for an unpause. A suspended machine is resumed."""
     life, strategy = life_of(instance), strategy_of(machine.spec)
+    if instance is not None and _is_on_disk(instance) and not paused:
+        resumed = _wish(instance, None)
+        return (
+            msgspec.structs.replace(_run(machine, RunStrategy.ALWAYS), instance=resumed)
+            if strategy is RunStrategy.HALTED
+            else (RunPatches(instance=resumed))
+        )
     if life is InstanceState.LIVE:
         raise _conflict(machine, "VM is already running")
     if machine.status is not None and machine.status.restoreInProgress:
@@ -56,6 +64,7 @@ def stop(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, gr
         raise failure.bad_request("gracePeriod has to be greater or equal to 0")
     life, strategy = life_of(instance), strategy_of(machine.spec)
     down = instance is None or life.final
+    _demand_awake(machine, instance, "stopped")
     shorter = () if instance is None or down or grace_seconds is None else _grace(instance, grace_seconds)
     if strategy in (RunStrategy.ALWAYS, RunStrategy.ONCE):
         return msgspec.structs.replace(_run(machine, RunStrategy.HALTED), instance=shorter)
@@ -80,8 +89,27 @@ def restart(machine: VirtualMachine, instance: VirtualMachineInstance | None, *,
         raise _conflict(machine, f"RunStategy {RunStrategy.HALTED} does not support manual restart requests")
     if instance is None:
         raise _conflict(machine, f"VM is not running: {RunStrategy.HALTED}")
+    _demand_awake(machine, instance, "restarted")
     forced = () if grace_seconds is None or life_of(instance).final else _grace(instance, _FORCED_RESTART_SECONDS)
     return RunPatches(instance=forced, status=_requests(machine, (_stop(instance), _start(None))))
+
+
+def suspend(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> RunPatches:
+    """A suspension to disk: the memory of the guest is written, and its process ends."""
+    if instance is None or instance.status is None or instance.status.phase != "Running":
+        raise _conflict(machine, "VM is not running")
+    if instance.metadata.deletionTimestamp is not None:
+        raise _conflict(machine, "VM is being stopped")
+    if machine.status is not None and machine.status.snapshotInProgress:
+        raise _conflict(machine, f"VM cannot be suspended until snapshot {machine.status.snapshotInProgress} is taken")
+    return RunPatches(instance=_wish(instance, "true"))
+
+
+def resume(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> RunPatches:
+    """The end of a suspension: the guest goes on."""
+    if instance is None or not _is_on_disk(instance):
+        raise _conflict(machine, "VM is not suspended")
+    return RunPatches(instance=_wish(instance, None))
 
 
 def migrate(machine: VirtualMachine, instance: VirtualMachineInstance | None, added: dict[str, str] | None = None) -> dict[str, Any]:
@@ -111,6 +139,28 @@ def _about(machine: VirtualMachine) -> failure.FailureTarget:
 
 def _conflict(machine: VirtualMachine, why: str) -> failure.Failure:
     return failure.conflict(_about(machine), why)
+
+
+def _is_on_disk(instance: VirtualMachineInstance) -> bool:
+    """Return whether the guest is suspended, or about to be."""
+    return not life_of(instance).final and (suspension.is_wished(instance.metadata.annotations) or suspension.is_suspended(instance))
+
+
+def _demand_awake(machine: VirtualMachine, instance: VirtualMachineInstance | None, word: str) -> None:
+    if instance is not None and _is_on_disk(instance):
+        name = machine.metadata.name
+        why = f"VM is suspended to disk; `paddock resume {name}` lets it go on, and `paddock suspend {name} --discard` gives its memory up"
+        raise _conflict(machine, f"VM cannot be {word}: {why}")
+
+
+def _wish(instance: VirtualMachineInstance, value: str | None) -> tuple[Operation, ...]:
+    annotations = {name: each for name, each in (instance.metadata.annotations or {}).items() if name != suspension.WISH}
+    if value is not None:
+        annotations[suspension.WISH] = value
+    return (
+        _test("/metadata/resourceVersion", instance.metadata.resourceVersion or ""),
+        {"op": "add", "path": "/metadata/annotations", "value": annotations},
+    )
 
 
 def _start(data: dict[str, str] | None) -> dict[str, Any]:

@@ -45,7 +45,19 @@ VMI_PUT = (
     "backup",
 )
 VM = ("expand-spec", "consolelog", "portforward", "objectgraph", "usagehistory")
-VM_PUT = ("start", "stop", "restart", "migrate", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
+VM_PUT = (
+    "start",
+    "stop",
+    "restart",
+    "migrate",
+    "suspend",
+    "resume",
+    "addvolume",
+    "removevolume",
+    "memorydump",
+    "removememorydump",
+    "evacuate/cancel",
+)
 SEV = {"sev/fetchcertchain": "GET", "sev/querylaunchmeasurement": "GET", "sev/setupsession": "PUT", "sev/injectlaunchsecret": "PUT"}
 OTHERS = (*SEV, "redefine-checkpoint")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

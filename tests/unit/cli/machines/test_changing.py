@@ -155,7 +155,8 @@ def test_each_dialect_gets_the_wish_in_its_own_fields(
         (vm(), "restore web", "for that: paddock backup restore web"),
         (vm(), "restore web one --dir /tmp", "paddock backup restore FILE --dir DIR"),
         (vm(), "restore web one", 'has no snapshot "one"; it has none'),
-        (vm(), "suspend web", "Paddock cannot suspend machines to disk yet; `paddock pause web`"),
+        (vm(), "suspend web", "it does not run; `paddock start vm/web` starts it"),
+        (vm(), "resume web", "it is not suspended; `paddock info vm/web`"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_way(machine: Data, words: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,11 @@ async def pause(life: Life) -> None:
     await say(life, conditions=[{"type": "Paused", "status": "True", "reason": "PausedByUser"}])
 
 
+async def suspend(life: Life) -> None:
+    await life.shows("Running")
+    await say(life, conditions=[{"type": "Suspended", "status": "True", "reason": "SavedToDisk"}])
+
+
 async def migrate(life: Life) -> None:
     await life.shows("Running")
     await say(life, migrationState={"startTimestamp": "2026-01-01T00:00:00Z"})
@@ -122,6 +127,7 @@ STEPS: dict[str, Any] = {
     "Stopping": stop,
     "Terminating": remove,
     "Paused": pause,
+    "Suspended": suspend,
     "Migrating": migrate,
     "DataVolumeError": fail_disk,
     "Unknown": lose,

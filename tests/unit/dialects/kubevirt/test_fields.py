@@ -274,7 +274,8 @@ def test_the_status_has_upstreams_keys(cls: Any) -> None:
 
 
 def test_printable_statuses() -> None:
-    assert len(PRINTABLE_STATUSES) == len(set(PRINTABLE_STATUSES)) == 17
+    # Upstream's seventeen, and Suspended, which is Paddock's own.
+    assert len(PRINTABLE_STATUSES) == len(set(PRINTABLE_STATUSES)) == 18
     fresh = admitted({"status.created": True})
     assert fresh.data["status"] == {"created": True, "printableStatus": "Stopped"}
 

@@ -225,11 +225,12 @@ def test_programs_beside_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_flags_of_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("processor : 0\nflags\t\t: fpu aes\nprocessor : 1\nflags : other\n")
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A: 1\nflags\t\t: fpu aes\nprocessor : 1\nflags : other\n")
     monkeypatch.setattr(facts, "_CPUINFO", tmp_path / "cpuinfo")
-    assert facts._cpu_flags() == {"fpu", "aes"}
+    assert facts._cpuinfo("flags", "Features") == "fpu aes"
+    assert facts._cpuinfo("model name", "CPU part") == "A: 1"
     monkeypatch.setattr(facts, "_CPUINFO", tmp_path / "missing")
-    assert facts._cpu_flags() == set()
+    assert facts._cpuinfo("flags", "Features") == ""
 
 
 def test_collecting_asks_nothing_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

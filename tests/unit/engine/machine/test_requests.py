@@ -26,7 +26,7 @@ def test_the_table_reads_as_its_module_says() -> None:
     rows = [line.split() for line in text.splitlines() if line.split()[:1] and line.split()[0] in Verb.__members__]
     assert len(rows) == len(Verb)
     for row in rows:
-        assert [words[type(RULES[Verb[row[0]]][one])] for one in STATES] == row[1:8], row[0]
+        assert [words[type(RULES[Verb[row[0]]][one])] for one in STATES] == row[1:9], row[0]
 
 
 def test_a_refusal_names_machine_action_and_reason() -> None:
@@ -44,10 +44,13 @@ class Model:
     up: bool = False
     paused: bool = False
     stopping: bool = False
+    suspended: bool = False
     seen: bool = False
 
     @property
     def observed(self) -> Observation:
+        if self.suspended:
+            return Observation("suspended")
         if not self.process:
             return Observation("ended" if self.seen else "defined")
         if self.stopping:
@@ -57,6 +60,8 @@ class Model:
         return Observation("running", "user" if self.paused else "")
 
     def expected(self, verb: Verb) -> type:
+        if self.suspended:
+            return {Verb.START: Go, Verb.STOP: Go, Verb.FORGET: Go, Verb.SUSPEND: Already}.get(verb, Refuse)
         if verb is Verb.START:
             return (Refuse if self.stopping else Already) if self.process else Go
         if verb is Verb.STOP:
@@ -73,9 +78,13 @@ class Model:
 
     def perform(self, verb: Verb) -> None:
         if verb is Verb.START:
-            self.process, self.up, self.paused, self.seen = True, False, False, True
+            self.process, self.up, self.paused, self.suspended, self.seen = True, False, False, False, True
+        elif verb is Verb.SUSPEND:
+            self.process, self.up, self.paused, self.suspended = False, False, False, True
         elif verb is Verb.STOP:
-            self.stopping = True
+            self.stopping, self.suspended = self.process, False
+        elif verb is Verb.FORGET:
+            self.suspended = False
         elif verb in (Verb.PAUSE, Verb.RESUME):
             self.paused = verb is Verb.PAUSE
 

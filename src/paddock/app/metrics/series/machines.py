@@ -17,7 +17,7 @@ _OF_GROUP = {
     "starting": ("Provisioning", "Starting", "WaitingForVolumeBinding", "WaitingForReceiver"),
     "running": ("Running",),
     "migrating": ("Migrating",),
-    "non_running": ("Stopped", "Paused", "Stopping", "Terminating"),
+    "non_running": ("Stopped", "Paused", "Suspended", "Stopping", "Terminating"),
 }
 _GROUP = {word: group for group, words in _OF_GROUP.items() for word in words}
 _STATES = {group: f"kubevirt_vm_{group}_status_last_transition_timestamp_seconds" for group in GROUPS}

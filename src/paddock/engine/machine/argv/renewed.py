@@ -33,6 +33,8 @@ class RunningHardware:
     places: Places
     # processors that were plugged in, as `device_add` took them
     processors: Sequence[Properties] = ()
+    # another QEMU still has the ports of the host that are forwarded to it
+    ports_taken: bool = True
 
 
 def obstacles(config: MachineConfig) -> tuple[str, ...]:
@@ -58,7 +60,7 @@ def obstacles(config: MachineConfig) -> tuple[str, ...]:
 def renewed(started: MachineConfig, now: RunningHardware, host: HostView) -> Command:
     """The line. `started` is the config of the machine's start with its full machine type."""
     config, places = now.config, now.places
-    present = _present(started, config)
+    present = _present(started, now)
     found = command(present, host, incoming=True)
     there = _devices(found.argv)
     ids = {names.device(disk.name) for disk in config.disks} | {names.card(nic.name) for nic in config.nics}
@@ -73,17 +75,19 @@ def _place(properties: Properties) -> dict[str, object]:
     return {key: properties[key] for key in _PLACE if key in properties}
 
 
-def _present(started: MachineConfig, config: MachineConfig) -> MachineConfig:
-    disks, nics = {disk.name: disk for disk in config.disks}, {nic.name: nic for nic in config.nics}
+def _present(started: MachineConfig, now: RunningHardware) -> MachineConfig:
+    disks, nics = {disk.name: disk for disk in now.config.disks}, {nic.name: nic for nic in now.config.nics}
     return replace(
         started,
         disks=tuple(replace(disk, layer=disks.get(disk.name, disk).layer) for disk in started.disks),
-        nics=tuple(_silent(replace(nic, link_up=nics.get(nic.name, nic).link_up)) for nic in started.nics),
+        nics=tuple(_nic(replace(nic, link_up=nics.get(nic.name, nic).link_up), now) for nic in started.nics),
     )
 
 
-def _silent(nic: Nic) -> Nic:
-    """Ports of the host are forwarded by the old QEMU until it goes."""
+def _nic(nic: Nic, now: RunningHardware) -> Nic:
+    """A card without ports of the host, which the old QEMU forwards until it goes."""
+    if not now.ports_taken:
+        return nic
     return replace(nic, backend=structs.replace(nic.backend, forwards=())) if isinstance(nic.backend, UserNetwork) else nic
 
 
@@ -130,7 +134,7 @@ def _with(found: Command, started: MachineConfig, now: RunningHardware, host: Ho
             line.device(f"disk {disk.name}", {**device, **place})
     for nic in config.nics:
         if (place := places.get(names.card(nic.name))) is not None:
-            nic = _silent(nic)
+            nic = _nic(nic, now)
             plan = hotplug.plug_nic(nic, started, host, (str(place.get("bus")),), ())
             line.openings += [plan.opening] if plan.opening is not None else []
             line.netdev(cards.backend(nic, nic.name, nic.name if plan.vhosts else None))

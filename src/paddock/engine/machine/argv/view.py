@@ -52,6 +52,8 @@ class HostView:
     virtiofs: VirtioFs | None = None
     vhost_net: bool = False
     io_uring: bool = False
+    # the model of the host's processor
+    processor: str = ""
     # what is known of the files that hold disks; a file that is not in it is an ordinary one
     files: Mapping[Path, FileView] = field(default_factory=dict)
 

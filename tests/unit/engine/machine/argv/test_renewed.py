@@ -51,6 +51,8 @@ def test_ports_of_the_host_wait_until_the_old_one_has_let_go_of_them() -> None:
     started = replace(_started(), nics=(Nic("default", "02::1", user),))
     assert any("hostfwd" in word for word in command(started, TCG).argv)
     assert not any("hostfwd" in word for word in renewed(started, RunningHardware(started, _places(started)), TCG).argv)
+    # There is no old one.
+    assert renewed(started, RunningHardware(started, _places(started), ports_taken=False), TCG) == command(started, TCG, incoming=True)
 
 
 def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
