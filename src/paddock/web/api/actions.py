@@ -59,9 +59,7 @@ async def act(request: WebRequest) -> WebDone:
     verb = request.parts["VERB"]
     carry_out = VERBS.get(verb)
     if carry_out is None and verb not in running.VERBS:
-        why = "Paddock cannot suspend machines to disk yet" if verb in ("suspend", "resume") else ""
-        fix = "pause holds the guest and keeps its memory" if why else f"the verbs are {', '.join((*running.VERBS, *VERBS))}"
-        raise WebRefusal(404, f'there is no verb "{verb}" for machines', why=why, fix=fix)
+        raise WebRefusal(404, f'there is no verb "{verb}" for machines', fix=f"the verbs are {', '.join((*running.VERBS, *VERBS))}")
     options = request.read(_Body).options
     machine = await request.machine()
     work = (carry_out or _run)(Action(request.session.server, machine, verb, options))

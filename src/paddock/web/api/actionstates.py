@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from paddock.cli.diagnosis.scene import holds, texts
-from paddock.cli.machines import facts, removal, running, waiting, writing
+from paddock.cli.diagnosis.scene import texts
+from paddock.cli.machines import facts, removal, waiting, writing
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD, VMI
 from paddock.web.answers.machine import WebActionState, WebSnapshotPart
@@ -20,9 +20,10 @@ def states(machine: MachineView, snapshots: list[WebSnapshotPart]) -> list[WebAc
 
 def _reasons(machine: MachineView, snapshots: list[WebSnapshotPart]) -> Iterator[tuple[str, str]]:
     going = "the machine is being deleted" if texts(machine.data, "metadata", "deletionTimestamp") else ""
+    suspended = "it is suspended to disk; resume it first" if waiting.is_suspended(machine) else ""
     for verb, reason in REASONS.items():
-        yield verb, going or reason(machine)
-    yield "restore", going or _restore(machine, snapshots)
+        yield verb, going or ("" if verb in _WHILE_SUSPENDED else suspended) or reason(machine)
+    yield "restore", going or suspended or _restore(machine, snapshots)
 
 
 def _start(machine: MachineView) -> str:
@@ -88,18 +89,17 @@ def _delete(machine: MachineView) -> str:
     return ""
 
 
-def suspend(machine: MachineView) -> str:
-    """Return why a machine cannot be suspended to disk now."""
-    return _snapshot(machine) or _of_guest(machine)
+def _suspend(machine: MachineView) -> str:
+    if machine.kind is VMI:
+        return _BARE
+    return _of_guest(machine) if machine.vm is not None else _NO_VM
 
 
-def resume(machine: MachineView) -> str:
-    """Return why a machine cannot go on from disk now."""
-    return "" if holds(machine.vm, "Suspended") else "it is not suspended"
+def _resume(machine: MachineView) -> str:
+    return "" if waiting.is_suspended(machine) else "it is not suspended"
 
 
-# Verbs of servers and commands that know them.
-_SUSPENSION: Mapping[str, Reason] = {"suspend": suspend, "resume": resume}
+_WHILE_SUSPENDED = frozenset(("resume", "protect", "unprotect", "delete"))
 REASONS: Mapping[str, Reason] = {
     "start": _start,
     "stop": _stop,
@@ -107,7 +107,8 @@ REASONS: Mapping[str, Reason] = {
     "pause": _pause,
     "unpause": _unpause,
     "reset": _of_guest,
-    **{verb: reason for verb, reason in _SUSPENSION.items() if verb in running.VERBS},
+    "suspend": _suspend,
+    "resume": _resume,
     "snapshot": _snapshot,
     "clone": _snapshot,
     "protect": _protect,

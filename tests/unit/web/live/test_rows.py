@@ -71,15 +71,20 @@ def test_a_machine_whose_objects_are_the_same_keeps_its_row() -> None:
         (
             examples.vm(),
             examples.vmi(phase="Running", conditions=[{"type": "Ready", "status": "True"}]),
-            ["stop", "restart", "pause", "reset", "snapshot", "clone", "protect", "delete"],
+            ["stop", "restart", "pause", "suspend", "reset", "snapshot", "clone", "protect", "delete"],
         ),
         (
             examples.vm(),
             examples.vmi(phase="Running", conditions=[{"type": "Paused", "status": "True"}]),
-            ["stop", "restart", "unpause", "reset", "snapshot", "clone", "protect", "delete"],
+            ["stop", "restart", "unpause", "suspend", "reset", "snapshot", "clone", "protect", "delete"],
+        ),
+        (
+            examples.vm(),
+            examples.vmi(phase="Running", conditions=[{"type": "Suspended", "status": "True"}]),
+            ["resume", "protect", "delete"],
         ),
     ],
-    ids=["stopped", "running", "paused"],
+    ids=["stopped", "running", "paused", "suspended"],
 )
 def test_verbs_are_those_of_the_state(vm: Data, vmi: Data | None, expected: list[str]) -> None:
     (machine,) = live((VM.target, [vm]), (VMI.target, [vmi] if vmi else [])).machines
