@@ -203,9 +203,9 @@ def test_a_node_selector_is_honoured(play: Play) -> None:
 def test_a_network_that_cannot_be_had_says_why(play: Play) -> None:
     async def script(host: Host) -> None:
         interfaces = {"interfaces": [{"name": "lan", "bridge": {}}]}
-        await host.make(devices=interfaces, networks=[{"name": "lan", "multus": {"networkName": "lan"}}])
+        await host.make(devices=interfaces, networks=[{"name": "lan", "multus": {"networkName": "elsewhere"}}])
         await asyncio.sleep(1)
         assert (await host.conditions())["PodScheduled"] == ("False", "Unschedulable")
-        assert "NetworkAttachmentDefinition lan does not exist" in str((await host.status())["conditions"])
+        assert "NetworkAttachmentDefinition elsewhere does not exist" in str((await host.status())["conditions"])
 
     play(script)
