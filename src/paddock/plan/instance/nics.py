@@ -44,7 +44,7 @@ def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge 
         if card.state == "absent" or network is None:
             continue
         if network.multus is not None:
-            found = bridges.get(card.name, f"the definition of the network {card.name} was not looked at")
+            found = bridges.get(card.name, f"nothing resolved the definition of the network {card.name}")
             if isinstance(found, str):
                 yield NicRefusal(card.name, found, getattr(found, "reason", reasons.NETWORK_MISSING))
             else:

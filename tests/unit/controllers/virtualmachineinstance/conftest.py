@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from paddock.controllers.virtualmachineinstance.controller import NodeIdentity, wire
+from paddock.controllers.virtualmachineinstance.controller import NodeIdentity, no_definitions, wire
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
 from paddock.engine.networks.nics import HostBridge
 from paddock.runtime.machinery import Machinery
@@ -23,6 +24,12 @@ VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 __all__ = ["CORE", "GIB", "VMIS", "Host", "Play"]
 
 
+def definitions(instance: VirtualMachineInstance) -> Mapping[str, HostBridge | str]:
+    """Resolve the definition `lan`; there is no other."""
+    named = [each.name for each in instance.spec.networks or () if each.multus is not None and each.multus.networkName == "lan"]
+    return {**no_definitions(instance), **dict.fromkeys(named, HostBridge("br1"))}
+
+
 class Host:
     """A running host: its API and what is behind it."""
 
@@ -35,7 +42,7 @@ class Host:
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
         self.program = ControllerManager(self.api.client(), component="virt-handler", instance="test", machinery=machinery)
         place = NodeIdentity("host", "cluster.local", b"authority")
-        made = wire(self.program, cast(Engine, self.engine), place, lambda _: {"lan": HostBridge("br1")})
+        made = wire(self.program, cast(Engine, self.engine), place, definitions)
         self.made = made
         works = (self.program.run(), made.sweeper.run(), made.upgrades.run())
         self._tasks = [asyncio.create_task(work) for work in works]
