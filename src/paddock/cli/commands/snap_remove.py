@@ -9,7 +9,11 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
 
 _TEXT = "Delete a snapshot with its data. The machine and its disks stay as they are."
-_EXITS = {0: "success", 1: "nothing was deleted: the answer was no, or --yes is missing", 2: "wrong usage, or there is no such snapshot"}
+_EXITS = {
+    0: "success",
+    1: "nothing was deleted: the answer was no, or --yes is missing",
+    2: "wrong usage, no such snapshot, or it is still there",
+}
 
 
 def parser() -> Parser:
@@ -17,6 +21,7 @@ def parser() -> Parser:
     options = arguments.parser("snap rm", _TEXT, "[OPTIONS] [KIND/]NAME SNAPSHOT...", _EXITS)
     arguments.add_machine(options, "Machine of the snapshot")
     options.add_argument("snapshots", metavar="SNAPSHOT", nargs="+", help="Snapshot to delete; `paddock snap ls` lists them")
+    arguments.add_wait(options)
     arguments.add_dry_run(options)
     arguments.add_yes(options)
     arguments.add_server(options)
@@ -36,7 +41,6 @@ async def _remove(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli.machines import snapshots  # noqa: PLC0415
     from paddock.cli.machines.finding import find  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.options import DeletionOptions  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
@@ -47,7 +51,10 @@ async def _remove(parsed: argparse.Namespace, console: Console) -> int:
             confirming.refused(console, "nothing was deleted", "--yes deletes without a question")
             return FINDINGS
         for name in parsed.snapshots:
-            deletion = DeletionOptions(dry_run=parsed.dry_run)
-            await server.client.delete(snapshots.kind_of(machine), snapshots.place_of(machine, name), deletion)
-            console.out(f"{name} {'would be deleted' if parsed.dry_run else 'deleted'}\n")
+            if parsed.dry_run:
+                await snapshots.rehearse_deletion(server, machine, name)
+                console.out(f"{name} would be deleted\n")
+                continue
+            await snapshots.delete(server, machine, name, parsed.timeout if parsed.wait else 0.0)
+            console.out(f"{name} {'deleted' if parsed.wait else 'is being deleted'}\n")
     return GOOD

@@ -18,7 +18,7 @@ from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD
 from paddock.cli.servers import ServerSession
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import Selection, merge_patch
+from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target, plain
 
 SNAPSHOTS = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", "VirtualMachineSnapshot")
@@ -30,6 +30,10 @@ _PAUSED = "crossplane.io/paused"
 
 class SnapshotNotTaken(ChangeRefused):
     """A snapshot, a restore or a clone failed, or did not end in time."""
+
+
+class SnapshotNotDeleted(ChangeRefused):
+    """A snapshot is still there after its deletion."""
 
 
 class SnapshotRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +168,31 @@ async def named(server: ServerSession, machine: MachineView, name: str) -> Data:
     meant = nearest(name, known)
     fix = f'did you mean "{meant}"?' if meant else f"`paddock snap ls {machine.name}` lists them" if known else "it has none"
     raise ChangeRefused(f'{machine} has no snapshot "{name}"', fix=fix)
+
+
+async def delete(server: ServerSession, machine: MachineView, name: str, seconds: float) -> None:
+    """Delete a snapshot, and wait until it is gone unless `seconds` is 0. Raises `SnapshotNotDeleted`."""
+    target, key = kind_of(machine), place_of(machine, name)
+    await server.client.delete(target, key)
+
+    async def gone() -> bool:
+        try:
+            await server.client.get(target, key)
+        except NotFound:
+            return True
+        return False
+
+    if seconds and not await changing.until(gone, seconds):
+        raise SnapshotNotDeleted(
+            f"the snapshot {name} of {machine} is not gone after {seconds:g} s",
+            why="its controller has not let go of it",
+            fix=f"`paddock why {target.kind}/{name}` says what it waits for",
+        )
+
+
+async def rehearse_deletion(server: ServerSession, machine: MachineView, name: str) -> None:
+    """Ask the server whether it would delete a snapshot."""
+    await server.client.delete(kind_of(machine), place_of(machine, name), DeletionOptions(dry_run=True))
 
 
 # --- restoring --------------------------------------------------------------------------------------------------------------

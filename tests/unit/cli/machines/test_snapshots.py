@@ -66,6 +66,17 @@ def test_a_deletion_asks_and_takes_a_no(monkeypatch: pytest.MonkeyPatch) -> None
     assert server.run("snap", "rm", "web", "one", "--dry-run").out == "one would be deleted\n"
 
 
+def test_a_deletion_ends_when_the_snapshot_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = snapshot("held")
+    held["metadata"]["finalizers"] = ["example.com/data"]
+    assert FakeServer(monkeypatch, whole_vm(), snapshot("one")).run("snap", "rm", "web", "one", "--yes").out == "one deleted\n"
+    answer = FakeServer(monkeypatch, whole_vm(), held).run("snap", "rm", "web", "held", "--yes", "--timeout", "1s")
+    assert (answer.code, answer.out) == (2, "")
+    assert "the snapshot held of vm/web is not gone after 1 s" in answer.err
+    answer = FakeServer(monkeypatch, whole_vm(), held).run("snap", "rm", "web", "held", "--yes", "--no-wait")
+    assert (answer.code, answer.out) == (0, "held is being deleted\n")
+
+
 def test_virtrigaud_has_kinds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     server = FakeServer(monkeypatch, RIGAUD, CLASS)
     assert server.run("snap", "web", "one", "--no-wait").out == "one\n"
