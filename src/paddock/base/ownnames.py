@@ -67,6 +67,12 @@ DELETE_PROTECTION = OwnName(
 SERVER = OwnName(
     "paddock.dev/server", "extension of a cluster in a kubeconfig", "Paddock", "Directory of the server that `paddock ctx add` took in"
 )
+SUSPENDED = OwnName(
+    "paddock.dev/suspended",
+    "annotation of a VirtualMachineInstance",
+    "Paddock",
+    '"true" from the request to suspend the machine to disk until the request to resume it',
+)
 ALL: Sequence[OwnName] = (
     SSH_USER,
     DIRECTORY,
@@ -78,4 +84,5 @@ ALL: Sequence[OwnName] = (
     COMMON_INSTANCETYPES,
     DELETE_PROTECTION,
     SERVER,
+    SUSPENDED,
 )

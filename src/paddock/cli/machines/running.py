@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import ownnames
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
 from paddock.cli.diagnosis.scene import at, conditions, texts
@@ -233,7 +234,7 @@ def _has_decided(now: MachineView | None, before: Mapping[str, Any]) -> bool:
     """Return whether a request to suspend was carried out or refused."""
     if now is None or waiting.is_suspended(now) or not waiting.is_live(now):
         return True
-    asked = at(now.vmi, "metadata", "annotations", "paddock.dev/suspended")
+    asked = at(now.vmi, "metadata", "annotations", ownnames.SUSPENDED.name)
     return asked is None and _refusal(now) != {}
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from paddock.base import reasons
+from paddock.base import ownnames, reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import Observation
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, holds
 
 # Its value is "true" from the request to suspend until that to resume.
-WISH = "paddock.dev/suspended"
+WISH = ownnames.SUSPENDED.name
 SUSPENDED = "Suspended"
 SAVED, SAVING, RESUMING = "SavedToDisk", "Suspending", "Resuming"
 
