@@ -21,7 +21,8 @@ async def served(world: World, tls: ssl.SSLContext | None = None) -> AsyncIterat
     server = Server(world.api.api, tls=tls)
     port = await server.listen("127.0.0.1", 0)
     try:
-        async with asyncio.timeout(30):
+        # Whole programs start meanwhile, on hosts that do other things.
+        async with asyncio.timeout(180):
             yield port
     finally:
         await server.close(0.5)
