@@ -124,6 +124,7 @@ lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group dev -o requirements-dev.lock
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group libvirt -o requirements-libvirt.lock
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group docs -o requirements-docs.lock
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group browser -o requirements-browser.lock
 
 clean: ## remove what the other targets made, except generated files that are committed
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build
