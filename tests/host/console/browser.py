@@ -16,7 +16,7 @@ LOCK = ROOT / "requirements-browser.lock"
 HOME = ROOT / ".cache" / "browser"
 DRIVER = Path(__file__).with_name("driver.py")
 # A guest under emulation boots meanwhile, on a machine that has other work.
-WAIT_MILLISECONDS = 60_000
+WAIT_MILLISECONDS = 120_000
 _REQUEST = """async ([method, path, body]) => {
   const headers = { "X-Paddock-Console": "1", "Content-Type": "application/json" };
   const answer = await fetch(`/console/v1/${path}`, { method, headers, body: body === null ? undefined : JSON.stringify(body) });
@@ -52,7 +52,7 @@ class Browser:
         return Page(self, self.ask(None, "open", address=address, **size | options))
 
     def wrong(self) -> list[str]:
-        """Return the errors of the pages' consoles, their uncaught exceptions, their dialogs, and requests to other hosts."""
+        """Return the unexpected errors of the pages' consoles, their uncaught exceptions, their dialogs, and requests to other hosts."""
         return [str(each) for each in self.ask(None, "wrong")]
 
     def record(self, folder: Path) -> None:
@@ -160,6 +160,11 @@ class Page:
     def size(self, width: int, height: int) -> None:
         """Change the size of the window."""
         self._do("size", width=width, height=height)
+
+    def picture(self, path: Path) -> None:
+        """Take a picture, when nothing is being read any more."""
+        self.miss("main .spinner")
+        self._do("picture", path=str(path))
 
     def popup(self, selector: str) -> "Page":
         """Click, and return the window that opens."""

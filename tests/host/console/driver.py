@@ -4,6 +4,7 @@ It holds no tests. A request is {"page": 0, "do": NAME, "with": {...}}; an answe
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ SWITCHES = (
     "--disable-sync",
     "--no-first-run",
 )
+# What the browser and noVNC log of answers that the page shows to the person: refusals, and a screen that is not there.
+EXPECTED = re.compile(r"the server responded with a status of 4\d\d|^Failed when connecting: Connection closed \(code: 44\d\d")
 
 
 class Driver:
@@ -50,12 +53,14 @@ class Driver:
 
     def _watch(self, page):
         self._pages.append(page)
-        page.on(
-            "console", lambda said: said.type == "error" and self._problems.append(f"console: {said.text} {said.location.get('url', '')}")
-        )
+        page.on("console", self._hear)
         page.on("request", self._judge)
         page.on("pageerror", lambda error: self._problems.append(f"uncaught: {error}"))
         page.on("dialog", self._refuse)
+
+    def _hear(self, said):
+        if said.type == "error" and not EXPECTED.search(said.text):
+            self._problems.append(f"console: {said.text} {said.location.get('url', '')}")
 
     def _judge(self, request):
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
