@@ -23,7 +23,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings bench soak test-reference test-host deb release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-host deb release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ web-check: ## fail when the page is not what its sources build; its types and te
 recordings: setup ## play the scenes of tools/recordings on this host and write docs/recordings/*.svg; NAME=scene plays one
 	$(PY) -m tools.recordings $(NAME)
 
+screenshots: setup ## take pictures of every page of the web console into build/console/pages (needs Chromium)
+	$(PYTEST) tests/host/console/test_pictures.py --slow
+
 bench: setup ## print the measured figures beside their targets (BENCH=--quick: in minutes)
 	$(PY) -m tools.bench $(BENCH)
 
@@ -124,6 +127,7 @@ lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group dev -o requirements-dev.lock
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group libvirt -o requirements-libvirt.lock
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group docs -o requirements-docs.lock
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --group browser -o requirements-browser.lock
 
 clean: ## remove what the other targets made, except generated files that are committed
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build

@@ -75,8 +75,10 @@ def chart_definitions() -> Mapping[str, str]:
     }
 
 
-# Pages of docs/reference that long runs write.
-_FOREIGN_PAGES = frozenset({"conformance.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md", "providers.md"})
+# Pages of docs/reference that long runs or people write.
+_FOREIGN_PAGES = frozenset(
+    {"conformance.md", "console.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md", "providers.md"}
+)
 TARGETS: Sequence[Target] = (
     Target("api/crds", lambda: files.crds(catalog.every())),
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),

@@ -114,7 +114,7 @@ def direct_dependencies() -> list[str]:
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = metadata["dependency-groups"]
     wanted = [*metadata["project"]["dependencies"], *groups["build"]]
-    wanted += [entry for entry in (*groups["dev"], *groups["docs"], *groups["libvirt"]) if isinstance(entry, str)]
+    wanted += [entry for entry in (*groups["dev"], *groups["docs"], *groups["libvirt"], *groups["browser"]) if isinstance(entry, str)]
     return sorted(re.split(r"[^\w.-]", requirement)[0] for requirement in wanted)
 
 
@@ -122,7 +122,7 @@ def direct_dependencies() -> list[str]:
 def test_each_dependency_is_pinned_and_explained(name: str) -> None:
     explained = (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8")
     assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/dev/dependencies.md lacks {name}"
-    lock = "\n".join((ROOT / f"requirements-{each}.lock").read_text(encoding="utf-8") for each in ("dev", "docs", "libvirt"))
+    lock = "\n".join((ROOT / f"requirements-{each}.lock").read_text(encoding="utf-8") for each in ("dev", "docs", "libvirt", "browser"))
     assert re.search(rf"^{re.escape(name.lower())}==\S+", lock, re.MULTILINE), f"{name} is not pinned; run `make lock`"
 
 

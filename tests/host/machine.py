@@ -78,6 +78,7 @@ def _apt() -> str:
 NEEDS: dict[str, Callable[[], str]] = {
     "qemu": _programs(_QEMU, "qemu-img"),
     "root": _root,
+    "chromium": _programs("chromium"),
     "user": _user,
     "kvm": _kvm,
     "tun": _tun,

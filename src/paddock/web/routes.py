@@ -39,6 +39,7 @@ class WebBytes(msgspec.Struct, frozen=True):
 
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
+    status: int = 200
 
 
 class WebMachinePlace(msgspec.Struct, frozen=True):

@@ -210,7 +210,7 @@ def _names(settings: ConsoleSettings) -> Collection[str]:
 
 def _encoded(result: WebResult) -> HttpResponse:
     if isinstance(result, WebBytes):
-        return HttpResponse(200, result.body, (("content-type", result.content_type), ("cache-control", "no-store")))
+        return HttpResponse(result.status, result.body, (("content-type", result.content_type), ("cache-control", "no-store")))
     answer: WebAnswer = result
     return HttpResponse(200, msgspec.json.encode(answer), _JSON)
 

@@ -23,6 +23,7 @@ _HTML = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 {head}<title>Paddock</title>
+<link rel="icon" href="data:,">
 </head>
 <body>
 <p>{text}</p>

@@ -32,7 +32,12 @@ export function openScreen(parent: HTMLElement, socket: WebSocket, events: Scree
   rfb.qualityLevel = 6;
   rfb.compressionLevel = 2;
   rfb.addEventListener("connect", () => events.onReady(""));
-  rfb.addEventListener("disconnect", () => events.onEnd(""));
+  // noVNC logs an error if one ends a connection that has ended.
+  let connected = true;
+  rfb.addEventListener("disconnect", () => {
+    connected = false;
+    events.onEnd("");
+  });
   rfb.addEventListener("securityfailure", (event) => events.onEnd(event.detail.reason ?? "the screen refused the connection"));
   rfb.addEventListener("credentialsrequired", () => events.onEnd("the screen asks for a password, which consoles of Paddock never need"));
   rfb.addEventListener("clipboard", (event) => events.onClipboard(event.detail.text));
@@ -64,6 +69,8 @@ export function openScreen(parent: HTMLElement, socket: WebSocket, events: Scree
     picture: () => new Promise((resolve, reject) => rfb.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the screen has no picture yet"))), "image/png")),
     focus: () => rfb.focus(),
     blur: () => rfb.blur(),
-    dispose: () => rfb.disconnect(),
+    dispose: () => {
+      if (connected) rfb.disconnect();
+    },
   };
 }

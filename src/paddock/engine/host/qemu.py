@@ -120,12 +120,14 @@ def _features(answer: dict[str, Any]) -> dict[str, bool]:
 
 async def run(argv: Sequence[str], text: bytes, seconds: float) -> tuple[bytes, bytes, int]:
     """Output, errors and exit status of a program; it is ended when it takes longer."""
+    # A program that reads nothing may end before a pipe is written to, and uvloop raises an error of no class of its own then.
+    stdin = asyncio.subprocess.PIPE if text else asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=_LONGEST
+        *argv, stdin=stdin, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=_LONGEST
     )
     try:
         async with asyncio.timeout(seconds):
-            out, err = await process.communicate(text)
+            out, err = await process.communicate(text or None)
     except TimeoutError:
         return b"", f"no answer within {seconds:g} seconds".encode(), -1
     finally:

@@ -21,6 +21,8 @@ from paddock.web.routes import WebRequest, WebRoute
 _NODES = plain("", "v1", "nodes", "Node", namespaced=False)
 _METRICS = "/apis/metrics.k8s.io/v1beta1/nodes"
 _UNKNOWN = WebPressure(cpu=-1.0, memory=-1.0, io=-1.0)
+# The check of the host that knows whether /dev/kvm is of use: KubeVirt's nodes promise the device to guests that are emulated, too.
+_ACCELERATOR = "accelerator"
 _PRESSURE = Path("/proc/pressure")
 Used = Mapping[str, tuple[float, int]]
 
@@ -35,6 +37,8 @@ async def host(request: WebRequest) -> WebHostInfo:
     used, machines, checks = await asyncio.gather(_used(session.client), session.live.machines(), session.host.checks())
     here = socket.gethostname().lower() if session.host.local else ""
     local = await asyncio.to_thread(LocalFacts.read, session.host.directory) if here else None
+    if local is not None:
+        local.emulates = any(each.name == _ACCELERATOR and each.state != "good" for each in checks)
     rows = [node_info(each, used, machines, local if texts(each, "metadata", "name") == here else None) for each in nodes]
     return WebHostInfo(nodes=rows, checks=list(checks))
 
@@ -46,6 +50,7 @@ class LocalFacts:
         self.pressure = pressure
         self.disk = disk
         self.used_disk = used_disk
+        self.emulates = False
 
     @classmethod
     def read(cls, directory: Path | None, proc: Path = _PRESSURE) -> "LocalFacts":
@@ -110,7 +115,7 @@ def node_info(node: Data, used: Used, machines: Iterable[MachineView], local: Lo
         os=texts(info, "osImage"),
         kernel=texts(info, "kernelVersion"),
         arch=texts(info, "architecture"),
-        accelerator="KVM" if _amount(capacity.get("devices.kubevirt.io/kvm")) > 0 else "TCG",
+        accelerator="KVM" if _amount(capacity.get("devices.kubevirt.io/kvm")) > 0 and not (local and local.emulates) else "TCG",
         cpus=_amount(capacity.get("cpu")),
         memory=int(_amount(capacity.get("memory"))),
         disk=local.disk if local is not None else int(_amount(capacity.get("ephemeral-storage"))) or -1,

@@ -3,8 +3,9 @@
 import re
 
 from paddock.cli.guests import guestlogs
-from paddock.cli.guests.guest import GuestAccess, check_running
+from paddock.cli.guests.guest import GuestAccess, NotRunning, check_running
 from paddock.cli.machines import finding
+from paddock.client.errors import BadRequest, Conflict
 from paddock.web.routes import WebBytes, WebRefusal, WebRequest, WebRoute
 
 MOST_BYTES = 256 << 10
@@ -45,10 +46,13 @@ def tail(data: bytes) -> bytes:
 
 
 async def screenshot(request: WebRequest) -> WebBytes:
-    """Return a picture of the display as PNG."""
+    """Return a picture of the display as PNG; nothing (204) while there is none: the page asks at intervals, and a browser logs errors."""
     guest = await _guest(request, "take a picture of the display")
-    check_running(guest, "take a picture of the display")
-    return WebBytes(await guest.screenshot(), "image/png")
+    try:
+        check_running(guest, "take a picture of the display")
+        return WebBytes(await guest.screenshot(), "image/png")
+    except (NotRunning, BadRequest, Conflict):
+        return WebBytes(b"", "image/png", 204)
 
 
 async def _guest(request: WebRequest, what: str) -> GuestAccess:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +250,10 @@ def test_collecting_asks_nothing_twice(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(HostError, match="riscv64"):
         asyncio.run(facts.collect(tmp_path / "cache"))
+
+
+def test_a_program_without_input_has_no_pipe_that_it_could_close() -> None:
+    out, _, code = asyncio.run(qemu.run([sys.executable, "-c", "import os; print(os.readlink('/proc/self/fd/0'))"], b"", 60))
+    assert (out.strip(), code) == (b"/dev/null", 0)
+    out, _, code = asyncio.run(qemu.run([sys.executable, "-c", "print(input())"], b"words\n", 60))
+    assert (out.strip(), code) == (b"words", 0)
