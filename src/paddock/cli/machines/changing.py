@@ -16,6 +16,7 @@ from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD
 from paddock.cli.machines.planning import ChangePlan
 from paddock.cli.servers import ServerSession
+from paddock.client.errors import Conflict
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data
 
@@ -24,6 +25,8 @@ _ENDED = ("Succeeded", "Failed")
 # A front's controller needs a moment to pass a change on to the VirtualMachine.
 _PASS_ON_SECONDS = 30.0
 _POLL_SECONDS = 0.3
+# Writes of an edit that meet writes of the status.
+_TRIES = 5
 
 
 class ChangeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +114,18 @@ async def _planned(server: ServerSession, machine: MachineView, edit: ObjectEdit
 
 
 async def _write(server: ServerSession, edit: ObjectEdit, *, dry_run: bool) -> None:
-    await server.client.patch(edit.target, edit.key, merge_patch(edit.patch), WriteOptions(dry_run=dry_run))
+    patch, options = edit.patch, WriteOptions(dry_run=dry_run)
+    for _ in range(_TRIES):
+        try:
+            await server.client.patch(edit.target, edit.key, merge_patch(patch), options)
+            return
+        except Conflict:
+            # Controllers write the status of an object all the time; only another change of its spec is a conflict.
+            now: Data = await server.client.get(edit.target, edit.key)
+            if at(now, "metadata", "generation") != at(edit.before, "metadata", "generation"):
+                raise
+            patch = {**patch, "metadata": {**patch["metadata"], "resourceVersion": now["metadata"]["resourceVersion"]}}
+    await server.client.patch(edit.target, edit.key, merge_patch(patch), options)
 
 
 def _show(plan: ChangePlan, options: ChangeOptions, console: Console) -> None:

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.machines import sizes
-from paddock.cli.machines.edits import ChangeRefused, merge_patch
+from paddock.cli.machines import changing, sizes
+from paddock.cli.machines.edits import ChangeRefused, ObjectEdit, merge_patch
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VM
+from paddock.cli.machines.planning import ChangePlan
+from paddock.cli.servers import ServerSession
+from paddock.client import options
 from paddock.meta.patch import apply_merge_patch
 from tests.unit.cli.machines.fakeserver import Data, FakeServer
 
@@ -183,6 +186,24 @@ def test_the_servers_own_checks_come_before_the_question(monkeypatch: pytest.Mon
     assert answer.code == 2
     assert "runStrategy" in answer.err
     assert server.found[0]["spec"]["runStrategy"] == "Halted"
+
+
+@pytest.mark.parametrize("meanwhile", ["status", "spec"])
+def test_only_another_change_of_the_spec_is_a_conflict(meanwhile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = changing._planned
+
+    async def beside(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
+        now: Data = await server.client.get(edit.target, edit.key)
+        if meanwhile == "status":
+            await server.client.update_status(edit.target, {**now, "status": {"created": True}})
+        else:
+            await server.client.patch(edit.target, edit.key, options.merge_patch({"spec": {"runStrategy": "Manual"}}))
+        return await planned(server, machine, edit)
+
+    monkeypatch.setattr(changing, "_planned", beside)
+    answer = FakeServer(monkeypatch, vm()).run("set", "web", "cpu=4", "--yes")
+    assert (answer.code, answer.out) == ((0, "vm/web set\n") if meanwhile == "status" else (2, ""))
+    assert ("the object has been modified" in answer.err) is (meanwhile == "spec")
 
 
 def test_nothing_to_change_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
