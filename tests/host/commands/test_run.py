@@ -80,9 +80,9 @@ def test_a_machine_for_a_moment_is_gone_after_its_console(isolated: IsolatedHost
     prompt(terminal)
     assert len(isolated.machines) == 1 and isolated.volumes
     # Ctrl+C belongs to the guest while its console is open.
-    terminal.type(b"sleep 1000\r")
-    terminal.until(b"sleep 1000")
-    # What follows Ctrl+C at once is dropped with the line.
+    terminal.type(b"sh -c 'echo begun$((1+1)); exec sleep 1000'\r")
+    # A shell that is about to start its command ignores Ctrl+C, and what follows it at once is dropped with the line.
+    terminal.until(b"begun2")
     terminal.type(b"\x03")
     terminal.until(b":/# ")
     terminal.type(b"echo still$((1+1))\r")
