@@ -1,4 +1,4 @@
-"""What a request must show before the console does anything with it. Pure: values in, a refusal or nothing out."""
+"""Checks of a request before the console does anything with it. Pure: values in, a refusal or nothing out."""
 
 from collections.abc import Collection
 

@@ -24,7 +24,7 @@ async def no_checks() -> list[WebHostCheck]:
 
 
 class WebHost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program around the console knows beyond the API. `checks` is what `paddock doctor` finds."""
+    """Knowledge of the program around the console, beyond the API. `checks` is what `paddock doctor` finds."""
 
     # the console runs on the host of Paddock's own server
     local: bool = False

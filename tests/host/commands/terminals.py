@@ -25,7 +25,7 @@ def rows(lines: Sequence[str], name: str) -> list[str]:
 
 
 class CommandOutput:
-    """What a command writes, read from one descriptor. `said` is the output that no one has waited for yet."""
+    """The output of a command, read from one descriptor. `said` is the output that no one has waited for yet."""
 
     def __init__(self, end: int) -> None:
         self.said = b""

@@ -1,4 +1,4 @@
-"""A console in front of a whole API server, both in this process, and a browser that does what it is told."""
+"""A console in front of a whole API server, both in this process, and a browser that a test steers."""
 
 import asyncio
 import json

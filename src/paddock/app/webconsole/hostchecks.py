@@ -1,4 +1,4 @@
-"""What `paddock doctor` finds, for the console."""
+"""The findings of `paddock doctor`, for the console."""
 
 import asyncio
 from pathlib import Path

@@ -44,7 +44,7 @@ async def host(request: WebRequest) -> WebHostInfo:
 
 
 class LocalFacts:
-    """What only a program on the host of a node knows: pressure, and room on its disk in bytes, -1 for unknown."""
+    """Figures that only a program on the host of a node knows: pressure, and room on its disk in bytes, -1 for unknown."""
 
     def __init__(self, pressure: WebPressure, disk: int, used_disk: int) -> None:
         self.pressure = pressure

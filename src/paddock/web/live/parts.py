@@ -1,4 +1,4 @@
-"""What the rows of several topics take from an object."""
+"""Values of an object that the rows of several topics have."""
 
 from collections.abc import Iterator
 

@@ -20,7 +20,7 @@ MOST: Mapping[str, int] = {EVENTS.qualified: MOST_EVENTS}
 
 
 class RowSource(Protocol):
-    """What makes the rows of a topic. `seconds`: how often `poll` runs while somebody listens; 0 is never."""
+    """The source of the rows of a topic. `seconds`: how often `poll` runs while somebody listens; 0 is never."""
 
     @property
     def kinds(self) -> tuple[Target[Data], ...]: ...

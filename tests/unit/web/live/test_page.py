@@ -56,7 +56,7 @@ def test_messages_are_server_sent_events() -> None:
 
 
 class Sink:
-    """A connection that takes nothing until it is told to."""
+    """A connection that takes nothing until the test lets it."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []

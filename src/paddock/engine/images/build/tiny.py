@@ -167,7 +167,7 @@ def _packed(initrd: bytes, work: Path) -> bytes:
 
 
 def start() -> str:
-    """What GRUB does under UEFI."""
+    """The part of GRUB under UEFI."""
     return f"linux /vmlinuz {_ARGUMENTS}\ninitrd /initrd\nboot\n"
 
 
