@@ -43,7 +43,7 @@ async def imported(talk: Talk, url: str) -> None:
         talk, "Provider", "here", {"type": "qemu", "endpoint": "qemu:///system", "credentialSecretRef": {"name": "n"}, "runtime": RUNTIME}
     )
     await make(talk, "VMClass", "small", {"cpu": 1, "memory": "128Mi"})
-    source = {"source": {"http": {"url": url}}, "storage": {"resources": {"requests": {"storage": "128Mi"}}}}
+    source = {"source": {"http": {"url": url}}, "storage": {"resources": {"requests": {"storage": "192Mi"}}}}
     await talk.make(DISKS, {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": "old"}, "spec": source})
     await talk.until(f"{DISKS}/old", lambda found: phase(found) == "Succeeded", "the disk is filled")
     disk = {"diskID": "old", "source": "migration", "migrationRef": {"name": "past"}}
