@@ -9,7 +9,7 @@ import shutil
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -71,17 +71,16 @@ def measure(folder: Path, *, quick: bool) -> list[Figure] | str:
         python = chromium.environment()
     except pytest.skip.Exception as error:
         return f"the console is left out: {error}"
-    with serving(folder / "console") as server, serving_console(server.kubeconfig, folder / "console.log", "-n", objects.NAMESPACE) as console:
+    with (
+        serving(folder / "console") as server,
+        serving_console(server.kubeconfig, folder / "console.log", "-n", objects.NAMESPACE) as console,
+    ):
         console.follow()
-        browser = Browser(python, program)
-        try:
-            return _Bench(server, console, browser).figures(FEW if quick else MANY)
-        finally:
-            browser.end()
+        return _Bench(server, console, lambda: Browser(python, program)).figures(FEW if quick else MANY)
 
 
 class _Bench:
-    def __init__(self, server: Embedded, console: ConsoleProgram, browser: Browser) -> None:
+    def __init__(self, server: Embedded, console: ConsoleProgram, browser: Callable[[], Browser]) -> None:
         self._server = server
         self._console = console
         self._browser = browser
@@ -90,14 +89,25 @@ class _Bench:
     def figures(self, many: int) -> list[Figure]:
         """Take all figures, one after the other."""
         self._make(0, CHANGING)
-        first = self._loads()
-        changing = self._while_machines_change()
+        with self._window() as browser:
+            first = self._loads(browser)
+        with self._window() as browser:
+            changing = self._while_machines_change(browser)
         self._make(CHANGING, many)
-        thousand = self._with_many(many)
-        wrong = self._browser.wrong()
-        if wrong:
-            raise BenchError(f"the page had errors: {'; '.join(wrong)}")
+        with self._window() as browser:
+            thousand = self._with_many(browser, many)
         return [*first, *changing, *thousand, self._watches()]
+
+    @contextmanager
+    def _window(self) -> Iterator[Browser]:
+        """A browser that has shown nothing yet."""
+        browser = self._browser()
+        try:
+            yield browser
+            if wrong := browser.wrong():
+                raise BenchError(f"the page had errors: {'; '.join(wrong)}")
+        finally:
+            browser.end()
 
     def _make(self, first: int, end: int) -> None:
         """Create machines that say that they run."""
@@ -116,16 +126,17 @@ class _Bench:
             raise BenchError(answer.message)
         return answer.body
 
-    def _open(self) -> Page:
-        page = self._browser.open(self._console.address, storage_state=self._console.stored())
+    def _open(self, browser: Browser) -> Page:
+        page = browser.open(self._console.address, storage_state=self._console.stored())
         page.see(_ROWS)
         return page
 
-    def _loads(self) -> list[Figure]:
+    def _loads(self, browser: Browser) -> list[Figure]:
         found = []
         for _ in range(_LOADS):
-            page = self._open()
+            page = self._open(browser)
             found.append(page.evaluate(_LOADED))
+            # A page that stays open would take part in the next figure.
             page.goto("about:blank")
         middle = {name: statistics.median(each[name] for each in found) for name in ("paint", "rows", "bytes")}
         return [
@@ -134,19 +145,17 @@ class _Bench:
             Figure("bytes of the first page, files and answers, compressed", middle["bytes"] / 1000, "kB", 100, ""),
         ]
 
-    def _while_machines_change(self) -> list[Figure]:
-        page = self._open()
-        console, shown = _Meter([self._console.process.pid]), _Meter(_browser_processes(self._browser))
+    def _while_machines_change(self, browser: Browser) -> list[Figure]:
+        self._open(browser)
+        console, shown = _Meter([self._console.process.pid]), _Meter(_browser_processes(browser))
         with self._changing() as written:
             time.sleep(_WATCHED_SECONDS)
         rate = written[0] / _WATCHED_SECONDS
         text = f"{CHANGING} machines, {rate:.0f} changes a second"
-        figures = [
+        return [
             Figure(f"CPU of the console's server, {text}", console.percent(), "%", 5, "of one core"),
             Figure("CPU of the browser meanwhile, all processes", shown.percent(), "%", 50, "of one core"),
         ]
-        page.goto("about:blank")
-        return figures
 
     @contextmanager
     def _changing(self) -> Iterator[list[int]]:
@@ -168,20 +177,27 @@ class _Bench:
             ends.set()
             thread.join()
 
-    def _with_many(self, many: int) -> list[Figure]:
-        page = self._open()
-        page.see(f"text={many} machines shown")
-        rests = _Meter(_browser_processes(self._browser))
+    def _with_many(self, browser: Browser, many: int) -> list[Figure]:
+        page = self._open(browser)
+        page.see(f"text={many:,} machines shown")
+        rests = _Meter(_browser_processes(browser))
         time.sleep(_WATCHED_SECONDS / 4)
         at_rest = rests.percent()
         heap = page.evaluate(_HEAP)
-        memory = sum(map(_pss, _browser_processes(self._browser, "renderer")))
+        # Chromium keeps another one ready.
+        memory = max(map(_pss, _browser_processes(browser, "renderer")))
         scrolled = page.evaluate(_SCROLL, 5)
         return [
             Figure(f"CPU of the browser, {many} machines at rest", at_rest, "%", 5, "of one core"),
             Figure(f"JavaScript's memory, {many} machines", heap / 1e6, "MB", 30, ""),
             Figure("memory of the page's process", memory / 1e6, "MB", 200, ""),
-            Figure(f"frames dropped, {many} rows scrolled in 5 s", scrolled["dropped"] / (scrolled["frames"] + scrolled["dropped"]) * 100, "%", 10, ""),
+            Figure(
+                f"frames dropped, {many} rows scrolled in 5 s",
+                scrolled["dropped"] / (scrolled["frames"] + scrolled["dropped"]) * 100,
+                "%",
+                10,
+                "",
+            ),
             Figure("tasks of more than 50 ms meanwhile", scrolled["tasks"], "", 5, ""),
         ]
 

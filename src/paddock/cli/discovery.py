@@ -1,6 +1,7 @@
 """Which kinds a server has, and how it serves them."""
 
 import asyncio
+from collections.abc import Collection
 
 import msgspec
 
@@ -97,6 +98,14 @@ class KindDiscovery:
         """Return all kinds, each in the version that its group prefers."""
         versions = ["v1", *(await self._preferred()).values()]
         return [kind for kinds in await asyncio.gather(*(self._version(each) for each in versions)) for kind in kinds]
+
+    async def served(self, targets: Collection[Target[Data]]) -> set[str]:
+        """Return those of some kinds that the server has in their very versions, as `plural.group`. Other groups are not asked for."""
+        groups = await self.groups()
+        wanted = [each for each in targets if not each.group or each.group in groups]
+        found = await asyncio.gather(*(self._version(each) for each in dict.fromkeys(each.api_version for each in wanted)))
+        there = {(kind.group, kind.version, kind.plural) for kinds in found for kind in kinds}
+        return {each.qualified for each in wanted if (each.group, each.version, each.plural) in there}
 
     async def groups(self) -> list[str]:
         """Return the groups that the server names, also those that have subresources alone."""

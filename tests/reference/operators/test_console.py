@@ -1,6 +1,8 @@
 """The web console beside a cluster: KubeVirt's own virt-api and virt-controller answer, or nobody has installed KubeVirt."""
 
+import asyncio
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,18 +13,28 @@ import pytest
 import yaml
 
 from paddock.apiserver.security.pki import Authority, write_private
+from paddock.base.clock import SystemClock
+from paddock.client import kubeconfig
+from paddock.client.client import Client
+from paddock.client.http.https import Https
+from paddock.client.transport import Transport
 from paddock.web.live.topicnames import WebTopic
+from tests.host.console import browser as chromium
+from tests.host.console.browser import Browser
 from tests.reference.build import Binaries
 from tests.reference.client import Json
 from tests.reference.consoleprogram import API, PATIENCE, ConsoleProgram, open_watches, serving_console
 from tests.reference.operators.conftest import Real
 from tests.reference.server import Access, Rules, running, write_kubeconfig
+from tests.scenario.web.pages import Page
+from tests.scenario.web.recordedcluster import FILE, RecordedCluster, Recorder, play
 
 pytestmark = pytest.mark.reference
 NAMESPACE = "console"
 WEB = f"machines/vm/{NAMESPACE}/web"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MACHINES = f"/apis/kubevirt.io/v1/namespaces/{NAMESPACE}/virtualmachines"
+PICTURES = chromium.ROOT / "build" / "console" / "cluster"
 TOPICS: tuple[WebTopic, ...] = get_args(WebTopic)
 MACHINE = {
     "apiVersion": "kubevirt.io/v1",
@@ -53,11 +65,11 @@ FRONT = {
 }
 
 
-def wait(what: Callable[[], Any], told: Callable[[], Any] = lambda: "") -> Any:
+def wait(what: Callable[[], Any]) -> Any:
     """Return the first true value."""
     deadline = time.monotonic() + PATIENCE
     while not (found := what()):
-        assert time.monotonic() < deadline, told()
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
 
@@ -69,6 +81,15 @@ def written(console: ConsoleProgram, document: Any) -> None:
 
 def row(console: ConsoleProgram, place: str = WEB) -> Json:
     found: Json = console.get(place)["row"]
+    return found
+
+
+def wait_row(console: ConsoleProgram, status: str, since: Callable[[str], bool]) -> Json:
+    """Return the row of the machine when it has a status, and has had it for a time that fits."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := row(console))["status"] != status or not since(found["since"]):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
     return found
 
 
@@ -124,6 +145,36 @@ def test_pages_share_one_watch_of_each_kind(console: ConsoleProgram, real: Real,
     assert max(followed.values()) == 1
 
 
+def test_the_recording_is_that_of_the_cluster(console: ConsoleProgram, real: Real, pytestconfig: pytest.Config) -> None:
+    """What suites without Go take for a cluster (`tests/scenario/web/test_cluster.py`)."""
+    access = kubeconfig.find({}, SystemClock(), explicit=real.cluster.access.kubeconfig)
+
+    async def played(transport: Transport) -> Json:
+        async with Page(client=Client(transport)) as page:
+            return await play(page)
+
+    recorder = Recorder(Https(access))
+    live = asyncio.run(played(recorder))
+    wait_row(console, "Stopped", lambda _: True)
+    assert console.post(f"{WEB}/actions/start").status == 200
+    wait_row(console, "Running", lambda _: True)
+    if pytestconfig.getoption("--golden-update"):
+        FILE.write_text(recorder.text())
+    recorded = asyncio.run(played(RecordedCluster.of_file()))
+    assert live.keys() == recorded.keys()
+    for path in live:
+        assert shape(live[path]) == shape(recorded[path]), path
+
+
+def shape(value: Any) -> Any:
+    """Return an answer without what differs from cluster to cluster: the members of objects, and the kinds of their values."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [] if not value else [shape(value[0])]
+    return type(value).__name__
+
+
 def test_virt_api_carries_the_verbs_out(console: ConsoleProgram) -> None:
     first = console.get(WEB)
     assert {each["verb"] for each in first["actions"] if each["allowed"]} >= {"stop", "restart", "pause", "snapshot", "delete"}
@@ -131,7 +182,7 @@ def test_virt_api_carries_the_verbs_out(console: ConsoleProgram) -> None:
         began = row(console)["since"]
         reply = console.post(f"{WEB}/actions/{verb}", {"options": {}})
         assert reply.status == 200, reply.body
-        wait(lambda status=status, began=began: (found := row(console))["status"] == status and found["since"] != began, lambda: (verb, row(console)))
+        wait_row(console, status, lambda since, began=began: bool(since != began))
     # It needs virt-handler on the node, and says what virt-api says.
     reply = console.post(f"{WEB}/actions/pause")
     assert reply.status == 400 and "virt-handler" in reply.error["message"]
@@ -291,4 +342,57 @@ def test_a_cluster_without_kubevirt_says_what_it_lacks(bare: tuple[Access, Path]
         assert (refused.status, refused.error["message"]) == (404, 'there is no machine "vm/web" in namespace "default"')
         reply = program.post("apply", {"yaml": yaml.safe_dump(MACHINE), "dryRun": False, "force": False})
         assert reply.status == 400 and "the server has no kind VirtualMachine" in reply.error["message"], reply.body
+        # The link and the address, and no complaint.
         assert program.said().count("\n") == 2, program.said()
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; an error that a page logs fails the tests."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("there is no Chromium")
+    one = Browser(chromium.environment(), found)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    yield one
+    wrong = one.wrong()
+    one.end()
+    assert wrong == []
+
+
+def test_the_pages_of_a_cluster_in_a_browser(console: ConsoleProgram, browser: Browser) -> None:
+    page = browser.open(console.address, storage_state=console.stored())
+    for name in ("web", "shop"):
+        page.see(f"role=grid >> role=link[name='{name}']")
+    page.picture(PICTURES / "machines.png")
+    page.open_machine("web")
+    page.see(".machine-title .state-word:text-is('Running')")
+    page.picture(PICTURES / "machine.png")
+    for tab, content in (("Usage", "keeps no history of use"), ("Events", "SuccessfulCreate")):
+        page.click(f"role=tab[name=/^{tab}/]")
+        page.see(f"text={content}")
+    page.goto(f"{console.address}#/host")
+    page.see("h1:text-is('Nodes')")
+    page.miss("text=Checks of this host")
+
+
+def test_a_viewer_in_a_browser(viewer: ConsoleProgram, browser: Browser) -> None:
+    page = browser.open(viewer.address, storage_state=viewer.stored())
+    page.open_machine("web")
+    page.see("role=button[name='Stop'][disabled=true]")
+    reason = page.attribute("role=button[name='Stop']", "aria-describedby")
+    assert "may not update virtualmachines/stop" in page.evaluate("(id) => document.getElementById(id).textContent", reason)
+    page.picture(PICTURES / "viewer.png")
+
+
+def test_a_cluster_without_kubevirt_in_a_browser(bare: tuple[Access, Path], browser: Browser, tmp_path: Path) -> None:
+    with serving_console(bare[1], tmp_path / "log") as program:
+        page = browser.open(program.link)
+        page.see("text=install KubeVirt in the cluster")
+        page.picture(PICTURES / "bare.png")
+        for path, title in (("images", "Images"), ("volumes", "Volumes"), ("host", "Nodes"), ("settings", "Settings")):
+            page.goto(f"{program.address}#/{path}")
+            page.see(f"h1:text-is('{title}')")

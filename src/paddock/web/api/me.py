@@ -9,6 +9,8 @@ from paddock.client.target import plain
 from paddock.web import identities, rights
 from paddock.web.answers.rows import WebMe, WebMissing
 from paddock.web.api.serverparts import ServedParts
+from paddock.web.live import kindtable
+from paddock.web.live.machinerows import MACHINE_TARGETS
 from paddock.web.rights import SUBRESOURCES, AccessCheck
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession
@@ -70,8 +72,8 @@ async def _namespaces(session: WebSession) -> list[str]:
 
 async def _served(session: WebSession) -> ServedParts:
     discovery = KindDiscovery(session.client)
-    own, groups, kinds = await session.client.is_paddock(), await discovery.groups(), await discovery.every()
-    return ServedParts(own, groups, {f"{each.plural}.{each.group}" if each.group else each.plural for each in kinds})
+    kinds = await discovery.served((*MACHINE_TARGETS, *kindtable.EVERY))
+    return ServedParts(await session.client.is_paddock(), await discovery.groups(), kinds)
 
 
 async def _missing(session: WebSession, what: str, check: AccessCheck) -> WebMissing | None:

@@ -24,8 +24,8 @@ _DIALECTS: Mapping[str, Collection[str]] = {
 }
 NO_SUSPENSION = "KubeVirt cannot suspend machines; Paddock's own server can"
 _NO_MACHINES = (
-    "the server has no kind of machines: install KubeVirt in the cluster, check that the kubeconfig names the right one, "
-    "or start Paddock's own server with `paddock up`"
+    "the server has no kind of machines. Check that the kubeconfig names the right server, install KubeVirt in the cluster, "
+    "or start Paddock's own server: paddock up"
 )
 _OF_OWN_SERVER = {
     "history": "only Paddock's own server keeps the use of machines: charts begin when the page is opened",
@@ -35,7 +35,7 @@ _OF_OWN_SERVER = {
 
 
 class ServedParts(msgspec.Struct, frozen=True):
-    """The offer of a server. `kinds` are `plural.group` of what it serves, in any version."""
+    """The offer of a server. `kinds` are `plural.group` of what it serves, in the version that the console reads."""
 
     own: bool
     groups: Collection[str]
