@@ -29,6 +29,7 @@ MANY, FEW, CHANGING = 1000, 200, 50
 _LOADS = 5
 _WATCHED_SECONDS = 20.0
 _APART_SECONDS = 0.05
+_SCROLLED_SECONDS = 5
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ROWS = "role=grid >> role=row"
 _LOADED = """() => {
@@ -186,18 +187,21 @@ class _Bench:
         heap = page.evaluate(_HEAP)
         # Chromium keeps another one ready.
         memory = max(map(_pss, _browser_processes(browser, "renderer")))
-        scrolled = page.evaluate(_SCROLL, 5)
+        shown = _Meter(_browser_processes(browser))
+        scrolled = page.evaluate(_SCROLL, _SCROLLED_SECONDS)
+        for_a_frame = shown.seconds() / scrolled["frames"] * 1000
         return [
             Figure(f"CPU of the browser, {many} machines at rest", at_rest, "%", 5, "of one core"),
             Figure(f"JavaScript's memory, {many} machines", heap / 1e6, "MB", 30, ""),
             Figure("memory of the page's process", memory / 1e6, "MB", 200, ""),
             Figure(
-                f"frames dropped, {many} rows scrolled in 5 s",
+                f"frames dropped, {many} rows scrolled in {_SCROLLED_SECONDS} s",
                 scrolled["dropped"] / (scrolled["frames"] + scrolled["dropped"]) * 100,
                 "%",
                 10,
                 "",
             ),
+            Figure("CPU of the browser for a frame meanwhile, all processes", for_a_frame, "ms", 16, ""),
             Figure("tasks of more than 50 ms meanwhile", scrolled["tasks"], "", 5, ""),
         ]
 
@@ -223,10 +227,13 @@ class _Meter:
         self._began = time.monotonic()
         self._used = sum(map(_cpu, pids))
 
+    def seconds(self) -> float:
+        """Seconds of CPU since the start."""
+        return sum(map(_cpu, self._pids)) - self._used
+
     def percent(self) -> float:
         """Percent of one core since the start."""
-        used = sum(map(_cpu, self._pids)) - self._used
-        return used / (time.monotonic() - self._began) * 100
+        return self.seconds() / (time.monotonic() - self._began) * 100
 
 
 def _cpu(pid: int) -> float:
