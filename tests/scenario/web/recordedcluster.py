@@ -6,6 +6,8 @@ does not have fails the test: record it again with `--golden-update` there.
 
 import asyncio
 import json
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,8 @@ _RESOURCE = ("name", "singularName", "namespaced", "kind", "shortNames")
 class _Quiet(ResponseStream):
     """A watch in which nothing happens."""
 
-    def __init__(self) -> None:
+    def __init__(self, closed: Callable[[], None]) -> None:
+        self._closed = closed
         self.status = 200
         self.headers: dict[str, str] = {}
         self._ended = asyncio.Event()
@@ -41,7 +44,9 @@ class _Quiet(ResponseStream):
 
     def close(self) -> None:
         """End."""
-        self._ended.set()
+        if not self._ended.is_set():
+            self._ended.set()
+            self._closed()
 
 
 class RecordedCluster(Transport):
@@ -50,7 +55,9 @@ class RecordedCluster(Transport):
     def __init__(self, answers: dict[str, list[Any]]) -> None:
         self._answers = answers
         self.asked: set[str] = set()
-        self.watched: list[str] = []
+        self._open: Counter[str] = Counter()
+        # the watches of a kind that were open at once
+        self.most: dict[str, int] = {}
 
     @classmethod
     def of_file(cls) -> "RecordedCluster":
@@ -68,8 +75,10 @@ class RecordedCluster(Transport):
 
     async def stream(self, ask: TransportRequest) -> ResponseStream:
         """Begin a watch."""
-        self.watched.append(ask.target.partition("?")[0])
-        return _Quiet()
+        kind = ask.target.partition("?")[0]
+        self._open[kind] += 1
+        self.most[kind] = max(self._open[kind], self.most.get(kind, 0))
+        return _Quiet(lambda: self._open.subtract((kind,)))
 
     async def close(self) -> None:
         """Do nothing."""
