@@ -1,6 +1,7 @@
 """Which kinds a server has, and how it serves them."""
 
 import asyncio
+from collections.abc import Collection
 
 import msgspec
 
@@ -72,6 +73,7 @@ class KindDiscovery:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[str, tuple[ServedKind, ...]] = {}
+        self._groups: dict[str, str] | None = None
 
     async def of(self, api_version: str, kind: str) -> ServedKind:
         """Return the kind that a manifest names. Raises `UnservedKind`."""
@@ -94,9 +96,27 @@ class KindDiscovery:
 
     async def every(self) -> list[ServedKind]:
         """Return all kinds, each in the version that its group prefers."""
-        groups = msgspec.json.decode(await self._client.request("GET", "/apis"), type=_Groups).groups or []
-        versions = ["v1", *(each.preferredVersion.groupVersion for each in groups if each.preferredVersion is not None)]
+        versions = ["v1", *(await self._preferred()).values()]
         return [kind for kinds in await asyncio.gather(*(self._version(each) for each in versions)) for kind in kinds]
+
+    async def served(self, targets: Collection[Target[Data]]) -> set[str]:
+        """Return those of some kinds that the server has in their very versions, as `plural.group`. Other groups are not asked for."""
+        groups = await self.groups()
+        wanted = [each for each in targets if not each.group or each.group in groups]
+        found = await asyncio.gather(*(self._version(each) for each in dict.fromkeys(each.api_version for each in wanted)))
+        there = {(kind.group, kind.version, kind.plural) for kinds in found for kind in kinds}
+        return {each.qualified for each in wanted if (each.group, each.version, each.plural) in there}
+
+    async def groups(self) -> list[str]:
+        """Return the groups that the server names, also those that have subresources alone."""
+        return list(await self._preferred())
+
+    async def _preferred(self) -> dict[str, str]:
+        """Return the version that each group prefers, with the group."""
+        if self._groups is None:
+            groups = msgspec.json.decode(await self._client.request("GET", "/apis"), type=_Groups).groups or []
+            self._groups = {each.name: each.preferredVersion.groupVersion for each in groups if each.preferredVersion is not None}
+        return self._groups
 
     async def _version(self, api_version: str) -> tuple[ServedKind, ...]:
         if api_version not in self._known:

@@ -287,6 +287,10 @@ class Client:
             self._version = orjson.loads(await self.request("GET", "/version"))
         return self._version
 
+    async def is_paddock(self) -> bool:
+        """Return whether the server is Paddock's own, and no cluster."""
+        return "paddock" in str((await self.version()).get("gitVersion", ""))
+
     async def _send(
         self, method: str, about: str, path: str, query: Query = (), *, body: bytes = b"", media: str = "application/json"
     ) -> TransportResponse:

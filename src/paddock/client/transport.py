@@ -14,7 +14,8 @@ class TransportRequest(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     body: bytes = b""
     content_type: str = "application/json"
-    accept: str = "application/json"
+    # virt-api's subresources name no type that they answer with, and take only requests that accept any
+    accept: str = "application/json, */*"
     # until the answer is complete; of a stream, until it begins
     seconds: float = 30.0
 

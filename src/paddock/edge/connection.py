@@ -35,6 +35,8 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     # connections in all, and from one address; connections beyond that get 429
     connections: int = 5000
     connections_per_address: int = 2500
+    # of every answer that no handler gives
+    refusal_headers: tuple[tuple[str, str], ...] = ()
 
 
 class ConnectionStats:
@@ -360,6 +362,8 @@ class ServerConnection(asyncio.Protocol):
             if self._transport.get_write_buffer_size():
                 # It takes nothing of what it was sent.
                 self._loop.call_later(self._limits.send_seconds, self._transport.abort)
+        else:
+            self._end_with(HttpResponse(400, b"malformed WebSocket handshake\n"))
         self._transport.close()
 
     # --- clients that come back too soon ------------------------------------------------------------------------------------
@@ -409,7 +413,8 @@ class ServerConnection(asyncio.Protocol):
 
     def _end_with(self, response: HttpResponse) -> None:
         if not self._transport.is_closing():
-            self._transport.write(head_of(response, len(response.body), keep=False) + response.body)
+            secured = HttpResponse(response.status, response.body, (*response.headers, *self._limits.refusal_headers))
+            self._transport.write(head_of(secured, len(secured.body), keep=False) + secured.body)
             self._transport.close()
 
     # --- time -------------------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Session:
             pass
 
     def accept(self, request: HttpRequest, subprotocol: str) -> bool:
-        """Answer the opening handshake; False when it is none."""
+        """Accept the opening handshake; False, without an answer, when it is none."""
         lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
         try:
             self._protocol.receive_data(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
@@ -70,7 +70,6 @@ class Session:
         except ProtocolError:
             opening = []
         if not opening:
-            self._writing.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             return False
         self._send(AcceptConnection(subprotocol=subprotocol or None))
         self._ping_later()

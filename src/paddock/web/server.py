@@ -33,7 +33,13 @@ from paddock.web.table import table
 
 _LOG = logging.getLogger(__name__)
 _SOCKETS = "sockets/"
-_LIMITS = ConnectionLimits(head_bytes=32 * 1024, body_bytes=3 * 1024 * 1024, connections=1000, connections_per_address=500)
+_LIMITS = ConnectionLimits(
+    head_bytes=32 * 1024,
+    body_bytes=3 * 1024 * 1024,
+    connections=1000,
+    connections_per_address=500,
+    refusal_headers=(*SAFETY_HEADERS, ("cache-control", "no-store")),
+)
 _SWEEP_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
 _JSON = (("content-type", "application/json"), ("cache-control", "no-store"))

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.apiserver.security.pki import Authority
+from paddock.apiserver.security.pki import Authority, write_private
 from tests.reference.client import MERGE_PATCH, Api, Json
 from tests.reference.crds import Crd
 from tests.reference.server import Rules, free_ports, launched, wait_ready, write_kubeconfig
@@ -23,6 +23,10 @@ from tests.reference.server import Rules, free_ports, launched, wait_ready, writ
 NAMESPACE = "kubevirt"
 NODE = "node"
 HOST = "127.0.0.1"
+# The Service of virt-api, and the name that the certificate behind it has to have.
+_SERVICE = "virt-api"
+_SERVICE_NAME = f"{_SERVICE}.{NAMESPACE}.svc"
+_SUBRESOURCES = "subresources.kubevirt.io"
 _ACCOUNTS = {"virt-api": "kubevirt-apiserver", "virt-controller": "kubevirt-controller", "virt-handler": "kubevirt-handler"}
 _PATHS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -57,8 +61,13 @@ class Upstream:
     def rules(self) -> Rules:
         """The settings of an API server that show virt-api the user of a request."""
         headers = {"username": "X-Remote-User", "group": "X-Remote-Group"}
+        front = [self.directory / f"front-proxy.{each}" for each in ("crt", "key")]
+        for path, content in zip(front, self.authority.client("front-proxy"), strict=True):
+            write_private(path, content)
         flags = [
             f"--requestheader-client-ca-file={self.authority.certificate_file}",
+            f"--proxy-client-cert-file={front[0]}",
+            f"--proxy-client-key-file={front[1]}",
             "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             *(f"--requestheader-{name}-headers={header}" for name, header in headers.items()),
         ]
@@ -95,6 +104,7 @@ def kubevirt(upstream: Upstream, api: Api, configuration: Json) -> Iterator[None
     _install(upstream, api, configuration)
     with ExitStack() as programs:
         port = _start(upstream, api, "virt-api", programs)
+        _serve_subresources(upstream, api, port)
         # Its webhooks fail closed, so they come when it is there.
         for each in upstream.objects:
             if each["kind"] in _WEBHOOKS:
@@ -115,6 +125,23 @@ def _install(upstream: Upstream, api: Api, configuration: Json) -> None:
     # What virt-operator says when it is done.
     status = {"status": {"phase": "Deployed", "defaultArchitecture": "amd64", "observedKubeVirtVersion": upstream.version}}
     assert api.request("PATCH", f"{path}/kubevirt/status", status, headers=MERGE_PATCH).ok
+
+
+def _serve_subresources(upstream: Upstream, api: Api, port: int) -> None:
+    """Have the API server hand on the subresources, as in a cluster. Its own certificate names the Service and not the host."""
+    service = {"metadata": {"name": _SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+    _ok(api, f"/api/v1/namespaces/{NAMESPACE}/services", service)
+    bundle = base64.b64encode(upstream.authority.certificate).decode()
+    for version in ("v1", "v1alpha3"):
+        served = {
+            "group": _SUBRESOURCES,
+            "version": version,
+            "service": {"namespace": NAMESPACE, "name": _SERVICE, "port": port},
+            "caBundle": bundle,
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 15,
+        }
+        _ok(api, "/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": f"{version}.{_SUBRESOURCES}"}, "spec": served})
 
 
 def _create(api: Api, thing: Json) -> None:
@@ -143,7 +170,7 @@ def _on_loopback(webhooks: Json, port: int, authority: Authority) -> Json:
 def _start(upstream: Upstream, api: Api, name: str, programs: ExitStack) -> int:
     """One program, ready; the port on which it listens."""
     directory = upstream.directory
-    certificate, key = upstream.authority.server((HOST,))
+    certificate, key = upstream.authority.server((HOST, _SERVICE_NAME))
     (port,) = free_ports(1)
     kubeconfig = way_in(upstream, api, name)
     command = [str(upstream.programs / name), f"--kubeconfig={kubeconfig}", f"--listen={HOST}", f"--port={port}"]

@@ -37,10 +37,14 @@ class Refused(Exception):
 class Page:
     """One page, signed in as the user of the kubeconfig."""
 
-    def __init__(self, host: FakeHost, *, about: WebHost | None = None, identity: str = KUBECONFIG, client: Client | None = None) -> None:
+    def __init__(
+        self, host: FakeHost | None = None, *, about: WebHost | None = None, identity: str = KUBECONFIG, client: Client | None = None
+    ) -> None:
         self._about = about or WebHost()
         self._identity = identity
-        self.client = client or host.api.client()
+        found = client or (host.api.client() if host is not None else None)
+        assert found is not None, "a page needs a host or a client"
+        self.client = found
         self._routes = table()
 
     async def __aenter__(self) -> "Page":

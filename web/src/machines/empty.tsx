@@ -3,6 +3,7 @@ import { openCreate } from "../app/keys";
 import { createFirst } from "../create/first";
 import { Icon } from "../parts/icon";
 import { complain, tell } from "../parts/toasts";
+import { missing } from "../state/session";
 
 /** The page of somebody who has no machine yet. */
 export function Empty() {
@@ -17,6 +18,17 @@ export function Empty() {
       busy.value = false;
     }
   };
+  // A cluster without KubeVirt, or a user who may not see machines.
+  const gap = missing("list");
+  if (gap) {
+    return (
+      <div class="empty">
+        <Icon name="machine" size={44} />
+        <h2>No machines to see here</h2>
+        <p>{gap}</p>
+      </div>
+    );
+  }
   return (
     <div class="empty">
       <Icon name="machine" size={44} />

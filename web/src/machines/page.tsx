@@ -8,6 +8,7 @@ import { Icon } from "../parts/icon";
 import { Spinner } from "../parts/spinner";
 import { readyOf, useTopic } from "../state/live";
 import { isTexts, namespace, remembered } from "../state/preferences";
+import { me, missing } from "../state/session";
 import { ColumnChooser, visible } from "../tables/columns";
 import type { Order } from "../tables/order";
 import { Table } from "../tables/table";
@@ -37,13 +38,15 @@ export function MachineList() {
   const rows = useMemo(() => inQuery.filter((row) => !states.value.length || states.value.includes(row.state)), [inQuery, states.value, measured]);
   const columns = useMemo(() => visible(COLUMNS, chosenColumns.value), [chosenColumns.value]);
   const chosen = rows.filter((row) => selection.value.has(row.id));
+  // A cluster without a kind of machines has nothing to make them of.
+  const served = me()?.dialects.length !== 0;
   if (!readyOf("machines").value) return <Spinner label="Reading the machines" />;
   return (
     <main class="page" id="main" tabIndex={-1}>
       <div class="page-head">
         <h1>Machines</h1>
         <span class="grow" />
-        <button type="button" class="button primary" onClick={() => openCreate()}>
+        <button type="button" class="button primary" aria-disabled={served ? undefined : true} title={served ? undefined : missing("create")} onClick={() => served && openCreate()}>
           <Icon name="add" />
           New machine
         </button>

@@ -25,8 +25,8 @@ export const VERBS: readonly Verb[] = [
   { verb: "pause", text: "Pause", past: "Paused", icon: "pause", right: "power" },
   { verb: "unpause", text: "Unpause", past: "Unpaused", icon: "play", right: "power" },
   { verb: "reset", text: "Reset", past: "Reset", icon: "bolt", asks: true, danger: true, right: "power" },
-  { verb: "suspend", text: "Suspend", past: "Suspended", icon: "save", right: "power" },
-  { verb: "resume", text: "Resume", past: "Resumed", icon: "play", right: "power" },
+  { verb: "suspend", text: "Suspend", past: "Suspended", icon: "save", right: "suspend" },
+  { verb: "resume", text: "Resume", past: "Resumed", icon: "play", right: "suspend" },
   { verb: "snapshot", text: "Take a snapshot", past: "Began a snapshot of", icon: "snapshot", right: "snapshot" },
   { verb: "protect", text: "Protect", past: "Protected", icon: "lock", right: "change" },
   { verb: "unprotect", text: "Unprotect", past: "Unprotected", icon: "lock", right: "change" },
@@ -40,10 +40,14 @@ export const BULK = ["start", "stop", "restart", "snapshot", "delete"];
 export function refusalOf(verb: string, row: MachineRow): string {
   const lacking = lackOf(VERBS.find((each) => each.verb === verb)?.right ?? "", row.namespace, row.dialect);
   if (lacking) return lacking;
+  if (OF_OWN_SERVER.includes(verb) && me()?.own === false) return missing("suspend");
   if (row.verbs.includes(verb)) return "";
   if (verb === "delete" && row.protected) return "The machine is protected; unprotect it first.";
   return `Not while the machine is “${row.status || row.state}”.`;
 }
+
+// KubeVirt cannot do these anywhere.
+const OF_OWN_SERVER = ["suspend", "resume"];
 
 // The session knows the rights for KubeVirt's kinds in the namespace of the kubeconfig. Of others the server judges.
 const JUDGED = ["kubevirt", "kubermatic"];

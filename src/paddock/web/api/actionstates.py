@@ -7,15 +7,19 @@ from paddock.cli.machines import facts, removal, waiting, writing
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD, VMI
 from paddock.web.answers.machine import WebActionState, WebSnapshotPart
+from paddock.web.api.serverparts import NO_SUSPENSION
 
 _NO_VM = "the machine has no VirtualMachine on this server"
 _BARE = "it is an instance without a VirtualMachine"
 Reason = Callable[[MachineView], str]
 
 
-def states(machine: MachineView, snapshots: list[WebSnapshotPart]) -> list[WebActionState]:
+def states(machine: MachineView, snapshots: list[WebSnapshotPart], *, can_suspend: bool) -> list[WebActionState]:
     """Return all verbs in the order of a menu."""
-    return [WebActionState(verb=verb, allowed=not why, reason=why) for verb, why in _reasons(machine, snapshots)]
+    found = dict(_reasons(machine, snapshots))
+    if not can_suspend:
+        found["suspend"] = found["suspend"] or NO_SUSPENSION
+    return [WebActionState(verb=verb, allowed=not why, reason=why) for verb, why in found.items()]
 
 
 def _reasons(machine: MachineView, snapshots: list[WebSnapshotPart]) -> Iterator[tuple[str, str]]:

@@ -40,13 +40,13 @@ async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDet
     """Read what belongs to a machine, and put it together."""
     client = server.client
     namespace = (machine.vm_key or machine.vmi_key or machine.key).namespace
-    around, kept, waiting, report, node, version = await asyncio.gather(
+    around, kept, waiting, report, node, is_paddock = await asyncio.gather(
         trees.surroundings(client, namespace),
         snapshot_parts(client, machine, namespace),
         pending.gathered(server, machine),
         _report(client, machine),
         _node(client, machine),
-        client.version(),
+        client.is_paddock(),
     )
     claims, volumes, _ = around
     return WebMachineDetail(
@@ -64,8 +64,8 @@ async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDet
         pending=waiting,
         guest=guestparts.guest_part(machine, report),
         cloud_init=guestparts.cloud_init(machine),
-        access=guestparts.access(machine, is_paddock="paddock" in str(version.get("gitVersion", ""))),
-        actions=actionstates.states(machine, kept),
+        access=guestparts.access(machine, is_paddock=is_paddock),
+        actions=actionstates.states(machine, kept, can_suspend=is_paddock),
         graph=graphs.graph(machine, around, kept),
     )
 

@@ -15,8 +15,9 @@ from paddock.cli.machines.finding import MachineView
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound, Unavailable
 from paddock.client.target import Data, plain
-from paddock.web.answers.rows import State, WebHostInfo, WebNodeInfo, WebPressure
+from paddock.web.answers.rows import State, WebHostCheck, WebHostInfo, WebNodeInfo, WebPressure
 from paddock.web.routes import WebRequest, WebRoute
+from paddock.web.session import WebSession
 
 _NODES = plain("", "v1", "nodes", "Node", namespaced=False)
 _METRICS = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -34,13 +35,18 @@ async def host(request: WebRequest) -> WebHostInfo:
         nodes = (await session.client.list(_NODES)).items
     except (Forbidden, NotFound):
         return WebHostInfo(nodes=[], checks=[])
-    used, machines, checks = await asyncio.gather(_used(session.client), session.live.machines(), session.host.checks())
+    used, machines, checks = await asyncio.gather(_used(session.client), session.live.machines(), _checks(session))
     here = socket.gethostname().lower() if session.host.local else ""
     local = await asyncio.to_thread(LocalFacts.read, session.host.directory) if here else None
     if local is not None:
         local.emulates = any(each.name == _ACCELERATOR and each.state != "good" for each in checks)
     rows = [node_info(each, used, machines, local if texts(each, "metadata", "name") == here else None) for each in nodes]
     return WebHostInfo(nodes=rows, checks=list(checks))
+
+
+async def _checks(session: WebSession) -> list[WebHostCheck]:
+    """Check the host of Paddock's own server. A cluster on this host, such as one of kind, needs other things of it."""
+    return await session.host.checks() if await session.client.is_paddock() else []
 
 
 class LocalFacts:

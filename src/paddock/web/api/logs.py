@@ -5,7 +5,7 @@ import re
 from paddock.cli.guests import guestlogs
 from paddock.cli.guests.guest import GuestAccess, NotRunning, check_running
 from paddock.cli.machines import finding
-from paddock.client.errors import BadRequest, Conflict
+from paddock.client.errors import BadRequest, Conflict, Unavailable
 from paddock.web.routes import WebBytes, WebRefusal, WebRequest, WebRoute
 
 MOST_BYTES = 256 << 10
@@ -51,7 +51,8 @@ async def screenshot(request: WebRequest) -> WebBytes:
     try:
         check_running(guest, "take a picture of the display")
         return WebBytes(await guest.screenshot(), "image/png")
-    except (NotRunning, BadRequest, Conflict):
+    except (NotRunning, BadRequest, Conflict, Unavailable):
+        # Also while the virt-handler of the machine's node is away.
         return WebBytes(b"", "image/png", 204)
 
 

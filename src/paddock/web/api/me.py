@@ -1,29 +1,21 @@
 """`GET me`: the user of the session, the server behind it, and what the user may not do there."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from paddock.cli.discovery import KindDiscovery
-from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.target import plain
 from paddock.web import identities, rights
 from paddock.web.answers.rows import WebMe, WebMissing
+from paddock.web.api.serverparts import ServedParts
+from paddock.web.live import kindtable
+from paddock.web.live.machinerows import MACHINE_TARGETS
 from paddock.web.rights import SUBRESOURCES, AccessCheck
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession
 
 _NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
-# A group whose kinds belong to a dialect.
-_DIALECTS = {
-    "kubevirt.io": "kubevirt",
-    "virtualization.k8c.io": "kubermatic",
-    "infrastructure.stakater.com": "stakater",
-    "infra.virtrigaud.io": "virtrigaud",
-    "vitistack.io": "vitistack",
-}
-
-
 # Parts of the page, and the right that each needs.
 CHECKS: Mapping[str, AccessCheck] = {
     "list": AccessCheck("list", "kubevirt.io", "virtualmachines"),
@@ -31,6 +23,7 @@ CHECKS: Mapping[str, AccessCheck] = {
     "change": AccessCheck("patch", "kubevirt.io", "virtualmachines"),
     "delete": AccessCheck("delete", "kubevirt.io", "virtualmachines"),
     "power": AccessCheck("update", SUBRESOURCES, "virtualmachines", "start"),
+    "suspend": AccessCheck("update", SUBRESOURCES, "virtualmachines", "suspend"),
     "console": AccessCheck("get", SUBRESOURCES, "virtualmachineinstances", "console"),
     "vnc": AccessCheck("get", SUBRESOURCES, "virtualmachineinstances", "vnc"),
     "snapshot": AccessCheck("create", "snapshot.kubevirt.io", "virtualmachinesnapshots"),
@@ -43,22 +36,24 @@ CHECKS: Mapping[str, AccessCheck] = {
 async def me(request: WebRequest) -> WebMe:
     """Return the session."""
     session = request.session
-    version, user, namespaces, groups, missing = await asyncio.gather(
+    served, version, user, namespaces, refused = await asyncio.gather(
+        _served(session),
         session.client.version(),
         _user(session),
         _namespaces(session),
-        _groups(session.client),
         asyncio.gather(*(_missing(session, what, check) for what, check in CHECKS.items())),
     )
+    # What the server lacks explains more than a right that the user lacks as well.
+    missing = {each.what: each for each in (*(each for each in refused if each is not None), *served.missing())}
     return WebMe(
         user=user,
         server=session.access.server,
         version=str(version.get("gitVersion", "")),
-        own="paddock" in str(version.get("gitVersion", "")),
+        own=served.own,
         namespace=session.namespace,
         namespaces=namespaces,
-        dialects=[dialect for group, dialect in _DIALECTS.items() if group in groups],
-        missing=[each for each in (*_absent(groups), *missing) if each is not None],
+        dialects=served.dialects(),
+        missing=list(missing.values()),
     )
 
 
@@ -75,14 +70,10 @@ async def _namespaces(session: WebSession) -> list[str]:
     return sorted({session.namespace, *(each["metadata"]["name"] for each in found.items)})
 
 
-async def _groups(client: Client) -> set[str]:
-    return {each.group for each in await KindDiscovery(client).every()}
-
-
-def _absent(groups: set[str]) -> Iterator[WebMissing]:
-    for group, dialect in _DIALECTS.items():
-        if group not in groups:
-            yield WebMissing(what=dialect, why=f"the server has no kinds of {group}")
+async def _served(session: WebSession) -> ServedParts:
+    discovery = KindDiscovery(session.client)
+    kinds = await discovery.served((*MACHINE_TARGETS, *kindtable.EVERY))
+    return ServedParts(await session.client.is_paddock(), await discovery.groups(), kinds)
 
 
 async def _missing(session: WebSession, what: str, check: AccessCheck) -> WebMissing | None:

@@ -54,8 +54,7 @@ async def plan(request: WebRequest) -> WebPlan:
 
 async def settings_of(client: Client) -> AdmissionSettings:
     """Return the rules of the server: those of Paddock's engine, or those of a cluster with KubeVirt."""
-    version = await client.version()
-    return AdmissionSettings(target="embedded" if "paddock" in str(version.get("gitVersion", "")) else "cluster")
+    return AdmissionSettings(target="embedded" if await client.is_paddock() else "cluster")
 
 
 def _within(objects: InputObjects, more: Iterable[Resource]) -> InputObjects:

@@ -48,10 +48,15 @@ def test_figures_of_pods_are_rates_already() -> None:
 class Metrics:
     """A server whose user may read metrics in some places."""
 
-    def __init__(self, *allowed: str) -> None:
+    def __init__(self, *allowed: str, version: str = "v1.36.3") -> None:
         self._allowed = allowed
+        self._version = version
+        self.asked: list[str] = []
 
     async def send(self, ask: TransportRequest) -> TransportResponse:
+        self.asked.append(ask.target.partition("?")[0])
+        if ask.target == "/version":
+            return TransportResponse(200, {}, orjson.dumps({"gitVersion": self._version}))
         if ask.target not in self._allowed:
             return TransportResponse(403, {}, b'{"kind":"Status","reason":"Forbidden","message":"no","code":403}')
         usage = [{"usage": {"cpu": "250m", "memory": "2Mi"}}]
@@ -79,3 +84,11 @@ async def test_a_user_of_one_namespace_sees_its_figures(allowed: str, namespace:
             await usage.read(client, namespace)
         return
     assert (await usage.read(client, namespace)).machines == {WEB: {"cpu": 0.25, "memory": 2 << 20}}
+
+
+@pytest.mark.parametrize(("version", "series"), [("v1.36.3", False), ("v1.36.0+paddock.0.1.0", True)])
+@timeless
+async def test_only_paddocks_own_server_is_asked_for_series(version: str, series: bool) -> None:
+    server = Metrics(ALL, version=version)
+    await usage.read(Client(server))
+    assert ("/metrics" in server.asked) is series

@@ -46,7 +46,7 @@ MACHINES = {
 @pytest.mark.parametrize("name", MACHINES)
 def test_verbs(name: str) -> None:
     machine, expected = MACHINES[name]
-    found = actionstates.states(machine, [])
+    found = actionstates.states(machine, [], can_suspend=True)
     assert {each.verb for each in found if each.allowed} == expected
     assert all(each.allowed is (each.reason == "") for each in found)
     assert {each.verb for each in found} == {*actionstates.REASONS, "restore"}

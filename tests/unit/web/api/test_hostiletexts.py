@@ -95,7 +95,7 @@ def answers(data: Data, report: Data) -> list[msgspec.Struct]:
         guestparts.cloud_init(machine),
         guestparts.access(machine, is_paddock=True),
         graphs.graph(machine, (claims, {}, {}), snapshots),
-        *actionstates.states(machine, snapshots),
+        *actionstates.states(machine, snapshots, can_suspend=True),
         *snapshots,
     ]
 
