@@ -1,12 +1,24 @@
 """`paddock move` between two whole hosts in virtual time: there and back, killed anywhere, undone, and refused."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
+import pytest
+
+from paddock.cli.machines import finding
+from paddock.cli.machines.running import MachineRunner, RunOptions, WrongState
+from paddock.cli.moves.mover import CannotMove
+from paddock.cli.moves.transfer import DiskNotCarried
+from paddock.client.errors import Unreachable
+from paddock.plan.moves.record import FENCE, RECORD, read, write
 from tests import virtualtime
 from tests.fakehost import Data, machine
-from tests.scenario.commands.moving import TwoHosts
+from tests.scenario.commands.moving import NAMES, Killed, TwoHosts
+from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH
+from tests.scenario.fronts.stakater.stage import DISK, Stage, front
 
 TEMPLATES = [
     {
@@ -26,6 +38,7 @@ CLAIM = {
     "metadata": {"name": "web-data"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
+EXPORTS = "/apis/export.kubevirt.io/v1/namespaces/default/virtualmachineexports"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 Script = Callable[[TwoHosts], Awaitable[None]]
 
@@ -66,5 +79,245 @@ def test_a_machine_moves_with_its_disks(tmp_path: Path) -> None:
         assert (await hosts.hosts["there"].get("Secret", "v1", "web-init"))["data"] == SECRET["data"]
         assert await hosts.move() == answer
         assert hosts.twice == []
+
+    play(tmp_path, script)
+
+
+def test_a_machine_comes_back_and_leaves_nothing(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        mac = (await hosts.hosts["here"].vmi())["status"]["interfaces"][0]["mac"]
+        await hosts.move()
+        assert (await hosts.hosts["there"].vmi())["status"]["interfaces"][0]["mac"] == mac
+        hosts.disks["web-data"] = b"written there" * 100
+        refused = await hosts.plan(source="there", target="here")
+        assert any("--replace deletes it" in each for each in refused.obstacles), refused.obstacles
+        hosts.options["replace"] = True
+        assert "moved to namespace default of https://here" in await hosts.move(source="there", target="here")
+        assert await hosts.guest("here", "web") and not await hosts.guest("there", "web")
+        assert hosts.hosts["here"].engine.images.uploads[-1] == b"written there" * 100
+        assert hosts.twice == []
+
+    play(tmp_path, script)
+
+
+def test_the_source_goes_only_when_the_target_has_the_machine(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        with pytest.raises(CannotMove, match="no confirmed move"):
+            await hosts.delete_source()
+        await hosts.move()
+        await hosts.hosts["there"].change("web", {"metadata": {"annotations": {"paddock.dev/fence": "by hand"}}})
+        with pytest.raises(CannotMove, match="has it fenced"):
+            await hosts.delete_source()
+        await hosts.hosts["there"].change("web", {"metadata": {"annotations": {"paddock.dev/fence": None}}})
+        assert "deleted at https://here" in await hosts.delete_source()
+        await asyncio.sleep(60)
+        assert await hosts.hosts["here"].vm() == {} and await names(hosts, "here") == set()
+        assert await hosts.guest("there", "web")
+
+    play(tmp_path, script)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_command_that_is_killed_anywhere_goes_on(tmp_path: Path, seed: int, undo: bool) -> None:
+    """The command dies at a request that the seed draws, before or after the server has it; then it is said again, and dies again."""
+    chance, kills = random.Random(seed), 0
+
+    async def through(hosts: TwoHosts, work: Callable[[], Awaitable[str]]) -> None:
+        nonlocal kills
+        while True:
+            hosts.fuse.count, hosts.fuse.left, hosts.fuse.after = 0, chance.randint(40, 140), chance.random() < 0.5
+            try:
+                await work()
+            except Killed:
+                kills += 1
+                await asyncio.sleep(chance.uniform(0, 20))
+            else:
+                hosts.fuse.left = -1
+                return
+
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        await through(hosts, hosts.move)
+        await asyncio.sleep(60)
+        assert await hosts.guest("there", "web") and not await hosts.guest("here", "web")
+        assert {"web-root", "web-data"} == await names(hosts, "there")
+        if undo:
+            await through(hosts, hosts.undo)
+            await asyncio.sleep(60)
+            assert await hosts.guest("here", "web") and not await hosts.guest("there", "web")
+            assert await names(hosts, "there") == set() and await hosts.hosts["there"].vm() == {}
+            assert await names(hosts, "there", "/api/v1/namespaces/default/secrets") == set()
+        for where in NAMES:
+            assert await names(hosts, where, EXPORTS) == set()
+        assert kills >= 2 and hosts.twice == []
+
+    play(tmp_path, script)
+
+
+def test_an_undo_in_the_middle_releases_the_source(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+
+        def cut() -> None:
+            raise Unreachable("the target is gone", sent=True)
+
+        hosts.channel.fail = cut
+        with pytest.raises(Unreachable):
+            await hosts.move()
+        assert not await hosts.guest("here", "web") and await hosts.hosts["there"].vm() == {}
+        hosts.lines.clear()
+        assert await hosts.undo() == "is back"
+        assert hosts.lines == [
+            "vm/web: note that the move is undone",
+            "vm/web: delete what was carried",
+            "vm/web: release the source",
+        ]
+        await asyncio.sleep(60)
+        assert await hosts.guest("here", "web")
+        vm = await hosts.hosts["here"].vm()
+        assert vm["spec"]["runStrategy"] == "Always" and not vm["metadata"].get("annotations", {}).keys() & {FENCE, RECORD}
+        assert await hosts.undo() == "has no move to undo"
+
+    play(tmp_path, script)
+
+
+def test_a_move_does_not_go_on_after_an_undo_has_begun(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        await hosts.move()
+        vm = await hosts.hosts["here"].vm()
+        moved = msgspec.structs.replace(read(vm) or pytest.fail("no record"), undo=True, confirmed="")
+        await hosts.hosts["here"].change("web", {"metadata": {"annotations": {RECORD: write(moved)}}})
+        with pytest.raises(CannotMove, match="an undo of its move has begun"):
+            await hosts.move()
+
+    play(tmp_path, script)
+
+
+def test_a_fenced_machine_starts_by_no_means(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        host = hosts.hosts["here"]
+        await begin(hosts)
+        await hosts.move()
+        answer = await host.verb("web", "start")
+        assert answer.status == 409 and "VM is fenced" in str(answer.data)
+        for strategy in ("Always", "RerunOnFailure", "Once"):
+            await host.change("web", {"spec": {"runStrategy": strategy}})
+            await asyncio.sleep(120)
+            assert await host.vmi() == {}
+        async with host.api.client() as client:
+            runner = MachineRunner(client, virtualtime.Clock(), RunOptions(), lambda line: None)
+            with pytest.raises(WrongState, match="it is fenced: it moves to namespace default of https://there"):
+                await runner.start(await finding.find(client, "web", "default"))
+        with pytest.raises(CannotMove, match="lost its fence, or wants to run"):
+            await hosts.move()
+        assert hosts.twice == []
+
+    play(tmp_path, script)
+
+
+def test_a_stopped_machine_stays_stopped(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        await hosts.hosts["here"].change("web", {"spec": {"runStrategy": "Halted"}})
+        await asyncio.sleep(60)
+        await hosts.move()
+        await asyncio.sleep(60)
+        assert await hosts.hosts["there"].vmi() == {}
+        assert (await hosts.hosts["there"].vm())["spec"]["runStrategy"] == "Halted"
+
+    play(tmp_path, script)
+
+
+def test_a_disk_that_arrives_damaged_is_carried_again(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        hosts.options["verify"] = True
+        first = iter([b"something else"])
+        whole = hosts.content
+        hosts.content = lambda claim: next(first, None) or whole(claim)  # type: ignore[method-assign]
+        with pytest.raises(DiskNotCarried, match="arrived damaged"):
+            await hosts.move()
+        await hosts.move()
+        assert await hosts.guest("there", "web")
+
+    play(tmp_path, script)
+
+
+# --- what the plan refuses ------------------------------------------------------------------------------------------------------
+
+
+OBSTACLES: list[tuple[str, Data, str, str]] = [
+    ("a machine of the name", machine(strategy="Halted"), "there", "the target has vm/web already"),
+    ("a disk of the name", CLAIM, "there", "the target has a disk web-data already"),
+    ("a Secret with another content", {**SECRET, "data": {"userdata": "eA=="}}, "there", "Secret web-init exists there with another"),
+    (
+        "a machine that shares a disk",
+        machine("other", "Halted", [{"name": "data", "persistentVolumeClaim": {"claimName": "web-data"}}]),
+        "here",
+        "disk web-data is shared with vm/other",
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "where", "message"), [each[1:] for each in OBSTACLES], ids=[each[0] for each in OBSTACLES])
+def test_a_plan_names_what_stands_against_it(tmp_path: Path, document: Data, where: str, message: str) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        await hosts.hosts[where].make(document)
+        await asyncio.sleep(5)
+        before = await hosts.hosts["here"].vm()
+        planned = await hosts.plan()
+        assert any(message in each for each in planned.obstacles), planned.obstacles
+        assert await hosts.hosts["here"].vm() == before and await hosts.guest("here", "web")
+
+    play(tmp_path, script)
+
+
+# --- other dialects -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_of_stakater_moves_in_its_dialect(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        here, there = Stage(hosts.hosts["here"]), Stage(hosts.hosts["there"])
+        await here.open()
+        await here.make(front(additionalDisks=[DISK]))
+        await hosts.hosts["here"].running(seconds=120)
+        refused = await hosts.plan("stakater/web")
+        assert any("DataSource" in each and "does not exist there" in each for each in refused.obstacles), refused.obstacles
+        await there.open()
+        planned = await hosts.plan("stakater/web")
+        assert any("its MAC address changes" in each for each in planned.notes)
+        uploads = len(hosts.hosts["there"].engine.images.uploads)
+        answer = await hosts.move("stakater/web")
+        assert "moved to namespace default" in answer
+        assert await hosts.guest("there", "web") and not await hosts.guest("here", "web")
+        assert len(hosts.hosts["there"].engine.images.uploads) == uploads + 2
+        assert (await there.front())["spec"]["parameters"]["runStrategy"] == "Always"
+        assert (await here.front())["spec"]["parameters"]["runStrategy"] == "Halted"
+        assert await hosts.undo("stakater/web") == "is back"
+        await asyncio.sleep(120)
+        assert await hosts.guest("here", "web") and await there.front() == {}
+        assert (await here.front())["spec"]["parameters"]["runStrategy"] == "Always"
+        assert await names(hosts, "there") == set() and hosts.twice == []
+
+    play(tmp_path, script)
+
+
+def test_a_machine_of_vitistack_moves_in_its_dialect(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        assert (await hosts.hosts["here"].api.post(VITISTACK_PATH, VITISTACK)).status == 201
+        await hosts.hosts["here"].running("node", seconds=60)
+        claims = await names(hosts, "here")
+        assert "moved to namespace default" in await hosts.move("vitistack/node")
+        assert await hosts.guest("there", "node") and not await hosts.guest("here", "node")
+        assert await names(hosts, "there") == claims and len(hosts.hosts["there"].engine.images.uploads) == len(claims)
+        assert await hosts.undo("vitistack/node") == "is back"
+        await asyncio.sleep(120)
+        assert await hosts.guest("here", "node") and not await hosts.guest("there", "node")
+        assert await names(hosts, "there") == set() and hosts.twice == []
 
     play(tmp_path, script)

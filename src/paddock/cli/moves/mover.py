@@ -111,6 +111,7 @@ class MachineMover:
         """Fence and halt the machine, and write the record, in one request for the object as it was read."""
         machine, kind = now.machine, _kind(now.machine)
         ran = observed.wants_start(machine)
+        interfaces, networks = moveplan.implied(observed.spec_of(machine), machine.vmi)
         moved = MoveRecord(
             id=record.new_id(self._source.uid, machine.data),
             target=self._target.uid,
@@ -119,7 +120,9 @@ class MachineMover:
             power=power.WORDS[kind].kept(machine.data, ran=ran),
             ran=ran,
             agent=observed.agent_is_connected(machine),
-            macs=dict(moveplan.macs(observed.spec_of(machine), machine.vmi)),
+            macs=dict(moveplan.macs(machine.vmi)),
+            interfaces=interfaces,
+            networks=networks,
         )
         await self._patch_source(machine, objects.fenced(machine.data, kind, moved, record.fence_text(moved)))
 

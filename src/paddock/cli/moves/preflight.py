@@ -89,7 +89,8 @@ class MovePreflight:
             return
         for each in await self._taken(now):
             yield each
-        for name in dict.fromkeys(now.foreign_disks()):
+        replaced = await self._replaced(now.machine)
+        for name in dict.fromkeys(each for each in now.foreign_disks() if each not in replaced):
             yield f"the target has a disk {name} already; delete or rename it"
         if now.survey.disks:
             try:
@@ -112,9 +113,19 @@ class MovePreflight:
             if earlier is not None and earlier.id == record.id_of(now.machine.data):
                 if not self._options.replace:
                     found.append("the target still has the source of an earlier move of this machine; --replace deletes it with its disks")
+                elif await earlier_source(self._target, now.machine) is None:
+                    found.append("the source of the earlier move that the target has is not fenced and at rest, so it is not replaced")
                 return found
             found.append(f"the target has {kind.word}/{now.machine.name} already; rename or delete one of them")
         return found[:1]
+
+    async def _replaced(self, machine: MachineView) -> set[str]:
+        """Return the disks of the earlier source that goes first."""
+        earlier = await earlier_source(self._target, machine) if self._options.replace else None
+        if earlier is None:
+            return set()
+        shared = await observed.shared_claims(self._target, earlier)
+        return {each.name for each in (await observed.surveyed(self._target, earlier)).disks} - set(shared)
 
     async def _room(self, now: ObservedMove) -> list[str]:
         """Return what is wrong with the storage of the target: no class, or no room in it as far as its driver tells."""

@@ -56,23 +56,38 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def addresses(spec: Data, vmi: Data | None, *, keeps_macs: bool) -> Iterator[str]:
     """Yield the addresses of a machine that do not move."""
-    status = {each.get("name"): each for each in ((vmi or {}).get("status") or {}).get("interfaces") or ()}
-    for each in ((spec.get("domain") or {}).get("devices") or {}).get("interfaces") or ():
-        name = str(each.get("name"))
-        found = status.get(name) or {}
+    named = {str(each.get("name")) for each in _interfaces(spec) if each.get("macAddress")}
+    known = [str(each.get("name")) for each in _interfaces(spec)]
+    for name in dict.fromkeys((*known, *_status(vmi))):
+        found = _status(vmi).get(name) or {}
         ips = [ip for ip in found.get("ipAddresses") or [found.get("ipAddress")] if ip]
         if ips:
             yield f"interface {name}: the address {', '.join(ips)} is the source's; the target gives another"
-        if not keeps_macs and not each.get("macAddress"):
-            yield f"interface {name}: its MAC address changes, because its dialect names none"
+        if name not in named and (not keeps_macs or not found.get("mac")):
+            why = "its dialect names none" if not keeps_macs else "the machine is off, and its spec names none"
+            yield f"interface {name}: its MAC address changes, because {why}"
 
 
-def macs(spec: Data, vmi: Data | None) -> Mapping[str, str]:
-    """Return the MAC addresses that a running guest has without being named, by interface."""
-    status = {each.get("name"): each.get("mac") for each in ((vmi or {}).get("status") or {}).get("interfaces") or ()}
-    interfaces = ((spec.get("domain") or {}).get("devices") or {}).get("interfaces") or ()
-    wanted = [str(each.get("name")) for each in interfaces if not each.get("macAddress")]
-    return {name: str(status[name]) for name in wanted if status.get(name)}
+def macs(vmi: Data | None) -> Mapping[str, str]:
+    """Return the MAC addresses of a running guest, by interface."""
+    return {name: str(each["mac"]) for name, each in _status(vmi).items() if name and each.get("mac")}
+
+
+def implied(spec: Data, vmi: Data | None) -> tuple[list[Data], list[Data]]:
+    """Return the interfaces and networks that an instance got although its spec lists none."""
+    running = (vmi or {}).get("spec") or {}
+    if _interfaces(spec) or not _interfaces(running):
+        return [], []
+    return list(_interfaces(running)), list(running.get("networks") or ())
+
+
+def _interfaces(spec: Data) -> Sequence[Data]:
+    found: Sequence[Data] = ((spec.get("domain") or {}).get("devices") or {}).get("interfaces") or ()
+    return found
+
+
+def _status(vmi: Data | None) -> Mapping[str, Data]:
+    return {str(each.get("name") or ""): each for each in ((vmi or {}).get("status") or {}).get("interfaces") or ()}
 
 
 def service_addresses(service: Data) -> str:

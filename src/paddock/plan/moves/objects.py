@@ -1,6 +1,5 @@
 """Objects as the target gets them: the machine halted and fenced, and what it refers to without the source's marks."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from paddock.base import ownnames
@@ -35,7 +34,7 @@ def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
     made["metadata"].setdefault("annotations", {})[record.FENCE] = "its disks are being carried here"
     changed: Data = apply_merge_patch(made, power.WORDS[kind].halted(data))
     if kind == power.VM:
-        changed = _with_macs(changed, moved.macs)
+        changed = _with_macs(changed, moved)
         for member in ("instancetype", "preference"):
             # The revision is an object of the source.
             (changed["spec"].get(member) or {}).pop("revisionName", None)
@@ -91,12 +90,15 @@ def _service(spec: Data) -> Data:
     return kept
 
 
-def _with_macs(made: Data, macs: Mapping[str, str]) -> Data:
+def _with_macs(made: Data, moved: MoveRecord) -> Data:
     """Give interfaces the MAC addresses that they had without being named."""
-    devices = (((made["spec"].get("template") or {}).get("spec") or {}).get("domain") or {}).get("devices") or {}
+    guest = made["spec"].setdefault("template", {}).setdefault("spec", {})
+    devices = guest.setdefault("domain", {}).setdefault("devices", {})
+    if moved.interfaces and not devices.get("interfaces"):
+        devices["interfaces"], guest["networks"] = copied(moved.interfaces), copied(moved.networks)
     for each in devices.get("interfaces") or ():
-        if each.get("name") in macs:
-            each.setdefault("macAddress", macs[each["name"]])
+        if each.get("name") in moved.macs:
+            each.setdefault("macAddress", moved.macs[each["name"]])
     return made
 
 

@@ -32,6 +32,9 @@ class MoveRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: bool = False
     # MAC address by interface, of a machine whose spec names none
     macs: dict[str, str] = {}
+    # of a machine whose spec lists no interfaces: those that its instance had
+    interfaces: list[Data] = []
+    networks: list[Data] = []
     # an undo has begun: the move does not go on
     undo: bool = False
     # when the machine was seen running at the target (RFC 3339)
