@@ -61,7 +61,7 @@ class DamagedExport(Transient):
     """A compressed export cannot be unpacked."""
 
 
-class DiskChannel(Protocol):
+class LinkChannel(Protocol):
     """Carries the bytes of disks."""
 
     def receive(self, link: DiskLink) -> AsyncIterator[bytes]:
@@ -71,7 +71,7 @@ class DiskChannel(Protocol):
         """Send a disk; without a length, in chunks. `seconds` are for the answer."""
 
 
-class HttpDiskChannel:
+class HttpLinkChannel:
     """Carries them over HTTP."""
 
     async def receive(self, link: DiskLink) -> AsyncIterator[bytes]:

@@ -171,7 +171,7 @@ class _Moves:
         from paddock.cli import progress  # noqa: PLC0415 - as above
         from paddock.cli.moves import preflight, undoing  # noqa: PLC0415
         from paddock.cli.moves.mover import MachineMover  # noqa: PLC0415
-        from paddock.driverkit.disklinks import HttpDiskChannel  # noqa: PLC0415
+        from paddock.driverkit.disklinks import HttpLinkChannel  # noqa: PLC0415
 
         target = self._at(machine)
         with progress.ProgressBar(self._console, quiet=self._parsed.quiet) as bar:
@@ -185,7 +185,7 @@ class _Moves:
 
             if self._parsed.replace and (earlier := await preflight.earlier_source(target, machine)) is not None:
                 await undoing.remove(target, earlier, tell)
-            mover = MachineMover((self._source, target), HttpDiskChannel(), self._options(), tell, show)
+            mover = MachineMover((self._source, target), HttpLinkChannel(), self._options(), tell, show)
             return await mover.move(machine)
 
     async def _undo(self, machine: "MachineView") -> str:

@@ -17,7 +17,7 @@ from paddock.cli.moves.transfer import DiskCarrier
 from paddock.client.errors import AlreadyExists, Conflict
 from paddock.client.options import merge_patch
 from paddock.client.target import Data
-from paddock.driverkit.disklinks import DiskChannel
+from paddock.driverkit.disklinks import LinkChannel
 from paddock.meta import ages
 from paddock.plan.moves import moveplan, objects, power, record, steps
 from paddock.plan.moves.record import MoveRecord
@@ -46,7 +46,7 @@ class MachineMover:
     """Moves machines between two servers. `tell` gets a line for each step."""
 
     def __init__(
-        self, sides: tuple[MoveSide, MoveSide], channel: DiskChannel, options: MoveOptions, tell: Callable[[str], None], progress: Progress
+        self, sides: tuple[MoveSide, MoveSide], channel: LinkChannel, options: MoveOptions, tell: Callable[[str], None], progress: Progress
     ) -> None:
         self._source, self._target = sides
         self._channel = channel

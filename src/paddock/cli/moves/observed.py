@@ -20,7 +20,7 @@ from paddock.client.target import Data, Key, Target, plain
 from paddock.plan.moves import disks, power, record
 from paddock.plan.moves.disks import VolumeSurvey
 from paddock.plan.moves.record import MoveRecord
-from paddock.plan.moves.steps import DiskState, SourceState, TargetState
+from paddock.plan.moves.steps import CarryState, SourceState, TargetState
 
 EXPORTS = plain("export.kubevirt.io", "v1beta1", "virtualmachineexports", "VirtualMachineExport")
 _STARTS = ("Always", "Once", "RerunOnFailure")
@@ -70,12 +70,12 @@ class ObservedMove(msgspec.Struct, frozen=True, kw_only=True):
             leftovers=bool(self.leftovers),
         )
 
-    def _disk(self, name: str) -> DiskState:
+    def _disk(self, name: str) -> CarryState:
         volume = self.volumes.get(name)
         if volume is None:
-            return DiskState.PARTIAL if self._is_ours(self.claims.get(name)) else DiskState.MISSING
+            return CarryState.PARTIAL if self._is_ours(self.claims.get(name)) else CarryState.MISSING
         complete = texts(volume, "status", "phase") == "Succeeded" and at(volume, "metadata", "annotations", record.CHECKSUM)
-        return DiskState.COMPLETE if complete and self._is_ours(volume) else DiskState.PARTIAL
+        return CarryState.COMPLETE if complete and self._is_ours(volume) else CarryState.PARTIAL
 
     def _is_ours(self, data: Data | None) -> bool:
         return data is not None and self.moved is not None and record.id_of(data) == self.moved.id

@@ -24,7 +24,7 @@ _SYSTEM = "kube-system"
 
 
 class UnknownServer(Terminal):
-    """A server cannot be told apart from others."""
+    """A server has nothing that identifies it."""
 
 
 class MoveSide(msgspec.Struct, frozen=True, kw_only=True):

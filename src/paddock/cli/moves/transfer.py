@@ -18,7 +18,7 @@ from paddock.cli.moves.sides import MoveSide
 from paddock.client.options import Selection, json_patch
 from paddock.client.target import Data, Key, plain
 from paddock.driverkit import disklinks
-from paddock.driverkit.disklinks import DiskChannel, DiskLink, Unpacker
+from paddock.driverkit.disklinks import DiskLink, LinkChannel, Unpacker
 from paddock.plan.moves import disks, record
 from paddock.plan.moves.disks import CarriedDisk
 from paddock.plan.moves.record import MoveRecord
@@ -51,7 +51,7 @@ class DiskSum(NamedTuple):
 class DiskCarrier:
     """Carries the disks of one move."""
 
-    def __init__(self, source: MoveSide, target: MoveSide, moved: MoveRecord, channel: DiskChannel) -> None:
+    def __init__(self, source: MoveSide, target: MoveSide, moved: MoveRecord, channel: LinkChannel) -> None:
         self._source = source
         self._target = target
         self._moved = moved

@@ -14,7 +14,7 @@ from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.export import ExportLink, ExportSpec, VirtualMachineExport
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.driverkit import disklinks, refusals
-from paddock.driverkit.disklinks import DiskLink, HttpDiskChannel
+from paddock.driverkit.disklinks import DiskLink, HttpLinkChannel
 from paddock.drivers.kubevirt import marks, targets
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, id_of
 from paddock.meta.objects import ObjectMeta, owned_by
@@ -39,7 +39,7 @@ class HttpChannel:
     """Carries them over HTTP."""
 
     def __init__(self) -> None:
-        self._http = HttpDiskChannel()
+        self._http = HttpLinkChannel()
 
     async def fetch(self, link: DiskLink) -> AsyncIterator[bytes]:
         """The bytes of an exported disk."""

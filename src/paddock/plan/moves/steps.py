@@ -38,7 +38,7 @@ class UndoStep(StrEnum):
     NOTHING = "nothing to undo"
 
 
-class DiskState(StrEnum):
+class CarryState(StrEnum):
     """The state of a disk at the target."""
 
     MISSING = "missing"
@@ -69,7 +69,7 @@ class TargetState(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
     running: bool = False
     missing_references: bool = False
-    disks: Mapping[str, DiskState] = {}
+    disks: Mapping[str, CarryState] = {}
     # objects of this move besides the machine
     leftovers: bool = False
 
@@ -90,7 +90,7 @@ def next_step(source: SourceState, target: TargetState) -> MoveStep:
     if not target.exists:
         if target.missing_references:
             return MoveStep.REFERENCES
-        return MoveStep.CREATE if all(each is DiskState.COMPLETE for each in target.disks.values()) else MoveStep.CARRY
+        return MoveStep.CREATE if all(each is CarryState.COMPLETE for each in target.disks.values()) else MoveStep.CARRY
     if target.fenced:
         return MoveStep.RELEASE
     return MoveStep.CONFIRM
@@ -109,6 +109,6 @@ def next_undo(source: SourceState, target: TargetState) -> UndoStep:
     return UndoStep.DELETE_DISKS if target.leftovers else UndoStep.RESTORE
 
 
-def next_disk(disks: Mapping[str, DiskState]) -> str:
+def next_disk(disks: Mapping[str, CarryState]) -> str:
     """Return the disk to carry next; empty if all are complete."""
-    return next((name for name, state in disks.items() if state is not DiskState.COMPLETE), "")
+    return next((name for name, state in disks.items() if state is not CarryState.COMPLETE), "")

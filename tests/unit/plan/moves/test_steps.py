@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from paddock.plan.moves.steps import DiskState, MoveStep, SourceState, TargetState, UndoStep, next_disk, next_step, next_undo
+from paddock.plan.moves.steps import CarryState, MoveStep, SourceState, TargetState, UndoStep, next_disk, next_step, next_undo
 
 SOURCE = SourceState(has_record=True, fenced=True)
-DONE, PARTIAL, MISSING = DiskState.COMPLETE, DiskState.PARTIAL, DiskState.MISSING
+DONE, PARTIAL, MISSING = CarryState.COMPLETE, CarryState.PARTIAL, CarryState.MISSING
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def states() -> Iterator[tuple[SourceState, TargetState]]:
         one = dict(zip(("has_record", "fenced", "wants_to_run", "live", "undo", "confirmed"), source, strict=True))
         for target in itertools.product(flags, repeat=5):
             two = dict(zip(("exists", "fenced", "live", "missing_references", "leftovers"), target, strict=True))
-            for disk in DiskState:
+            for disk in CarryState:
                 yield SourceState(**one), TargetState(**two, disks={"a": disk})
 
 
