@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TEXT = """Move machines with their disks to another server: host to host, host to cluster, and back. The command carries the disks
 itself, so the servers need not reach each other. The plan comes first: what the target lacks, and what will differ. A machine is off
 while its disks are carried. The source stays, fenced, until --delete-source. Run the same command again to continue an interrupted move."""
+_HINT = "nothing is lost: run the same command again to go on, or take the move back with --undo"
 _EXITS = {
     0: "done",
     1: "no answer or no --yes, or a machine was not there in time",
@@ -157,14 +158,22 @@ class _Moves:
 
     async def _each(self, machines: "Sequence[MachineView]", work: "Callable[[MachineView], Awaitable[str]]") -> int:
         """Do the work for each machine. The first that fails ends the command: the others have not begun."""
-        from paddock.cli.machines.waiting import NotReached  # noqa: PLC0415 - as above
+        from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
+        from paddock.cli.machines.waiting import NotReached  # noqa: PLC0415
+        from paddock.cli.moves.mover import CannotMove  # noqa: PLC0415
 
         for machine in machines:
             try:
                 self._console.out(f"{machine} {await work(machine)}\n")
             except NotReached as error:
-                self._console.say(f"paddock: {error}; saying the same command again goes on waiting")
+                self._console.say(f"paddock: {error}")
+                self._console.say(f"paddock: {_HINT}")
                 return FINDINGS
+            except PaddockError as error:
+                self._console.say(f"paddock: {machine}: {error}")
+                if not isinstance(error, CannotMove):
+                    self._console.say(f"paddock: {_HINT}")
+                return UNUSABLE
         return GOOD
 
     async def _carry_out(self, machine: "MachineView") -> str:

@@ -133,7 +133,7 @@ class MovePreflight:
         wanted = self._options.storage_class
         if wanted and wanted not in classes:
             return [f"the target has no storage class {wanted}; it has {', '.join(sorted(classes)) or 'none'}"]
-        usual = next((name for name, each in classes.items() if at(each, "metadata", "annotations", _DEFAULT) == "true"), "")
+        usual = await self._usual_class()
         if not wanted and not usual:
             return [
                 f"the target has no default storage class; name one with --storage-class: {', '.join(sorted(classes)) or 'it has none'}"
@@ -152,6 +152,11 @@ class MovePreflight:
             free, needed = quantity.binary(max(found)), quantity.binary(size)
             return [f"the storage class {wanted or usual} of the target has {free} free, and the disks need {needed}"]
         return []
+
+    async def _usual_class(self) -> str:
+        """Return the default storage class of the target; empty if it has none."""
+        classes = await observed.named(self._target.client, _CLASSES, "")
+        return next((name for name, each in classes.items() if at(each, "metadata", "annotations", _DEFAULT) == "true"), "")
 
     async def _dry_run(self, now: ObservedMove) -> str:
         """Return the words with which the target would refuse the machine. What it refers to may not be there yet."""
@@ -195,8 +200,9 @@ class MovePreflight:
         }
         for name in sorted(plugged):
             yield f"volume {name} is plugged into this run only, and stays"
-        if not self._options.storage_class and (names := self._classes(now)):
-            yield f"the disks lie in the target's default storage class; at the source, in {', '.join(names)}"
+        usual = self._options.storage_class or await self._usual_class()
+        if others := [each for each in self._classes(now) if each != usual]:
+            yield f"the disks lie in the storage class {usual or '(none)'}; at the source, in {', '.join(others)}"
 
     def _classes(self, now: ObservedMove) -> list[str]:
         return sorted({texts(each.claim, "spec", "storageClassName") for each in now.survey.disks} - {""})

@@ -19,7 +19,7 @@ class MoveStep(StrEnum):
     CARRY = "carry a disk"
     CREATE = "make the machine at the target"
     RELEASE = "release the machine at the target"
-    CONFIRM = "wait until the machine runs"
+    CONFIRM = "confirm the machine at the target"
     DONE = "done"
     # the source may start although the target may, too
     BROKEN = "broken"
