@@ -1,18 +1,27 @@
 """`paddock move` between two whole hosts in virtual time: there and back, killed anywhere, undone, and refused."""
 
 import asyncio
+import io
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from paddock.cli import servers
+from paddock.cli.commands import move
+from paddock.cli.console import Console
 from paddock.cli.machines import finding
 from paddock.cli.machines.running import MachineRunner, RunOptions, WrongState
+from paddock.cli.moves import sides
 from paddock.cli.moves.mover import CannotMove
+from paddock.cli.moves.sides import MoveSide
 from paddock.cli.moves.transfer import DiskNotCarried
+from paddock.cli.servers import ServerSession
 from paddock.client.errors import Unreachable
+from paddock.driverkit import disklinks
 from paddock.plan.moves.record import FENCE, RECORD, read, write
 from tests import virtualtime
 from tests.fakehost import Data, machine
@@ -319,5 +328,61 @@ def test_a_machine_of_vitistack_moves_in_its_dialect(tmp_path: Path) -> None:
         await asyncio.sleep(120)
         assert await hosts.guest("here", "node") and not await hosts.guest("there", "node")
         assert await names(hosts, "there") == set() and hosts.twice == []
+
+    play(tmp_path, script)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------------------
+
+
+async def command(hosts: TwoHosts, patch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
+    """Run `paddock move` from here to there."""
+
+    @asynccontextmanager
+    async def connected(*_: object, **__: object) -> AsyncIterator[ServerSession]:
+        yield (await hosts.side("here")).session
+
+    @asynccontextmanager
+    async def opened(text: str, namespace: str) -> AsyncIterator[MoveSide]:
+        yield await hosts.side(text)
+
+    patch.setattr(servers, "connected", connected)
+    patch.setattr(sides, "opened", opened)
+    patch.setattr(disklinks, "HttpLinkChannel", lambda: hosts.channel)
+    out, err = io.BytesIO(), io.BytesIO()
+    code = await move._run(move.parser().parse_args(["--quiet", "--to", "there", *words]), Console(out, err))
+    return code, out.getvalue().decode(), err.getvalue().decode()
+
+
+def test_several_machines_move_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"}}
+        service["spec"] = {"selector": {"vm.kubevirt.io/name": "db"}, "ports": [{"port": 80}]}
+        assert (await hosts.hosts["here"].api.post("/api/v1/namespaces/default/services", service)).status == 201
+        for name, host in (("db", "here"), ("app", "here"), ("app", "there")):
+            made = machine(name, "Halted")
+            made["metadata"]["labels"] = {"tier": "shop"}
+            await hosts.hosts[host].make(made)
+        await asyncio.sleep(5)
+        code, out, err = await command(hosts, monkeypatch, "-l", "tier=shop", "--yes")
+        assert (code, out) == (2, "") and "cannot: the target has vm/app already" in err and "makes Service shop" in err
+        assert "paddock.dev/fence" not in str(await hosts.hosts["here"].vm("db"))
+        await hosts.hosts["there"].delete("VirtualMachine", "kubevirt.io/v1", "app")
+        await asyncio.sleep(5)
+        code, out, err = await command(hosts, monkeypatch, "-l", "tier=shop", "--dry-run")
+        assert (code, out) == (0, "") and err.endswith("nothing was changed (--dry-run)\n")
+        assert await hosts.hosts["there"].vm("db") == {}
+        code, out, _ = await command(hosts, monkeypatch, "-l", "tier=shop")
+        assert (code, out) == (1, "") and await hosts.hosts["there"].vm("db") == {}
+        code, out, _ = await command(hosts, monkeypatch, "-l", "tier=shop", "--yes")
+        assert code == 0 and out.count("moved to namespace default") == 2
+        copied = (await hosts.hosts["there"].api.get("/api/v1/namespaces/default/services/shop")).data
+        assert copied["spec"]["selector"] == {"vm.kubevirt.io/name": "db"}
+        code, out, _ = await command(hosts, monkeypatch, "db", "--undo", "--yes")
+        assert (code, out) == (0, "vm/db is back\n")
+        assert await hosts.hosts["there"].vm("db") == {} and await hosts.hosts["there"].vm("app") != {}
+        assert (await hosts.hosts["there"].api.get("/api/v1/namespaces/default/services/shop")).status == 404
+        code, out, _ = await command(hosts, monkeypatch, "app", "--delete-source", "--yes")
+        assert code == 0 and "deleted at https://here" in out
 
     play(tmp_path, script)
