@@ -15,6 +15,7 @@ from paddock.cli.commands import move
 from paddock.cli.console import Console
 from paddock.cli.machines import finding
 from paddock.cli.machines.running import MachineRunner, RunOptions, WrongState
+from paddock.cli.machines.waiting import NotReached
 from paddock.cli.moves import sides
 from paddock.cli.moves.mover import CannotMove
 from paddock.cli.moves.sides import MoveSide
@@ -384,5 +385,31 @@ def test_several_machines_move_together_or_not_at_all(tmp_path: Path, monkeypatc
         assert (await hosts.hosts["there"].api.get("/api/v1/namespaces/default/services/shop")).status == 404
         code, out, _ = await command(hosts, monkeypatch, "app", "--delete-source", "--yes")
         assert code == 0 and "deleted at https://here" in out
+
+    play(tmp_path, script)
+
+
+def test_a_member_of_a_pool_does_not_move(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        made = machine(strategy="Halted")
+        owner = {"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "name": "pool", "uid": "x", "controller": True}
+        made["metadata"]["ownerReferences"] = [owner]
+        await hosts.hosts["here"].make(made)
+        assert (await hosts.plan()).obstacles == ["it belongs to VirtualMachinePool pool, which would make it anew"]
+
+    play(tmp_path, script)
+
+
+def test_a_command_stops_when_another_one_has_undone_its_move(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        first = asyncio.create_task(hosts.move())
+        while "vm/web: stop the source" not in hosts.lines:
+            await asyncio.sleep(0.01)
+        assert await hosts.undo() == "is back"
+        with pytest.raises((CannotMove, DiskNotCarried, NotReached)):
+            await first
+        await asyncio.sleep(120)
+        assert await hosts.guest("here", "web") and hosts.twice == []
 
     play(tmp_path, script)

@@ -66,9 +66,13 @@ class MachineMover:
 
     async def move(self, machine: MachineView) -> str:
         """Move a machine, or go on with its move; return the outcome."""
+        begun = ""
         while True:
             now = await observed.observe(self._source, self._target, machine)
             self._demand_same_target(now)
+            if begun and (now.moved is None or now.moved.id != begun):
+                raise CannotMove(f"cannot go on with the move of {machine}", why="another command has undone it meanwhile")
+            begun = now.moved.id if now.moved is not None else ""
             step = steps.next_step(now.source, now.target)
             if step is MoveStep.DONE:
                 return self._outcome(now)

@@ -14,7 +14,7 @@ from paddock.cli.moves import references
 from paddock.cli.moves.references import ReferenceSurvey
 from paddock.cli.moves.sides import MoveSide
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import Selection
 from paddock.client.target import Data, Key, Target, plain
 from paddock.plan.moves import disks, power, record
@@ -146,7 +146,7 @@ async def observe(source: MoveSide, target: MoveSide, machine: MachineView) -> O
         survey=disks.survey(spec_of(machine), claims),
         carried=tuple(carried),
         problems=tuple(problems),
-        references=await references.compare(source, target, machine, carried),
+        references=await references.compare(target, machine, carried, moved.id if moved is not None else ""),
         there=await _there(target, machine, moved),
         volumes=volumes_there,
         claims=claims_there,
@@ -191,11 +191,19 @@ async def _there(target: MoveSide, machine: MachineView, moved: MoveRecord | Non
         return None
 
 
+async def _visible(target: MoveSide, kind: Target[Data], labels: str) -> dict[str, Data]:
+    """Return the objects of a kind; none if the user may not see them, because then this user made none."""
+    try:
+        return await named(target.client, kind, target.namespace if kind.namespaced else "", labels)
+    except Forbidden:
+        return {}
+
+
 async def _leftovers(target: MoveSide, moved: MoveRecord) -> list[tuple[Target[Data], Data]]:
     """Return what a move has made at the target besides the machine; objects that another machine uses stay."""
     labels = f"{record.ID}={moved.id}"
     kinds = (DATA_VOLUMES, CLAIMS, *references.CARRIED.values())
-    lists = await asyncio.gather(*(named(target.client, kind, target.namespace if kind.namespaced else "", labels) for kind in kinds))
+    lists = await asyncio.gather(*(_visible(target, kind, labels) for kind in kinds))
     used = {name for each in await finding.every(target.client, target.namespace) for name in references.used_names(each)}
     return [
         (kind, each)

@@ -55,7 +55,7 @@ class MovePreflight:
             disks=now.survey.disks,
             references=[references.name_of(each) for each in now.references.missing],
             obstacles=obstacles,
-            notes=[*now.survey.notes, *now.references.notes, *[each async for each in self._differs(now, spec)]],
+            notes=[*now.survey.notes, *[each async for each in self._differs(now, spec)]],
             runs=observed.wants_start(machine),
         )
 
@@ -64,6 +64,8 @@ class MovePreflight:
             return "both servers are the same one; `paddock clone` copies a machine on its server"
         if machine.kind is VIRTRIGAUD:
             return "a VMMigration moves machines of VirtRigaud, from one Provider to another"
+        if owner := next((each for each in entries(machine.data, "metadata", "ownerReferences") if each.get("controller")), None):
+            return f"it belongs to {texts(owner, 'kind')} {texts(owner, 'name')}, which would make it anew"
         if machine.kind is VMI or machine.vm is None:
             return "it has no VirtualMachine here, so it has no disks to carry"
         return ""

@@ -13,7 +13,7 @@ from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import Selection
 from paddock.client.target import Data, Key, Target, plain
 from paddock.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, KindId, references
-from paddock.plan.moves import objects
+from paddock.plan.moves import objects, record
 
 _TYPES = "instancetype.kubevirt.io"
 # The kinds that a move makes at the target. A reference to any other kind has to be there.
@@ -47,7 +47,6 @@ class ReferenceSurvey(msgspec.Struct, frozen=True):
 
     missing: tuple[Data, ...] = ()
     obstacles: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 async def gather(source: MoveSide, machine: MachineView) -> tuple[list[Data], list[str]]:
@@ -65,21 +64,21 @@ async def gather(source: MoveSide, machine: MachineView) -> tuple[list[Data], li
     return list(found.values()), problems
 
 
-async def compare(source: MoveSide, target: MoveSide, machine: MachineView, carried: Sequence[Data]) -> ReferenceSurvey:
-    """Compare the references of a machine with what the target has."""
-    missing, obstacles, notes = [], list[str](), list[str]()
+async def compare(target: MoveSide, machine: MachineView, carried: Sequence[Data], id: str) -> ReferenceSurvey:
+    """Compare the references of a machine with what the target has. What the move of this id has made is as it should be."""
+    missing, obstacles = [], list[str]()
     for data in carried:
         there = await _get(target.client, target_of(data), _key(data, target.namespace))
         if there is None:
             missing.append(data)
-        elif objects.content(there) != objects.content(data):
+        elif (not id or record.id_of(there) != id) and objects.content(there) != objects.content(data):
             obstacles.append(f"{name_of(data)} exists there with another content; rename one of them, or make them the same")
     for reference in _references(machine):
         wanted = [_EXPECTED[kind] for kind in reference.to if kind in _EXPECTED]
         place = target.namespace if reference.namespace in (None, machine.namespace) else reference.namespace
         if wanted and machine.kind.front and await _get(target.client, wanted[0], Key(place or "", reference.name)) is None:
             obstacles.append(f"{wanted[0].kind} {place}/{reference.name} does not exist there; make it first")
-    return ReferenceSurvey(tuple(missing), tuple(obstacles), tuple(notes))
+    return ReferenceSurvey(tuple(missing), tuple(obstacles))
 
 
 def target_of(data: Data) -> Target[Data]:
