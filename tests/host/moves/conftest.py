@@ -58,13 +58,13 @@ class Pair:
         """The words of `paddock move`."""
         one, two = source or self.a, target or self.b
         return [
-            *(sys.executable, "-m", "paddock.app", "move", "--yes", "--timeout=120s"),
+            *(sys.executable, "-m", "paddock.app", "move", "--yes", "--timeout=300s"),
             *("--kubeconfig", str(one.root / "kubeconfig"), "--to", str(two.root), *words),
         ]
 
     def run(self, *words: str, **sides: Host) -> "subprocess.CompletedProcess[str]":
         """Run it to its end."""
-        ended = subprocess.run(self.command(*words, **sides), capture_output=True, text=True, timeout=240, check=False)
+        ended = subprocess.run(self.command(*words, **sides), capture_output=True, text=True, timeout=600, check=False)
         self.lines += ended.stderr.splitlines()
         return ended
 
@@ -83,7 +83,7 @@ class Pair:
                 if text in line:
                     process.send_signal(signal.SIGKILL)
                     return True
-            assert process.wait(240) == 0, self.lines
+            assert process.wait(600) == 0, self.lines
         return False
 
     def until_line(self, text: str, *words: str) -> "subprocess.Popen[str]":

@@ -7,7 +7,7 @@ import pytest
 from tests.host.moves.conftest import MARKER, OneAtATime, Pair
 from tests.host.runs.conftest import VMS, Talk
 
-pytestmark = pytest.mark.needs("qemu")
+pytestmark = [pytest.mark.needs("qemu"), pytest.mark.slow]
 STEPS = (
     "fence the source",
     "stop the source",
@@ -65,7 +65,7 @@ def test_each_server_is_killed_on_the_way(pair: Pair) -> None:
                 if process is None:
                     break
                 host.kill()
-                process.communicate(timeout=240)
+                process.communicate(timeout=600)
                 host.start()
         pair.good("web")
         assert asyncio.run(marker(pair, pair.b)) == MARKER

@@ -13,6 +13,8 @@ import pytest
 from paddock.cli import servers
 from paddock.cli.commands import move
 from paddock.cli.console import Console
+from paddock.cli.diagnosis.scene import ObjectPlace
+from paddock.cli.diagnosis.verdict import of
 from paddock.cli.machines import finding
 from paddock.cli.machines.running import MachineRunner, RunOptions, WrongState
 from paddock.cli.machines.waiting import NotReached
@@ -212,6 +214,8 @@ def test_a_fenced_machine_starts_by_no_means(tmp_path: Path) -> None:
         host = hosts.hosts["here"]
         await begin(hosts)
         await hosts.move()
+        verdict = of(ObjectPlace("kubevirt.io", "VirtualMachine", "default", "web"), await host.vm())
+        assert verdict.word == "is stopped behind a fence: it moves to namespace default of https://there"
         answer = await host.verb("web", "start")
         assert answer.status == 409 and "VM is fenced" in str(answer.data)
         for strategy in ("Always", "RerunOnFailure", "Once"):
