@@ -30,7 +30,7 @@ GROUPS = {
         *("why", "events", "top"),
     ),
     "into a guest": ("exec", "ssh", "cp", "console", "logs", "vnc", "screenshot", "forward", "expose"),
-    "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone"),
+    "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone", "move"),
     "objects of any kind": ("get", "apply", "delete", "edit"),
     "this host": ("up", "ui", "status", "doctor", "ctx", "down", "image", "renew"),
     "manifests (no server needed)": ("validate", "explain", "examples", "render", "convert", "diff", "plan", "crds", "schema"),

@@ -73,6 +73,20 @@ SUSPENDED = OwnName(
     "Paddock",
     '"true" from the request to suspend the machine to disk until the request to resume it',
 )
+FENCE = OwnName(
+    "paddock.dev/fence",
+    "annotation of a machine",
+    "Paddock",
+    "Reason why the machine must not start: `paddock move` carries it to another place, or has done so",
+)
+MOVE = OwnName("paddock.dev/move", "annotation of a machine", "Paddock", "Record of `paddock move` at the source, as JSON")
+MOVE_ID = OwnName("paddock.dev/move-id", "label of the objects that `paddock move` makes", "Paddock", "Id of the move")
+DISK_CHECKSUM = OwnName(
+    "paddock.dev/disk-checksum",
+    "annotation of a DataVolume",
+    "Paddock",
+    "Length and SHA-256 of the raw disk that `paddock move` carried; absent until the disk is complete",
+)
 ALL: Sequence[OwnName] = (
     SSH_USER,
     DIRECTORY,
@@ -85,4 +99,8 @@ ALL: Sequence[OwnName] = (
     DELETE_PROTECTION,
     SERVER,
     SUSPENDED,
+    FENCE,
+    MOVE,
+    MOVE_ID,
+    DISK_CHECKSUM,
 )

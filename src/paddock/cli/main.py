@@ -50,6 +50,7 @@ COMMANDS = {
     "snap": "Take, list and delete snapshots of a machine",
     "restore": "Bring the disks of a machine back to a snapshot",
     "clone": "Make a machine with copies of another machine's disks",
+    "move": "Move machines with their disks to another server",
     "schema": "Print the JSON Schemas of the kinds, for editors",
     "dashboards": "Print dashboards for Grafana, and alert rules",
     "why": "Explain why an object is not ready",

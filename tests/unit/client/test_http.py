@@ -1,6 +1,7 @@
 """The transport over sockets: connections kept and lost, TLS, credentials that are refused."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -282,3 +283,21 @@ def test_servers_that_are_none() -> None:
     for server in ("ftp://h", "https://"):
         with pytest.raises(BadAccess, match="is no server"):
             https.Https(Access(server=server, credentials=StaticCredential()))
+
+
+def test_a_body_of_unknown_length_goes_in_chunks_and_is_whole_or_nothing() -> None:
+    async def script() -> None:
+        async def pieces(*, breaks: bool) -> AsyncIterator[bytes]:
+            for number in range(3):
+                yield b"x" * (number * 1000)
+            if breaks:
+                raise Unreachable("the source is gone", sent=True)
+
+        empty = msgspec.structs.replace(POST, body=b"")
+        async with edge(echo) as port, reaching(port) as transport:
+            reply = await transport.send_stream(empty, pieces(breaks=False), None)
+            assert len(msgspec.json.decode(reply.body)["body"]) == 3000
+            with pytest.raises(Unreachable, match="the source is gone"):
+                await transport.send_stream(empty, pieces(breaks=True), None)
+
+    play(script)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,3 +183,18 @@ class _World:
             self.instance = None
         elif self.instance is not None:
             self.phase = {"shutdown": "Succeeded", "crash": "Failed"}[event]
+
+
+@pytest.mark.parametrize("strategy", ["Always", "RerunOnFailure", "Manual", "Once", "Halted"])
+@pytest.mark.parametrize("status", [None, {"stateChangeRequests": [{"action": "Start"}]}])
+def test_a_fenced_machine_does_not_start(strategy: str, status: dict[str, Any] | None) -> None:
+    fenced = machine(strategy, status)
+    fenced = msgspec.structs.replace(
+        fenced, metadata=msgspec.structs.replace(fenced.metadata, annotations={"paddock.dev/fence": "it moves"})
+    )
+    found = lifecycle.decide(fenced, None)
+    assert (found.step, found.becomes, found.requests) == (RunStep.KEEP, None, ())
+    with pytest.raises(failure.Failure, match="VM is fenced and cannot be started: it moves"):
+        runrequests.start(fenced, None)
+    # It is still stopped.
+    assert lifecycle.decide(fenced, instance("Running")).step is (RunStep.STOP if strategy == "Halted" else RunStep.KEEP)

@@ -22,6 +22,7 @@ from paddock.cli.diagnosis.links import (
 )
 from paddock.cli.diagnosis.scene import Data, ObjectPlace, at, conditions, entries, holds, texts
 from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
+from paddock.plan.machine import fencing
 
 # good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted;
 # unknown: it does not say, and no rule knows its kind
@@ -67,6 +68,8 @@ def _machine(data: Data) -> ObjectVerdict:
         return ObjectVerdict("bad", "is paused")
     if word == "Suspended":
         return ObjectVerdict("bad", "is suspended to disk")
+    if word == "Stopped" and (fence := fencing.reason(at(data, "metadata", "annotations"))):
+        return ObjectVerdict("off", f"is stopped behind a fence: {fence}")
     if word == "Stopped" and strategy != "Always":
         return ObjectVerdict("off", f"is stopped, which its run strategy {strategy} allows")
     if word in ("", "Starting", "Provisioning", "WaitingForVolumeBinding", "Stopped", "Stopping", "Migrating", "WaitingForReceiver"):

@@ -16,6 +16,7 @@ from paddock.cli.machines.waiting import Done, MachineWaiter
 from paddock.cli.machines.writing import ObjectWrite
 from paddock.client.client import Client
 from paddock.client.errors import ApiError, MethodNotAllowed, NotFound
+from paddock.plan.machine import fencing
 
 _INSTANCES = "virtualmachineinstances"
 
@@ -47,6 +48,7 @@ class MachineRunner:
         """Start a machine."""
         if waiting.is_running(machine):
             return "already runs"
+        _demand_unfenced(machine)
         if waiting.is_suspended(machine):
             return await self._resume(machine, "start")
         if not (waiting.is_live(machine) and writing.wants_to_run(machine)):
@@ -218,6 +220,14 @@ class MachineRunner:
             return f"{word.removesuffix(' again')}: requested"
         now = await self._waiter.until(machine, done, self._options.seconds, goal)
         return word if now is not None else f"{word}, and gone"
+
+
+def _demand_unfenced(machine: MachineView) -> None:
+    """Raise `WrongState` for a machine that `paddock move` carries elsewhere, or has carried."""
+    for each in (machine.data, machine.vm):
+        if fence := fencing.reason(at(each, "metadata", "annotations")):
+            fix = f"start it there; `paddock move {machine} --undo` brings it back"
+            raise WrongState(f"cannot start {machine}", why=f"it is fenced: {fence}", fix=fix)
 
 
 def _is_told_to_stop(now: MachineView | None) -> bool:

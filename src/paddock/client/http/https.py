@@ -23,6 +23,8 @@ _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 1.0
 # Servers close idle connections after a while. Ours are thrown away sooner, so that a request seldom meets a closing one.
 _IDLE_SECONDS = 60.0
+# In place of the length of a body that is sent in chunks.
+_CHUNKED = -1
 _AGENT = f"paddock/{paddock.__version__}"
 
 
@@ -64,13 +66,17 @@ class Https:
         connection, _ = await self._begun(ask)
         return _Body(connection)
 
-    async def send_stream(self, ask: TransportRequest, body: AsyncIterator[bytes], length: int) -> TransportResponse:
-        """The answer to a request whose body comes piece by piece, on a connection of its own. Nothing is repeated."""
+    async def send_stream(self, ask: TransportRequest, body: AsyncIterator[bytes], length: int | None) -> TransportResponse:
+        """The answer to a request whose body comes piece by piece, on a connection of its own. Nothing is repeated.
+
+        Without a length, the body is sent in chunks.
+        """
         credential = await self._access.credentials.current()
         self._renew(credential)
         connection = await self._connect()
         try:
-            await connection.begin_stream(self._encoded(ask, credential, length), body)
+            head = self._encoded(ask, credential, _CHUNKED if length is None else length)
+            await connection.begin_stream(head, _chunked(body) if length is None else body)
             async with _Limit(ask):
                 answer = await connection.read_all()
         finally:
@@ -135,7 +141,8 @@ class Https:
         lines.append(f"accept: {ask.accept}")
         lines += [f"{name}: {value}" for name, value in credential.headers]
         if ask.body or ask.method != "GET":
-            lines += [f"content-type: {ask.content_type}", f"content-length: {len(ask.body) if length is None else length}"]
+            size = len(ask.body) if length is None else length
+            lines += [f"content-type: {ask.content_type}", "transfer-encoding: chunked" if size == _CHUNKED else f"content-length: {size}"]
         head = "\r\n".join(lines)
         if head.count("\r") != len(lines) - 1 or head.count("\n") != len(lines) - 1:
             raise BadAccess("a header of the request holds a line break", fix="check the token and the names in the kubeconfig")
@@ -195,6 +202,14 @@ class Https:
         assert inner is not None
         made.connection_made(inner)
         return made
+
+
+async def _chunked(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a body, each with its length before it, and the end. A body that fails gets no end, so it never seems whole."""
+    async for piece in body:
+        if piece:
+            yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    yield b"0\r\n\r\n"
 
 
 class _Body:

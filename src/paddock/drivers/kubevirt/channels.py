@@ -2,49 +2,27 @@
 
 import asyncio
 import base64
-import json
 import secrets
-import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Protocol
-from urllib.parse import urlsplit
 
-import msgspec
-
-from paddock.client.access import Access, Credential, StaticCredential, bearer
-from paddock.client.errors import Unreachable
-from paddock.client.http.https import Https
+from paddock.base.errors import PaddockError
 from paddock.client.target import Target
-from paddock.client.transport import ResponseStream, TransportRequest
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.export import ExportLink, ExportSpec, VirtualMachineExport
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import refusals
+from paddock.driverkit import disklinks, refusals
+from paddock.driverkit.disklinks import DiskLink, HttpLinkChannel
 from paddock.drivers.kubevirt import marks, targets
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, id_of
 from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.storage import TypedLocalReference
+from paddock.meta.wire import to_data
 
-_HEADER = "x-kubevirt-export-token"
 _PURPOSE = "export"
-_RAW, _GZIP = "raw", "gzip"
-_WINDOW, _PIECE = 16 + zlib.MAX_WBITS, 1 << 20
-_READY_SECONDS, _SILENT_SECONDS = 600.0, 300.0
-_UPLOAD = "/v1beta1/upload"
-
-
-class DiskLink(msgspec.Struct, frozen=True):
-    """The address that a disk is fetched from or sent to, with the means to open it."""
-
-    url: str
-    authority: str
-    token: str
-    # the bytes are compressed with gzip
-    packed: bool = False
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.url!r})"
+_READY_SECONDS = 600.0
 
 
 class DiskChannel(Protocol):
@@ -60,70 +38,38 @@ class DiskChannel(Protocol):
 class HttpChannel:
     """Carries them over HTTP."""
 
+    def __init__(self) -> None:
+        self._http = HttpLinkChannel()
+
     async def fetch(self, link: DiskLink) -> AsyncIterator[bytes]:
         """The bytes of an exported disk."""
-        parts = urlsplit(link.url)
-        shown = StaticCredential(Credential(((_HEADER, link.token),)))
-        http = Https(Access(server=f"{parts.scheme}://{parts.netloc}", authority=link.authority.encode(), credentials=shown))
-        try:
-            stream = await http.stream(TransportRequest(method="GET", target=parts.path, accept="*/*", seconds=_SILENT_SECONDS))
-            if stream.status != 200:
-                raise refusals.retry_later(f"the target answers {stream.status} to the download of an export")
-            chunks = _read(stream)
-            async for chunk in _unpacked(chunks) if link.packed else chunks:
+        with _mapped():
+            chunks = self._http.receive(link)
+            async for chunk in disklinks.unpacked(chunks) if link.packed else chunks:
                 yield chunk
-        finally:
-            await http.close()
 
     async def upload(self, link: DiskLink, chunks: AsyncIterator[bytes], length: int) -> None:
         """Send a disk."""
-        parts = urlsplit(link.url)
-        shown = StaticCredential(bearer(link.token))
-        http = Https(Access(server=f"{parts.scheme}://{parts.netloc}", authority=link.authority.encode(), credentials=shown))
-        try:
-            ask = TransportRequest(
-                method="POST", target=parts.path, content_type="application/octet-stream", accept="*/*", seconds=_SILENT_SECONDS
-            )
-            answer = await http.send_stream(ask, chunks, length)
-        finally:
-            await http.close()
-        if not 200 <= answer.status < 300:
-            why = answer.body[:300].decode(errors="replace")
-            kind = ErrorKind.INVALID_SPEC if answer.status == 400 else ErrorKind.UNAVAILABLE
-            raise ProviderError(kind, f"the target answers {answer.status} to the upload", why=why)
+        with _mapped():
+            await self._http.send(link, chunks, length)
 
 
-async def _read(stream: ResponseStream) -> AsyncIterator[bytes]:
+@contextmanager
+def _mapped() -> Iterator[None]:
+    """Raise the errors of links as a `ProviderError`, and leave all others to the caller."""
     try:
-        while True:
-            async with asyncio.timeout(_SILENT_SECONDS):
-                chunk = await stream.read()
-            if not chunk:
-                return
-            yield chunk
-    except TimeoutError:
-        raise Unreachable("the target sends nothing of the export any more", sent=True) from None
-    finally:
-        stream.close()
+        yield
+    except disklinks.ERRORS as error:
+        raise _of_link(error) from error
 
 
-async def _unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Unpack a stream in pieces of bounded size: little can stand for much."""
-    press = zlib.decompressobj(_WINDOW)
-    try:
-        async for chunk in chunks:
-            left = chunk
-            while left or press.unconsumed_tail:
-                piece = press.decompress(press.unconsumed_tail or left, _PIECE)
-                left = b""
-                if piece:
-                    yield piece
-                elif not press.unconsumed_tail:
-                    break
-    except zlib.error as error:
-        raise refusals.retry_later("the target's export is damaged on its way") from error
-    if not press.eof:
-        raise Unreachable("the target ended the export too early", sent=True)
+def _of_link(error: PaddockError) -> ProviderError:
+    if isinstance(error, disklinks.LinkRefused):
+        kind = ErrorKind.INVALID_SPEC if error.status == 400 else ErrorKind.UNAVAILABLE
+        return ProviderError(kind, error.what, why=error.why)
+    if isinstance(error, disklinks.NoUploads):
+        return refusals.not_supported(error.what, why=error.why, fix=error.fix)
+    return refusals.retry_later(error.what)
 
 
 class TargetExports:
@@ -155,15 +101,10 @@ class TargetExports:
         )
         await self._cluster.client.create(targets.SECRETS, secret, self._cluster.namespace)
         link = await self._ready(name)
-        found = next((each for each in link.volumes or () if each.name == volume), None)
-        if found is None and len(link.volumes or ()) == 1:
-            found = (link.volumes or [])[0]
-        urls = {each.format: each.url for each in (found.formats if found is not None else None) or ()}
-        # Most of a disk is holes, which take no time when they are compressed.
-        chosen = _GZIP if _GZIP in urls else _RAW
-        if chosen not in urls:
+        found = disklinks.export_link(to_data(link), volume, token)
+        if found is None:
             raise refusals.not_supported(f"the disk {volume} cannot be exported", why="the target offers it in no raw format")
-        return DiskLink(urls[chosen], link.cert, token, chosen == _GZIP)
+        return found
 
     async def _ready(self, name: str) -> ExportLink:
         end = asyncio.get_running_loop().time() + _READY_SECONDS
@@ -200,23 +141,5 @@ class TargetUploads:
 
     async def open(self, claim: str) -> DiskLink:
         """The address for an upload into a claim, and a token for it."""
-        config = json.loads(await self._cluster.client.request("GET", "/apis/cdi.kubevirt.io/v1beta1/cdiconfigs/config"))
-        status = config.get("status") or {}
-        address = str(status.get("uploadProxyURL") or "")
-        if not address:
-            why = "CDIConfig names no uploadProxyURL"
-            raise refusals.not_supported("disks cannot be uploaded", why=why, fix="set uploadProxyURLOverride in the CDI object")
-        if "://" not in address:
-            address = f"https://{address}"
-        path = f"/apis/upload.cdi.kubevirt.io/v1beta1/namespaces/{self._cluster.namespace}/uploadtokenrequests"
-        body = {
-            "apiVersion": "upload.cdi.kubevirt.io/v1beta1",
-            "kind": "UploadTokenRequest",
-            "metadata": {"name": claim, "namespace": self._cluster.namespace},
-            "spec": {"pvcName": claim},
-        }
-        answer = json.loads(await self._cluster.client.request("POST", path, body=json.dumps(body).encode()))
-        token = str((answer.get("status") or {}).get("token") or "")
-        if not token:
-            raise refusals.retry_later("the target gives no token for an upload")
-        return DiskLink(f"{address.rstrip('/')}{_UPLOAD}", str(status.get("uploadProxyCA") or ""), token)
+        with _mapped():
+            return await disklinks.upload_link(self._cluster.client, self._cluster.namespace, claim)

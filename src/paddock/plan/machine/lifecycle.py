@@ -13,6 +13,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import StartFailure, StateChangeRequest, VirtualMachine, VirtualMachineStatus
 from paddock.meta import ages
 from paddock.plan.instance.suspension import is_suspended
+from paddock.plan.machine import fencing
 from paddock.plan.machine.runrequests import PAUSED, START, STOP
 from paddock.plan.machine.runstrategy import BACKED_OFF, InstanceState, RunStep, RunStrategy, life_of, next_step, strategy_of
 
@@ -32,7 +33,17 @@ class LifecycleDecision(msgspec.Struct, frozen=True):
 
 
 def decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> LifecycleDecision:
-    """The next step, whatever may still hold it."""
+    """The next step, whatever may still hold it. A fenced machine never starts, and forgets requests to start."""
+    decision = _decide(machine, instance)
+    if not fencing.reason(machine.metadata.annotations):
+        return decision
+    requests = tuple(each for each in decision.requests if each.action != START)
+    if decision.step in (RunStep.START, RunStep.REPLACE) or decision.becomes is not None:
+        return LifecycleDecision(RunStep.KEEP, requests)
+    return msgspec.structs.replace(decision, requests=requests)
+
+
+def _decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> LifecycleDecision:
     strategy, life = strategy_of(machine.spec), life_of(instance)
     status = machine.status or VirtualMachineStatus()
     requests = waiting(status.stateChangeRequests or (), instance)

@@ -14,6 +14,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMach
 from paddock.meta import failure
 from paddock.meta.wire import to_data
 from paddock.plan.instance import suspension
+from paddock.plan.machine import fencing
 from paddock.plan.machine.runstrategy import InstanceState, RunStrategy, life_of, strategy_of
 
 Operation = dict[str, Any]
@@ -36,6 +37,8 @@ class RunPatches(msgspec.Struct, frozen=True):
 def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, paused: bool = False) -> RunPatches:
     """A start; with `paused` the guest waits for an unpause. A suspended machine is resumed."""
     life, strategy = life_of(instance), strategy_of(machine.spec)
+    if fence := fencing.reason(machine.metadata.annotations):
+        raise _conflict(machine, f"VM is fenced and cannot be started: {fence}")
     if instance is not None and _is_on_disk(instance) and not paused:
         resumed = _wish(instance, None)
         return (

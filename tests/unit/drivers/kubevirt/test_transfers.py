@@ -22,11 +22,10 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import conversion, staging, transfers
+from paddock.driverkit import conversion, disklinks, staging, transfers
+from paddock.driverkit.disklinks import DiskLink
 from paddock.driverkit.staging import StagedObject, StagingSettings
 from paddock.driverkit.transfers import DiskSink, ExportOrder, ImportOrder
-from paddock.drivers.kubevirt import channels
-from paddock.drivers.kubevirt.channels import DiskLink
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from tests import virtualtime
 from tests.s3server import KEY, SECRET, S3Server
@@ -174,11 +173,11 @@ class Stream:
 @scripted
 async def test_a_compressed_disk_is_unpacked_in_small_pieces(size: int) -> None:
     packed = gzip.compress(bytes(size) + DISK[:10], 1)
-    pieces = [each async for each in channels._unpacked(channels._read(Stream(packed)))]
+    pieces = [each async for each in disklinks.unpacked(disklinks.read(Stream(packed)))]
     assert b"".join(pieces)[-10:] == DISK[:10] and sum(map(len, pieces)) == size + 10 and max(map(len, pieces)) <= 1 << 20
     for wrong in (packed[:-4], b"no gzip"):
         with pytest.raises(PaddockError):
-            [each async for each in channels._unpacked(channels._read(Stream(wrong)))]
+            [each async for each in disklinks.unpacked(disklinks.read(Stream(wrong)))]
 
 
 # --- the driver -------------------------------------------------------------------------------------------------------------------

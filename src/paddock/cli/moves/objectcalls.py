@@ -1,0 +1,59 @@
+"""Small calls on objects of either side, each of which may be repeated."""
+
+import asyncio
+
+from paddock.base.errors import Transient
+from paddock.cli.machines.claims import CLAIMS, DATA_VOLUMES
+from paddock.cli.moves.sides import MoveSide
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import DeletionOptions
+from paddock.client.target import Data, Key, Target
+
+POLL_SECONDS, LONG_SECONDS = 0.5, 600.0
+
+
+class NotGone(Transient):
+    """A deleted object is still there."""
+
+
+def key_of(data: Data) -> Key:
+    """Return the place of an object."""
+    return Key(data["metadata"].get("namespace") or "", data["metadata"]["name"])
+
+
+async def find(client: Client, target: Target[Data], key: Key) -> Data | None:
+    """Return an object; None if it is not there."""
+    try:
+        return await client.get(target, key)
+    except NotFound:
+        return None
+
+
+async def delete(client: Client, target: Target[Data], data: Data) -> None:
+    """Delete an object, and no later one of its name."""
+    try:
+        await client.delete(target, key_of(data), DeletionOptions(uid=data["metadata"]["uid"]))
+    except NotFound:
+        return
+
+
+async def gone(client: Client, target: Target[Data], data: Data) -> None:
+    """Wait until an object is gone. Raises `NotGone`."""
+    end = asyncio.get_running_loop().time() + LONG_SECONDS
+    while (found := await find(client, target, key_of(data))) is not None and found["metadata"]["uid"] == data["metadata"]["uid"]:
+        if asyncio.get_running_loop().time() > end:
+            fix = "see what holds its finalizers, and say the same command again"
+            raise NotGone(f"{target.kind} {data['metadata']['name']} does not go away", fix=fix)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def drop_disk(side: MoveSide, name: str) -> None:
+    """Delete a claim with its data and the DataVolume that filled it, and wait until both are gone."""
+    found = [(target, await find(side.client, target, Key(side.namespace, name))) for target in (DATA_VOLUMES, CLAIMS)]
+    for target, data in found:
+        if data is not None:
+            await delete(side.client, target, data)
+    for target, data in found:
+        if data is not None:
+            await gone(side.client, target, data)

@@ -1,0 +1,43 @@
+"""The command line of `paddock move`, and the servers that `--to` names."""
+
+from pathlib import Path
+
+import pytest
+
+from paddock.cli.moves import sides
+from paddock.client.errors import BadAccess
+from tests.unit.cli.commands import paddock
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: one
+contexts: [{name: one, context: {cluster: c}}, {name: two, context: {cluster: d}}]
+clusters: [{name: c, cluster: {server: "https://one"}}, {name: d, cluster: {server: "https://two"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("web",), "name the target with --to"),
+        (("--to", "x"), "name machines, or select them with -l"),
+        (("web", "-l", "a=b", "--to", "x"), "name machines, or select them with -l"),
+        (("web", "--to", "x", "--undo", "--delete-source"), "--undo and --delete-source exclude each other"),
+        (("we/b/x?", "--to", "x"), "is no name"),
+    ],
+)
+def test_wrong_usage(words: tuple[str, ...], problem: str) -> None:
+    answer = paddock("move", *words)
+    assert answer.code == 2 and problem in answer.err
+
+
+def test_the_target_is_a_context_a_kubeconfig_or_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    assert sides.access_of("two").server == "https://two"
+    assert sides.access_of(str(tmp_path)).server == sides.access_of(str(tmp_path / "kubeconfig")).server == "https://one"
+    with pytest.raises(
+        BadAccess, match=r"no context 'three'.*name a context, a kubeconfig or the directory of a server; choose one of one, two"
+    ):
+        sides.access_of("three")
