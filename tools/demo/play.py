@@ -15,7 +15,7 @@ from tools.demo.screen import Screen
 from tools.demo.sight import Guest, Line, Seen
 
 _SECONDS = float(os.environ.get("PADDOCK_DEMO_SECONDS", "600"))
-_LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 0.5
 _WEB_SECONDS = 2.0
 # In user mode a low port of a guest is that much higher, at its own address of loopback.
 _LOW_PORTS = 64512
