@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, consoles, flood, fronts, guests, hosting, imports, offline, rigaud, userland
+from tools.bench import comparison, consoles, demo, flood, fronts, guests, hosting, imports, offline, rigaud, userland
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "flood", "guests", "host", "userland", "fronts", "virtrigaud", "imports", "console")
+PARTS = ("commands", "server", "flood", "guests", "host", "userland", "fronts", "virtrigaud", "imports", "console", "demo")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,6 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(offline.table(imports.measure(Path(folder))))
             if options.only in (None, "console"):
                 _console(options, Path(folder))
+            if options.only in (None, "demo"):
+                _demo(Path(folder))
         except (offline.BenchError, LoadFailed) as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
@@ -56,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         choices=PARTS,
         help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, from the "
-        "manifest to the guest, the front doors, VirtRigaud's machines, imports, or the web console",
+        "manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, or the demonstration",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
@@ -106,6 +108,13 @@ def _console(options: argparse.Namespace, folder: Path) -> None:
         _say(found)
     else:
         _told("The web console", found)
+
+
+def _demo(folder: Path) -> None:
+    if shutil.which("qemu-system-x86_64") is None:
+        _say("no QEMU: the demonstration is left out")
+        return
+    _told("The demonstration: seven guests of five dialects", demo.measure(folder))
 
 
 def _told(title: str, figures: list[offline.Figure]) -> None:

@@ -15,7 +15,7 @@ from tools.demo.screen import Screen
 from tools.demo.sight import Guest, Line, Seen
 
 _SECONDS = float(os.environ.get("PADDOCK_DEMO_SECONDS", "600"))
-_LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 0.5
 _WEB_SECONDS = 2.0
 # In user mode a low port of a guest is that much higher, at its own address of loopback.
 _LOW_PORTS = 64512
@@ -69,8 +69,7 @@ def _up(place: Place, screen: Screen, *, stays: bool) -> int:
         table += ["", f"Not all guests answer after {_SECONDS:g} s. The server's log: {place.root}/server.log", "Ask:", ""]
         table += [f"  {_PADDOCK} why vm/{line.guest.name}" for line in lines if not line.answers]
     screen.settle(["", *table])
-    if stays:
-        print(_next(place, lines))
+    print(_next(place, lines) if stays else "\nThe web console and its session end with the demonstration, which takes itself away now.")
     return 0 if good else 1
 
 
@@ -120,7 +119,7 @@ async def _serves(address: str) -> bool:
 
 def _next(place: Place, lines: Sequence[Line]) -> str:
     """Return the next commands to try, with the programs that are here."""
-    said = ["", "Everything stays until `make demo-down`. Try:", "", f"  export KUBECONFIG={place.host.kubeconfig}"]
+    said = ["", "Everything stays until `make demo-down`, the web console, too. Try:", "", f"  export KUBECONFIG={place.host.kubeconfig}"]
     if shutil.which("kubectl"):
         said += [
             "  kubectl get vm,vmi,dv         # the machines of all dialects, and their disks",
@@ -138,6 +137,7 @@ def _next(place: Place, lines: Sequence[Line]) -> str:
         said.append(f"  curl http://{line.address}{port}/")
     said += [
         f"  {_PADDOCK} why vm/kubevirt-vm",
+        f"  {_PADDOCK} ui    # another link to a web console, until ctrl+c",
         "",
         f"The manifests are in {place.examples}:",
         "change one and apply it, or run `make demo` again.",

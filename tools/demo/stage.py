@@ -1,4 +1,5 @@
-"""The preparation before anything is applied: an image, its web server, a key, the control plane. Finished steps are quick."""
+"""The preparation before anything is applied: an image, its web server, a key, the control plane with its web console. Finished steps
+are quick."""
 
 import hashlib
 import os
@@ -35,6 +36,11 @@ def prepare(place: Place, dialects: tuple[str, ...], say: Say) -> None:
     _key(place)
     _shelf(place)
     _await(place, server, say)
+    _write_examples(place, dialects)
+    _console(place, server, say)
+
+
+def _write_examples(place: Place, dialects: tuple[str, ...]) -> None:
     url = f"http://127.0.0.1:{place.port.read_text()}/{_IMAGE}"
     sha256 = hashlib.sha256((place.images / _IMAGE).read_bytes()).hexdigest()
     words = {"url": url, "sha256": sha256, "key": place.key.with_suffix(".pub").read_text().strip()}
@@ -101,7 +107,7 @@ def _launch(place: Place) -> "tuple[subprocess.Popen[bytes], float] | None":
     network = os.environ.get("PADDOCK_DEMO_NETWORK") or ("user" if read_setting("ipv4/conf/all/rp_filter") == "1" else "auto")
     # Root's guests pass through it, as users of their own.
     place.host.root.mkdir(mode=0o711, exist_ok=True)
-    options = ["--listen", "127.0.0.1:0", "--image-from", "127.0.0.1", "--network", network]
+    options = ["--listen", "127.0.0.1:0", "--ui", "127.0.0.1:0", "--image-from", "127.0.0.1", "--network", network]
     began = time.monotonic()
     return place.launch(SERVER, ["paddock.app", "up", "--dir", place.host.root, *options]), began
 
@@ -112,6 +118,21 @@ def _await(place: Place, server: "tuple[subprocess.Popen[bytes], float] | None",
     child, began = server
     _until(lambda: (found := process.find(place.host)) is not None and found.pid == child.pid, child, place, SERVER)
     say(f"the control plane is ready after {time.monotonic() - began:.1f} s: {place.host.root}")
+
+
+def _console(place: Place, server: "tuple[subprocess.Popen[bytes], float] | None", say: Say) -> None:
+    """Say how to open the web console: with the link of a new server, which works once, or with a new link."""
+    if server is not None:
+        _until(lambda: _link(place) != "", server[0], place, SERVER)
+        say("the web console shows the machines come up; this link opens one session, within ten minutes:")
+        say(_link(place))
+    elif link := _link(place):
+        say(f"the web console still serves at {link.partition('login/')[0]}; `paddock ui` prints a link for another session")
+
+
+def _link(place: Place) -> str:
+    found = process.find(place.host)
+    return "" if found is None else found.console
 
 
 def _until(holds: Callable[[], bool], child: "subprocess.Popen[bytes]", place: Place, name: str) -> None:

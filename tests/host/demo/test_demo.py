@@ -19,6 +19,18 @@ from tools.demo.sight import GUESTS
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 500
+# As a browser: the link's cookie, and the stream that fills the page.
+BROWSE = """
+import http.cookiejar, sys, urllib.request
+link, names = sys.argv[1], set(sys.argv[2:])
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+browser.open(link).close()
+for line in browser.open(link.partition("login/")[0] + "console/v1/stream?topics=machines"):
+    names -= {name for name in names if f'"{name}"'.encode() in line}
+    if not names:
+        sys.exit()
+sys.exit(f"the stream ended without {names}")
+"""
 pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft")
 
 
@@ -28,17 +40,23 @@ class Demo:
     def __init__(self, folder: Path, namespace: str) -> None:
         self.place = folder / "demo"
         self._namespace = namespace
+        self._inside = ["ip", "netns", "exec", namespace, sys.executable]
         self._environment = {**os.environ, "PADDOCK_DEMO_DIR": str(self.place)}
 
-    def start(self, verb: str, out: int | Path) -> "subprocess.Popen[bytes]":
+    def start(self, verb: str, out: int | Path, **environment: str) -> "subprocess.Popen[bytes]":
         """In the foreground, as make does it."""
-        command = ["ip", "netns", "exec", self._namespace, sys.executable, "-m", "tools.demo", verb]
+        command = [*self._inside, "-m", "tools.demo", verb]
+        variables = self._environment | environment
         where = os.open(out, os.O_WRONLY | os.O_CREAT) if isinstance(out, Path) else out
         try:
-            return subprocess.Popen(command, cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=where, stderr=where)
+            return subprocess.Popen(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, stdout=where, stderr=where)
         finally:
             if isinstance(out, Path):
                 os.close(where)
+
+    def browse(self, link: str, names: list[str]) -> None:
+        """Open a link of the web console, and return when its page has got a machine of each of these names."""
+        run(*self._inside, "-c", BROWSE, link, *names)
 
     def down(self) -> None:
         """`make demo-down`."""
@@ -78,8 +96,23 @@ def test_without_a_terminal_it_shows_everything_and_takes_it_away(demo: Demo, wo
     for guest in GUESTS:
         (row,) = [line for line in said.splitlines() if line.startswith(guest.dialect) and f" {guest.name} " in line]
         assert re.fullmatch(r"\S+ +\S+ +\d+ s +\d+\.\d+\.\d+\.\d+, Paddock tiny guest", row)
+    assert "The web console and its session end with the demonstration" in said
     assert {guest.dialect for guest in GUESTS} == {"kubevirt", "kubermatic", "stakater", "vitistack", "virtrigaud"}
     assert (demo.left(), demo.network()) == ([], before)
+
+
+def test_the_link_of_the_web_console_comes_before_the_guests_and_shows_them(demo: Demo, work: Path) -> None:
+    said = work / "said"
+    # It stays, so that a fast host does not end it before the page is open.
+    process = demo.start("up", said, PADDOCK_DEMO_KEEP="yes")
+    wait_until("guests are to start", lambda: f"starting {len(GUESTS)} guests" in said.read_text(), 180)
+    before, _, _ = said.read_text().partition(f"starting {len(GUESTS)} guests")
+    (link,) = re.findall(r"http://127\.0\.0\.1:\d+/login/\S+", before)
+    demo.browse(link, [guest.name for guest in GUESTS])
+    with pytest.raises(AssertionError):
+        demo.browse(link, [])
+    process.send_signal(signal.SIGINT)
+    assert process.wait(SECONDS) in (0, 130)
 
 
 # What is there when the signal comes.
@@ -111,7 +144,13 @@ def test_on_a_terminal_it_stays_until_it_is_taken_away(demo: Demo) -> None:
         process = demo.start("up", terminal)
         said = _read(leader, process, seconds)
         assert process.returncode == 0 and f"{len(GUESTS)} guests of 5 dialects run and answer" in said
-        assert "\x1b[K" in said and "make demo-down" in said and f"export KUBECONFIG={demo.place}/host/kubeconfig" in said
+        assert (
+            "\x1b[K" in said
+            and "make demo-down" in said
+            and "web console" in said
+            and ".venv/bin/paddock ui" in said
+            and f"export KUBECONFIG={demo.place}/host/kubeconfig" in said
+        )
     os.close(leader)
     os.close(terminal)
     demo.down()

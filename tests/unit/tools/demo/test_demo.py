@@ -8,12 +8,15 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
-from typing import Any
+from subprocess import Popen
+from typing import Any, cast
 
 import pytest
 import yaml
 
+from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
+from paddock.app.directory.process import RunningServer
 from paddock.base.errors import Terminal
 from paddock.dialects.admission import admit
 from paddock.schema.kind import AdmissionSettings
@@ -165,7 +168,8 @@ def test_it_ends_with_commands_that_fit_the_terminal(
     assert f".venv/bin/paddock ssh -i {place.key} root@kubevirt-vm" in commands
     assert not any(word in play._next(place, [sight.Line(sight.GUESTS[0], "Starting"), *guests[1:]]) for word in (" ssh ", "curl"))
     assert any(line.startswith("kubectl get") for line in commands) == ("kubectl" in programs)
-    assert "`make demo-down`" in lines[1]
+    assert "`make demo-down`" in lines[1] and "web console" in lines[1]
+    assert ".venv/bin/paddock ui" in commands
 
 
 def test_a_low_terminal_has_the_beginning_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +193,34 @@ def test_what_is_applied_is_good(path: Path) -> None:
         if guest.dialect == path.stem:
             # A pool numbers its machines.
             assert {guest.name, guest.name.rpartition("-")[0]} & names
+
+
+@dataclass
+class Server:
+    """The process of a server that lives."""
+
+    def poll(self) -> None:
+        """It has not ended."""
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_the_link_of_the_web_console_is_shown_once(is_new: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    link = "http://127.0.0.1:4711/login/secret"
+    # The console starts after the API server.
+    answers = [None, "", link] if is_new else [link]
+    found = [each if each is None else RunningServer(1, 1, "https://127.0.0.1:1", console=each) for each in answers]
+    monkeypatch.setattr(process, "find", lambda places: found.pop(0) if len(found) > 1 else found[0])
+    said: list[str] = []
+    stage._console(Place(tmp_path), (cast("Popen[bytes]", Server()), 0.0) if is_new else None, said.append)
+    if is_new:
+        assert said[-1] == link and "one session" in said[0]
+    else:
+        assert "secret" not in said[0] and "http://127.0.0.1:4711/;" in said[0] and "`paddock ui`" in said[0]
+
+
+def test_a_server_of_before_without_a_console_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process, "find", lambda places: RunningServer(1, 1, "https://127.0.0.1:1"))
+    stage._console(Place(tmp_path), None, pytest.fail)
 
 
 def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:

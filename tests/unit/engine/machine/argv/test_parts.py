@@ -264,7 +264,7 @@ def test_forwards_are_addresses_and_ports() -> None:
 # --- the board ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("memory", "size"), [(64, 32), (256, 32), (512, 64), (1024, 64), (4096, 128)])
+@pytest.mark.parametrize(("memory", "size"), [(64, 96), (1024, 96), (1025, 128), (4096, 128)])
 def test_an_emulated_guest_keeps_little_translated_code(memory: int, size: int) -> None:
     found = command(machine(memory=MemoryConfig(memory * MIB, memory * MIB)), TCG)
     assert values(found, "-accel") == [[("tcg", ""), ("tb-size", str(size))]]
