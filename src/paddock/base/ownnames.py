@@ -73,6 +73,12 @@ SUSPENDED = OwnName(
     "Paddock",
     '"true" from the request to suspend the machine to disk until the request to resume it',
 )
+MOUNT_OF = OwnName(
+    "paddock.dev/mount-of",
+    "label of a PersistentVolume and a PersistentVolumeClaim",
+    "Paddock",
+    "Machine that `paddock run --mount` made it for; `paddock rm` deletes it with the machine",
+)
 ALL: Sequence[OwnName] = (
     SSH_USER,
     DIRECTORY,
@@ -85,4 +91,5 @@ ALL: Sequence[OwnName] = (
     DELETE_PROTECTION,
     SERVER,
     SUSPENDED,
+    MOUNT_OF,
 )

@@ -1,7 +1,7 @@
 """Directories of the host that a machine's claims stand for, checked each time a machine is started.
 
-This check is for people: it says what is wrong and what to do. `engine/share.py` follows the path once more, without links, and shares what it
-opened.
+This check is for people: it says what is wrong and what to do. `engine/share.py` follows the path once more, without links, and shares
+what it opened.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class HostDirectories:
         self._objects = objects
 
     async def find(self, instance: VirtualMachineInstance, volume: Volume) -> tuple[ResolvedVolume, str] | None:
-        """Return the directory of a volume and what its user should know; None for a volume without one. Raises `MissingPrerequisite`."""
+        """Return the directory of a volume and a warning for its user; None for a volume without one. Raises `MissingPrerequisite`."""
         given = self._given(instance, volume)
         if given is None:
             return None
@@ -46,13 +46,14 @@ class HostDirectories:
         readonly = given.readonly or bool(claim is not None and claim.readOnly)
         note = ""
         if not readonly and not hostdirectories.is_writable(mode, owner, os.geteuid()):
-            note = f"{about} can only be read: its mode {stat.S_IMODE(mode):04o} does not let user {owner}, its owner, write through this server"
+            note = f"{about} can only be read: user {owner} owns it, and its mode {stat.S_IMODE(mode):04o} lets the server not write"
         return ResolvedVolume(directory=path, readonly=readonly, as_owner=True), note
 
     def check_disk(self, instance: VirtualMachineInstance, volume: Volume) -> None:
         """Refuse a directory of the host as a disk. Raises `MissingPrerequisite`."""
         if self._given(instance, volume) is not None:
-            text = f"volume {volume.name}: claim {claim_of(volume)} is a directory of the host, which is no disk; name it in devices.filesystems"
+            why = "is a directory of the host, which is no disk; name it in devices.filesystems"
+            text = f"volume {volume.name}: claim {claim_of(volume)} {why}"
             raise prerequisites.failed("FailedMount", text)
 
     def _given(self, instance: VirtualMachineInstance, volume: Volume) -> HostDirectory | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import PROVISIONER
 
 Data = dict[str, Any]
@@ -30,6 +31,12 @@ class HostDirectory:
 def is_provisioned(volume: Data) -> bool:
     """Return whether Paddock made a volume, for a claim of its own class."""
     return (volume["metadata"].get("annotations") or {}).get(_PROVISIONED) == PROVISIONER
+
+
+def is_static(claim: PersistentVolumeClaim | None) -> bool:
+    """Return whether a claim has a volume that an administrator made: the engine has no disk for it."""
+    named = claim.spec.volumeName if claim is not None and claim.spec is not None else None
+    return claim is not None and bool(named) and named != f"pvc-{claim.metadata.uid}"
 
 
 def of_volume(volume: Data) -> HostDirectory | str:
@@ -64,5 +71,5 @@ def refusal(path: PurePath, allowed: Collection[PurePath], private: Collection[P
 
 
 def is_writable(mode: int, owner: int, user: int) -> bool:
-    """Return whether a share of a directory can be written, by the rights of its owner: `user` is the server's, and root acts as each owner."""
+    """Return whether a share of a directory can be written. `user` is the server's; as root, it acts as the owner of each directory."""
     return bool(mode & (stat.S_IWUSR if user in (0, owner) else stat.S_IWOTH))
