@@ -57,13 +57,13 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
             return
         scene = await ServerReader(session.client, session.clock).gather(machine.ref)
         shared = await shares.of(session.client, machine)
-    console.out("".join(f"{line}\n" for line in _lines(machine, shared, scene.now, terminal.current())))
+    console.out("".join(f"{line}\n" for line in _lines(machine, scene.now, terminal.current(), shared)))
     answer = explain(scene, machine.ref)
     if answer.state not in ("good", "unknown"):
         console.out("\n" + "".join(f"{line}\n" for line in explanations.lines(answer, scene.now)))
 
 
-def _lines(machine: "MachineView", shared: Sequence["MachineShare"], now: float, screen: Screen) -> Iterator[str]:
+def _lines(machine: "MachineView", now: float, screen: Screen, shared: Sequence["MachineShare"] = ()) -> Iterator[str]:
     for label, text in _facts(machine, shared, now, screen):
         if text:
             yield f"{f'{label}:' if label else '':<{_LABEL}} {text}"
@@ -98,7 +98,7 @@ def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float,
     for index, disk in enumerate(parts.disks(machine)):
         yield ("disks" if index == 0 else ""), str(disk)
     for index, share in enumerate(shared):
-        yield ("directories" if index == 0 else ""), str(share)
+        yield ("shared" if index == 0 else ""), str(share)
     for index, nic in enumerate(parts.nics(machine)):
         yield ("networks" if index == 0 else ""), str(nic)
     labels = at(machine.data, "metadata", "labels") or {}

@@ -4,7 +4,6 @@ This check is for people: it says what is wrong and what to do. `engine/share.py
 what it opened.
 """
 
-import asyncio
 import os
 import stat
 from pathlib import Path
@@ -31,13 +30,13 @@ class HostDirectories:
         self._settings = settings
         self._objects = objects
 
-    async def find(self, instance: VirtualMachineInstance, volume: Volume) -> tuple[ResolvedVolume, str] | None:
+    def find(self, instance: VirtualMachineInstance, volume: Volume) -> tuple[ResolvedVolume, str] | None:
         """Return the directory of a volume and a warning for its user; None for a volume without one. Raises `MissingPrerequisite`."""
         given = self._given(instance, volume)
         if given is None:
             return None
         about = f"volume {volume.name} ({given.path})"
-        path, problem, mode, owner = await asyncio.to_thread(self._check, given.path)
+        path, problem, mode, owner = self._check(given.path)
         if problem:
             # The directory may come, and the server may be started with other options.
             reason = "HostPathNotFound" if path is None else "HostPathNotAllowed"

@@ -137,7 +137,7 @@ class Preparer:
         return ResolvedVolume(layer=layer, readonly=bool(claim is not None and claim.readOnly))
 
     async def _directory(self, instance: VirtualMachineInstance, volume: Volume) -> ResolvedVolume:
-        found = await self._directories.find(instance, volume)
+        found = self._directories.find(instance, volume)
         if found is None:
             return ResolvedVolume(directory=await self._disks.directory(instance, volume))
         resolved, note = found
