@@ -9,6 +9,7 @@ import pytest
 from paddock.cli.creation import mounts
 from paddock.cli.creation.mounts import HostMount
 from tests.fakehost import FakeHost, machine
+from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
 
 VOLUMES, CLAIMS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -39,7 +40,7 @@ async def phases(host: FakeHost) -> list[str]:
 
 async def problem(host: FakeHost) -> str:
     status = (await host.vmi())["status"]
-    return next(each["message"] for each in status["conditions"] if each["type"] == "Synchronized")
+    return next(str(each["message"]) for each in status["conditions"] if each["type"] == "Synchronized")
 
 
 def play_sharing(play: Play, script: Any, *shares: Path, private: tuple[Path, ...] = ()) -> None:
@@ -149,5 +150,23 @@ def test_a_directory_is_no_disk(play: Play, tmp_path: Path) -> None:
         await asyncio.sleep(20)
         status = (await host.vmi("disk"))["status"]
         assert any("is a directory of the host, which is no disk" in each.get("message", "") for each in status["conditions"])
+
+    play_sharing(play, script, tmp_path)
+
+
+@pytest.mark.spec("kubevirt", 132)
+def test_snapshots_and_exports_leave_the_directory_out(play: Play, tmp_path: Path) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path)
+        await host.running()
+        await host.make(snapshotting.snapshot())
+        await asyncio.sleep(60)
+        taken = await snapshotting.taken(host)
+        assert taken["readyToUse"] and taken["snapshotVolumes"] == {"excludedVolumes": ["share-1"]}
+        await host.make(snapshotting.export("PersistentVolumeClaim", "web-share-1"))
+        await asyncio.sleep(20)
+        assert any(
+            "is a directory of the host, not a disk" in each["message"] for each in (await snapshotting.exported(host))["conditions"]
+        )
 
     play_sharing(play, script, tmp_path)

@@ -190,7 +190,7 @@ class MachineSnapshotReconciler:
 
     def _is_static(self, namespace: str, name: str) -> bool:
         found = self._claim(namespace, name)
-        return found is not None and hostdirectories.is_static(found.read(CLAIMS))
+        return found is not None and hostdirectories.is_static(msgspec.json.decode(found.raw))
 
     # --- the machine ------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import PROVISIONER
 
 Data = dict[str, Any]
@@ -33,10 +32,10 @@ def is_provisioned(volume: Data) -> bool:
     return (volume["metadata"].get("annotations") or {}).get(_PROVISIONED) == PROVISIONER
 
 
-def is_static(claim: PersistentVolumeClaim | None) -> bool:
+def is_static(claim: Data) -> bool:
     """Return whether a claim has a volume that an administrator made: the engine has no disk for it."""
-    named = claim.spec.volumeName if claim is not None and claim.spec is not None else None
-    return claim is not None and bool(named) and named != f"pvc-{claim.metadata.uid}"
+    named = (claim.get("spec") or {}).get("volumeName")
+    return bool(named) and named != f"pvc-{claim['metadata']['uid']}"
 
 
 def of_volume(volume: Data) -> HostDirectory | str:
