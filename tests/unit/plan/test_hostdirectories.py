@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.dialects.core.storageclass import PROVISIONER
-from paddock.plan.storage import hostdirectories
+from paddock.plan.storage import binding, hostdirectories
 from paddock.plan.storage.hostdirectories import HostDirectory
 
 ALLOWED = (PurePath("/home/ann/src"), PurePath("/srv/data"))
@@ -88,7 +88,7 @@ def test_volumes_that_are_no_directories(spec: dict[str, Any], text: str) -> Non
 
 def test_volumes_of_paddocks_own_are_known() -> None:
     made = {"metadata": {"name": "v", "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}}}
-    assert hostdirectories.is_provisioned(made) and not hostdirectories.is_provisioned(volume())
+    assert binding.is_provisioned(made) and not binding.is_provisioned(volume())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.dialects.core.storageclass import PROVISIONER, VOLUME_PROTECTION
-from paddock.plan.storage import binding, hostdirectories
+from paddock.plan.storage import binding
 from paddock.store.contract import CommittedWrite, StoreKey
 
 VOLUMES = "persistentvolumes"
@@ -53,7 +53,7 @@ class VolumeBinder:
     async def _look_at_volume(self, name: str) -> None:
         volume = self._read(VOLUMES, "", name)
         # Its controller deletes what the volume holds first.
-        if volume is None or (not self._alone and hostdirectories.is_provisioned(volume)):
+        if volume is None or (not self._alone and binding.is_provisioned(volume)):
             return
         owner = volume["spec"].get("claimRef") or {}
         claim = self._read(CLAIMS, owner.get("namespace") or "", owner.get("name") or "") if owner.get("uid") else None

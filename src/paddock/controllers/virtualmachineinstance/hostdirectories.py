@@ -15,7 +15,7 @@ from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.engine import EngineSettings
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.volumes import claim_of
-from paddock.plan.storage import hostdirectories
+from paddock.plan.storage import binding, hostdirectories
 from paddock.plan.storage.hostdirectories import HostDirectory
 from paddock.translate.machine.resolved import ResolvedVolume
 
@@ -62,7 +62,7 @@ class HostDirectories:
         if claim is None or claim.spec is None or not claim.spec.volumeName or claim.status is None or claim.status.phase != "Bound":
             return None
         found = self._objects.persistent_volume(key, claim.spec.volumeName)
-        if found is None or hostdirectories.is_provisioned(found):
+        if found is None or binding.is_provisioned(found):
             return None
         owner = (found.get("spec") or {}).get("claimRef") or {}
         if owner.get("uid") != claim.metadata.uid:

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from paddock.dialects.core.storageclass import PROVISIONER
-
 Data = dict[str, Any]
-_PROVISIONED = "pv.kubernetes.io/provisioned-by"
 # The host's own, whatever the server allows: its settings, its kernel, and the sockets of its programs.
 SYSTEM = tuple(map(PurePath, ("/boot", "/dev", "/etc", "/proc", "/run", "/sys")))
 _ROOT = PurePath("/")
@@ -25,11 +22,6 @@ class HostDirectory:
 
     path: str
     readonly: bool = False
-
-
-def is_provisioned(volume: Data) -> bool:
-    """Return whether Paddock made a volume, for a claim of its own class."""
-    return (volume["metadata"].get("annotations") or {}).get(_PROVISIONED) == PROVISIONER
 
 
 def is_static(claim: Data) -> bool:
