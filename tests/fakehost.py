@@ -164,7 +164,7 @@ class FakeEngine:
     def __init__(self, root: Path, memory: int = 64 * GIB) -> None:
         qemu = Qemu("amd64", Path("/usr/bin/qemu"), (7, 2, 0), {"q35": "pc-q35-7.2"})
         self.facts = HostFacts("amd64", {"amd64": qemu}, {}, Kvm("absent", "there is none"), (0, 1), memory, is_root=False)
-        self.settings = type("Settings", (), {"host_paths": ()})
+        self.settings = type("Settings", (), {"host_paths": (), "shares": (), "private": (), "pools": {}})
         self.room = Room.of(memory)
         self.machines = FakeMachines(Clock())
         self.networks = Networks()

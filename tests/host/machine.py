@@ -8,6 +8,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from paddock.engine.host import programs
+
 _QEMU = "qemu-system-x86_64"
 _OVMF = Path("/usr/share/OVMF")
 
@@ -18,6 +20,11 @@ def _programs(*names: str) -> Callable[[], str]:
         return f"there is no {', no '.join(missing)} on this machine" if missing else ""
 
     return look
+
+
+def _virtiofsd() -> str:
+    # It is in no PATH: the engine knows the places.
+    return "" if programs.virtiofsd() is not None else "there is no virtiofsd on this machine"
 
 
 def _root() -> str:
@@ -97,7 +104,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "xorriso": _programs("xorriso", "osirrox"),
     "mtools": _programs("mcopy", "mmd", "mkfs.vfat"),
     "mmdebstrap": _programs("mmdebstrap"),
-    "virtiofsd": _programs("virtiofsd"),
+    "virtiofsd": _virtiofsd,
     "filesystems": _programs("mkfs.ext4", "mkfs.xfs", "losetup"),
     "apt": _apt,
     "vlan": _vlan,

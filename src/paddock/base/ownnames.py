@@ -87,6 +87,12 @@ DISK_CHECKSUM = OwnName(
     "Paddock",
     "Length and SHA-256 of the raw disk that `paddock move` carried; absent until the disk is complete",
 )
+MOUNT_OF = OwnName(
+    "paddock.dev/mount-of",
+    "label of a PersistentVolume and a PersistentVolumeClaim",
+    "Paddock",
+    "Machine that `paddock run --mount` made it for; `paddock rm` deletes it with the machine",
+)
 ALL: Sequence[OwnName] = (
     SSH_USER,
     DIRECTORY,
@@ -103,4 +109,5 @@ ALL: Sequence[OwnName] = (
     MOVE,
     MOVE_ID,
     DISK_CHECKSUM,
+    MOUNT_OF,
 )

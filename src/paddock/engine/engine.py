@@ -41,6 +41,10 @@ class EngineSettings:
     pools: dict[str, Path] = field(default_factory=dict)
     # directories that machines may use files of
     host_paths: tuple[Path, ...] = ()
+    # directories that PersistentVolumes may share with machines, free of links
+    shares: tuple[Path, ...] = ()
+    # directories with the server's own data, which no machine shares
+    private: tuple[Path, ...] = ()
     # guests may be promised that many times the memory there is
     memory_overcommit: float = 1.0
 

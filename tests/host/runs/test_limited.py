@@ -111,3 +111,23 @@ def test_a_user_without_rights_has_machines_that_work(user: Unprivileged, tiny_g
     assert user.paddock("exec", "web", "--", "cat", "/proc/uptime").stdout, "the guest outlived the server"
     # A user's machine without rights waits for no address of its own: the reason stands beside it once, not in every command.
     assert "not available here" not in user.paddock("ls").stderr
+
+
+@pytest.mark.spec("kubevirt", 133)
+@pytest.mark.needs("virtiofsd")
+def test_a_user_without_rights_shares_a_directory(user: Unprivileged, tiny_guest: tiny.TinyImage) -> None:
+    source = user.home / "src"
+    source.mkdir()
+    (source / "mine").write_text("mine\n")
+    for path in (source, source / "mine"):
+        os.chown(path, USER, USER)
+    user.paddock("up", "--detach", "--listen", "127.0.0.1:0", "--share", str(user.home))
+    user.paddock("run", str(tiny_guest.disk), "--name", "web", "--memory", "192Mi", "--mount", "./src:/src")
+    assert user.paddock("exec", "web", "--", "cat", "/src/mine").stdout == "mine\n"
+    user.paddock("exec", "web", "--", "sh", "-c", "echo root >/src/a; su tiny -s /bin/sh -c 'echo tiny >/src/b'")
+    assert {name: (source / name).stat().st_uid for name in "ab"} == {"a": USER, "b": USER}
+    # The home itself has the server's data below it.
+    user.paddock("rm", "web", "--purge", "--yes")
+    refused = user.paddock("run", str(tiny_guest.disk), "--name", "home", "--mount", ".:/home/me", code=1)
+    assert "keeps its own data" in refused.stderr
+    assert (source / "mine").read_text() == "mine\n" and (source / "b").read_text() == "tiny\n"

@@ -148,6 +148,8 @@ TOLD: tuple[Told, ...] = (
         _MACHINE,
     ),
     Told("a host path", holding("HostDiskNotAllowed", "volume root: /etc/disk is in no directory"), "host-path-forbidden", _GUEST),
+    Told("a directory that is not shared", holding("HostPathNotAllowed", "volume src (/etc) cannot be shared"), "share-forbidden", _GUEST),
+    Told("a shared directory that is gone", holding("HostPathNotFound", "volume src (/src) cannot be shared"), "share-missing", _GUEST),
     Told("no such host", importing(f"{_GET}dial tcp: lookup images.example on 10.96.0.10:53: no such host"), "image-server-unknown", _ROOT),
     Told(
         "an unknown authority",

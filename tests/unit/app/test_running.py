@@ -97,7 +97,6 @@ def test_sizes_of_disks(size: int, text: str) -> None:
         ("tiny", "-c", "0"),
         ("tiny", "--count", "2", "-p", "80"),
         ("tiny", "--count", "2", "--rm"),
-        ("tiny", "--mount", "a:b"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(words: tuple[str, ...]) -> None:
@@ -158,3 +157,25 @@ def test_a_creation_that_is_interrupted_is_known() -> None:
         assert [each.key.name for each in made] == ["web"]
 
     asyncio.run(script())
+
+
+def test_a_mount_is_a_directory_of_this_host(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "work" / "src").mkdir(parents=True)
+    (home / "link").symlink_to("work/src")
+    (home / "file").touch()
+    monkeypatch.chdir(home / "work")
+    plan = wishes.offline(parsed("tiny", "--mount", "./src:/src", "--mount", "~/link:/link:ro"))
+    (one,) = plan.machines
+    real = str((home / "work" / "src").resolve())
+    assert [(each.host, each.guest, each.readonly) for each in one.mounts] == [(real, "/src", False), (real, "/link", True)]
+    assert "virtiofs" in one.user_data
+    for given, why in (("none:/x", "there is no such directory"), ("~/file:/x", "it is no directory")):
+        with pytest.raises(Terminal) as caught:
+            wishes.offline(parsed("tiny", "--mount", given))
+        assert why in str(caught.value)
+
+
+def test_user_data_of_ones_own_has_to_mount(home: Path) -> None:
+    (home / "mine").write_text("#cloud-config\n")
+    plan = wishes.offline(parsed("tiny", "--user-data", str(home / "mine"), "--mount", f"{home}:/src"))
+    assert any("mount -t virtiofs share-1 /src" in each for each in plan.remarks)

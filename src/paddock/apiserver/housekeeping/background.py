@@ -45,7 +45,7 @@ class BackgroundControllers:
         self.aggregation = RoleAggregationController(parts)
         self.claims = ClaimProtection(parts)
         self.endpoints = EndpointsController(parts, selecting=alone)
-        self.volumes = VolumeBinder(parts, binds=alone)
+        self.volumes = VolumeBinder(parts, alone=alone)
         self.quotas = QuotaController(parts)
         self.policies = PolicyStatusController(parts)
         self.flows = FlowSchemaStatusController(parts)

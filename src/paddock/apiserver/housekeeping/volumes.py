@@ -1,6 +1,6 @@
-"""PersistentVolumes: they are kept while a claim has them, and bound to claims where nobody else looks after storage.
+"""PersistentVolumes: they are kept while a claim has them, and bound to claims.
 
-Machines bring a controller of their own, which makes the volumes of its claims. It binds those, and lets them go.
+Machines bring a controller of their own, which makes the volumes of the claims of its class. It binds those, and lets them go.
 """
 
 from paddock.apiserver.builtin.claimsizes import CLASSES
@@ -18,30 +18,29 @@ VOLUMES = "persistentvolumes"
 _BINDER = Options(user="system:serviceaccount:kube-system:persistent-volume-binder", manager="persistent-volume-binder")
 _STATUS = Options(user=_BINDER.user, manager=_BINDER.manager, subresource="status")
 _PROTECTION = Options(user="system:serviceaccount:kube-system:pv-protection-controller", manager="pv-protection-controller")
-_PROVISIONED = "pv.kubernetes.io/provisioned-by"
 
 
 class VolumeBinder:
-    """Looks at volumes and claims that changed. `binding`: nobody else binds them. A volume's place has no namespace."""
+    """Looks at volumes and claims that changed. `alone`: nobody else binds any. A volume's place has no namespace."""
 
-    def __init__(self, parts: ServerParts, *, binds: bool) -> None:
+    def __init__(self, parts: ServerParts, *, alone: bool) -> None:
         self._parts = parts
-        self._binds = binds
+        self._alone = alone
         self.chores: KeyQueue[tuple[str, str]] = KeyQueue("volumes", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
         """Look at all, then at what changes."""
-        for collection in (VOLUMES, CLAIMS) if self._binds else (VOLUMES,):
+        for collection in (VOLUMES, CLAIMS):
             for record in self._parts.store.scan(collection):
                 self.chores.offer((record.key.namespace, record.key.name))
         self.chores.start()
 
     def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
-            if change.key.collection == VOLUMES or (change.key.collection == CLAIMS and self._binds):
+            if change.key.collection in (VOLUMES, CLAIMS):
                 self.chores.offer((change.key.namespace, change.key.name))
-            if change.key.collection == VOLUMES and change.deleted and self._binds:
+            if change.key.collection == VOLUMES and change.deleted:
                 owner = (decode(change.value).get("spec") or {}).get("claimRef") or {}
                 self.chores.offer((owner.get("namespace") or "", owner.get("name") or ""))
 
@@ -54,7 +53,7 @@ class VolumeBinder:
     async def _look_at_volume(self, name: str) -> None:
         volume = self._read(VOLUMES, "", name)
         # Its controller deletes what the volume holds first.
-        if volume is None or (not self._binds and (volume["metadata"].get("annotations") or {}).get(_PROVISIONED) == PROVISIONER):
+        if volume is None or (not self._alone and binding.is_provisioned(volume)):
             return
         owner = volume["spec"].get("claimRef") or {}
         claim = self._read(CLAIMS, owner.get("namespace") or "", owner.get("name") or "") if owner.get("uid") else None
@@ -62,9 +61,9 @@ class VolumeBinder:
         if meta.get("deletionTimestamp"):
             if phase != "Bound" and VOLUME_PROTECTION in (meta.get("finalizers") or ()):
                 await self._parts.writer.replace(self._resource(VOLUMES), "", name, _released, _PROTECTION)
-        elif self._binds and (volume.get("status") or {}).get("phase") != phase:
+        elif (volume.get("status") or {}).get("phase") != phase:
             await self._set_status(VOLUMES, ("", name), {"phase": phase, "lastPhaseTransitionTime": self._parts.clock.now()})
-        if self._binds and phase == "Available":
+        if phase == "Available":
             for record in self._parts.store.scan(CLAIMS):
                 self.chores.offer((record.key.namespace, record.key.name))
 
@@ -77,7 +76,7 @@ class VolumeBinder:
                 if (owner.get("namespace"), owner.get("name")) == place:
                     self.chores.offer(("", each["metadata"]["name"]))
             return
-        if claim["metadata"].get("deletionTimestamp"):
+        if claim["metadata"].get("deletionTimestamp") or self._is_of_machines(claim):
             return
         status = claim.get("status") or {}
         if binding.is_settled(claim):
@@ -100,6 +99,13 @@ class VolumeBinder:
 
     async def _finish(self, place: tuple[str, str], volume: Data) -> None:
         await self._set_status(CLAIMS, place, binding.claim_status(volume))
+
+    def _is_of_machines(self, claim: Data) -> bool:
+        """Return whether the storage controller of machines makes the volume of a claim."""
+        if self._alone:
+            return False
+        found = self._parts.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
+        return found is not None and found.get("provisioner") == PROVISIONER
 
     def _waits(self, claim: Data) -> bool:
         found = self._parts.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")

@@ -34,7 +34,8 @@ def parser() -> arguments.Parser:
     add("-k", "--key", metavar="FILE", action="append", default=[], help="Public SSH key for the guest (default: ~/.ssh/*.pub); repeatable")
     add("-p", "--publish", metavar="HOST:GUEST", action="append", default=[], help="Port of this host for one of the guest; repeatable")
     add("--user-data", metavar="FILE", help="cloud-init user data to use instead of a key and a user")
-    add("--mount", metavar="HOST:GUEST", action="append", default=[], help=argparse.SUPPRESS)
+    words = "Directory of this host to mount in the guest, such as ./src:/src; with :ro it is read-only; repeatable"
+    add("--mount", metavar="HOST:GUEST[:ro]", action="append", default=[], help=words)
     add("--count", metavar="N", type=int, default=1, help="Number of machines: NAME-1 to NAME-N (default: 1)")
     add("--rm", action="store_true", help="Attach to the console, and delete machine and disks at the end; ctrl+C ends it, too")
     arguments.add_choice(options, ("--dialect",), _DIALECTS, "Dialect of the objects (default: kubevirt)", "kubevirt")
@@ -51,13 +52,6 @@ def run(given: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
     parsed = options.parse_args(given)
-    if parsed.mount:
-        # The engine shares volumes with guests (virtiofs), and no directory of the host.
-        raise arguments.UsageError(
-            "--mount cannot share a directory of the host",
-            why="the engine shares the content of claims with guests, by virtiofs",
-            fix="copy files with `paddock cp`, or share a claim (docs/guide/storage.md)",
-        )
     if parsed.count < 1 or parsed.cpus < 1:
         options.error("--count and --cpus must be at least 1")
     if parsed.count > 1 and (parsed.publish or parsed.rm):

@@ -4,6 +4,7 @@ The engine looks at the host and takes over the machines that run before they st
 """
 
 import asyncio
+from dataclasses import replace
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtrigaud, virtualmachines
@@ -74,7 +75,8 @@ class EmbeddedControllers:
 def beside(api: Handler, around: ControllerEnvironment) -> EmbeddedControllers:
     """The controllers of a server in this process."""
     machinery = Machinery()
-    engine = Engine(around.directory, engine_settings(around.machines, str(around.services)))
+    settings = replace(engine_settings(around.machines, str(around.services)), private=(around.directory.parent,))
+    engine = Engine(around.directory, settings)
     client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
     return EmbeddedControllers(engine, client, machinery, around)
 
@@ -95,5 +97,6 @@ def engine_settings(given: MachineSettings, services: str) -> EngineSettings:
         networks=networking,
         pools=given.pools,
         host_paths=given.host_paths,
+        shares=given.shares,
         memory_overcommit=given.memory_overcommit,
     )

@@ -25,6 +25,8 @@ def add(options: Parser) -> None:
     add("--pool", action="append", default=[], metavar="NAME=DIR", help=words)
     words = "Directory in which hostDisk volumes may have their files; repeatable"
     add("--host-disks", action="append", type=Path, default=[], metavar="DIR", help=words)
+    words = "Directory below which machines may share directories of this host (paddock run --mount); repeatable"
+    add("--share", action="append", type=Path, default=[], metavar="DIR", help=words)
     add = options.add_argument_group("images").add_argument
     words = "Host or network of this computer that images may be downloaded from; repeatable"
     add("--image-from", action="append", default=[], metavar="HOST", help=words)
@@ -60,8 +62,21 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
         image_retention=parsed.image_retention,
         pools={name: Path(place).absolute() for name, place in _pairs(parsed.pool, "--pool=NAME=DIR")},
         host_paths=tuple(each.resolve() for each in parsed.host_disks),
+        shares=tuple(map(_shared, parsed.share)),
         memory_overcommit=parsed.memory_overcommit,
     )
+
+
+def _shared(given: Path) -> Path:
+    """Return a directory to share, free of links."""
+    from paddock.plan.storage import hostdirectories  # noqa: PLC0415 - hardly anybody gives this option
+
+    path = given.expanduser().resolve()
+    if not path.is_dir():
+        raise Terminal(f"--share has {given}, which is no directory of this host", fix="make it first, or correct the path")
+    if path == Path("/") or any(path.is_relative_to(each) for each in hostdirectories.SYSTEM):
+        raise Terminal(f"--share has {path}, which belongs to the host's system", fix="share a directory below it that holds data")
+    return path
 
 
 def _url_mirrors(given: Sequence[str]) -> dict[str, str]:

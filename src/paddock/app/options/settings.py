@@ -85,6 +85,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     pools: dict[str, Path] = {}
     # where files of hostDisk volumes may be
     host_paths: tuple[Path, ...] = ()
+    # directories that PersistentVolumes with hostPath may share with machines
+    shares: tuple[Path, ...] = ()
     memory_overcommit: float = 1.0
 
 

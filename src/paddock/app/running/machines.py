@@ -15,6 +15,7 @@ from paddock.cli.creation.newmachine import is_shared
 from paddock.cli.creation.readiness import GuestView, RunStage, Timings
 from paddock.cli.diagnosis.explain import explain
 from paddock.cli.diagnosis.scene import ObjectPlace, at, entries, texts
+from paddock.cli.machines import shares
 from paddock.cli.serverreader import ServerReader
 from paddock.client.access import Access
 from paddock.client.client import Client
@@ -64,6 +65,8 @@ class CreatedObject(msgspec.Struct, frozen=True):
 def target_of(data: Data) -> Target[Data]:
     """Return the kind of an object as the API serves it."""
     group, version = admission.split_api_version(data["apiVersion"])
+    if data["kind"] == shares.VOLUMES.kind:
+        return shares.VOLUMES
     kind = catalog.find(group, data["kind"])
     assert kind is not None, data["kind"]
     return plain(group, version, kind.plural, kind.kind, namespaced=kind.namespaced)

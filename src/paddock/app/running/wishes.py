@@ -19,8 +19,9 @@ from paddock.app.running.machines import CreatedObject, NotUsable, Watch
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import servers
 from paddock.cli.console import Console
-from paddock.cli.creation import imagewords, newmachine, readiness, takennames, userdata
+from paddock.cli.creation import imagewords, mounts, newmachine, readiness, takennames, userdata
 from paddock.cli.creation.imagewords import ImageWord
+from paddock.cli.creation.mounts import HostMount
 from paddock.cli.creation.newmachine import NewMachine
 from paddock.cli.creation.readiness import RunStage, Timings
 from paddock.cli.progress import ProgressBar
@@ -63,7 +64,8 @@ def _plan(parsed: argparse.Namespace, image: ImageWord, address: ProvidedImage, 
         names = imagewords.several(parsed.name, parsed.count)
     else:
         names = imagewords.unused_series(imagewords.base_name(image), parsed.count, taken)
-    user_data, about_keys = _user_data(parsed)
+    shared = tuple(mounts.on_this_host(mounts.read(each)) for each in parsed.mount)
+    user_data, about_guest = _user_data(parsed, shared)
     size = localimages.disk_size(1 if image.text == localimages.TINY else address.size)
     one = NewMachine(
         name="",
@@ -76,20 +78,24 @@ def _plan(parsed: argparse.Namespace, image: ImageWord, address: ProvidedImage, 
         disk=parsed.disk or size,
         user_data=user_data,
         ports=tuple(newmachine.port(each) for each in parsed.publish),
+        mounts=shared,
     )
-    return RunPlan(tuple(msgspec.structs.replace(one, name=name) for name in names), (*remarks, *about_keys))
+    return RunPlan(tuple(msgspec.structs.replace(one, name=name) for name in names), (*remarks, *about_guest))
 
 
-def _user_data(parsed: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
-    """Return cloud-init's document, and a remark if nobody can log in by SSH."""
+def _user_data(parsed: argparse.Namespace, shared: Sequence[HostMount]) -> tuple[str, tuple[str, ...]]:
+    """Return cloud-init's document, and remarks if nobody can log in by SSH, or the guest has to mount a directory itself."""
     if parsed.user_data:
         if parsed.key:
             raise Terminal("--user-data and --key exclude each other", fix="put the key into the user data: ssh_authorized_keys")
-        return _read(Path(parsed.user_data)), ()
+        given = _read(Path(parsed.user_data))
+        ways = (f"mount -t virtiofs {mounts.tag(index)} {each.guest}" for index, each in enumerate(shared))
+        return given, tuple(f"your user data has to mount the directory in the guest: {each}" for each in ways)
     keys = [userdata.public_key(_read(each), str(each)) for each in localimages.keys(parsed.key)]
+    document = userdata.document(keys, getpass.getuser(), mounts=mounts.entries(shared))
     if keys:
-        return userdata.document(keys, getpass.getuser()), ()
-    return "", ("no SSH key in ~/.ssh: make one with ssh-keygen, or name it with -k; `paddock exec` and `paddock console` need none",)
+        return document, ()
+    return document, ("no SSH key in ~/.ssh: make one with ssh-keygen, or name it with -k; `paddock exec` and `paddock console` need none",)
 
 
 def _read(path: Path) -> str:
@@ -133,7 +139,11 @@ class _Run:
 
     async def carry_out(self, timings: Timings) -> bool:
         parsed = self._parsed
-        images = LocalImages(localimages.directory_of(self._access.server, parsed.kubeconfig))
+        directory = localimages.directory_of(self._access.server, parsed.kubeconfig)
+        if parsed.mount and directory is None:
+            why = "the server is on another host, or its directory is not known"
+            raise Terminal("cannot share directories of this host with the guest", why=why, fix="copy files with `paddock cp`")
+        images = LocalImages(directory)
         image = _image(parsed.image, images)
         address = await asyncio.to_thread(images.provide, image, self._bar)
         taken = () if parsed.name else await takennames.of(self._client, parsed.namespace)
@@ -232,18 +242,24 @@ class _Shown:
             self._bar.show(text, fraction, 1.0, in_bytes=False)
 
 
+def _has_login(wish: NewMachine) -> bool:
+    """Return whether somebody may log in by SSH: the document of a machine that only mounts has no key."""
+    return bool(wish.user_data) and not (wish.mounts and "ssh_authorized_keys" not in wish.user_data)
+
+
 def _report(wish: NewMachine, watch: Watch, balancer: str) -> list[str]:
     """Return how to get in. The ways that this guest has come first."""
     agent = readiness.agent_connected(watch.seen.vmi)
     address = readiness.address(watch.seen.vmi)
     prefix = "" if wish.namespace == _DEFAULT_NAMESPACE else f" -n {wish.namespace}"
-    rows = [(f"paddock ssh {wish.name}{prefix}", "a shell, by SSH")] if wish.user_data else []
+    rows = [(f"paddock ssh {wish.name}{prefix}", "a shell, by SSH")] if _has_login(wish) else []
     rows += [(f"paddock exec {wish.name}{prefix} -- COMMAND", "a command, by the guest agent")] if agent else []
     rows += [(f"paddock console {wish.name}{prefix}", "the serial console")]
     rows += [
         (f"{balancer}:{each.host}" if balancer else f"port {each.host}", f"port {each.guest} of the guest, {each.protocol}")
         for each in wish.ports
     ]
+    rows += [(each.guest, f"{each.host} of this host{', read-only' if each.readonly else ''}") for each in wish.mounts]
     width = max(len(way) for way, _ in rows)
     head = f"{wish.name} is usable" + (f", at {address}" if address else "") + f" ({wish.cpus} CPU, {wish.memory})"
     return [head, *(f"  {way:<{width}}  {text}" for way, text in rows)]

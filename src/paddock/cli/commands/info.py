@@ -11,6 +11,7 @@ from paddock.cli.terminal import Screen
 
 if TYPE_CHECKING:
     from paddock.cli.machines.finding import MachineView
+    from paddock.cli.machines.shares import MachineShare
 
 _TEXT = """Show a machine at a glance: its state, addresses, sizes, disks and networks. If it is not well, the cause stands below, as of
 `paddock why`."""
@@ -42,7 +43,7 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
     from paddock.cli import explanations, report  # noqa: PLC0415 - as above
     from paddock.cli.commands import ls  # noqa: PLC0415
     from paddock.cli.diagnosis.explain import explain  # noqa: PLC0415
-    from paddock.cli.machines import finding  # noqa: PLC0415
+    from paddock.cli.machines import finding, shares  # noqa: PLC0415
     from paddock.cli.serverreader import ServerReader  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
 
@@ -55,19 +56,20 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
             console.out(report.structured(ls.as_data(machine), parsed.output))
             return
         scene = await ServerReader(session.client, session.clock).gather(machine.ref)
-    console.out("".join(f"{line}\n" for line in _lines(machine, scene.now, terminal.current())))
+        shared = await shares.of(session.client, machine)
+    console.out("".join(f"{line}\n" for line in _lines(machine, scene.now, terminal.current(), shared)))
     answer = explain(scene, machine.ref)
     if answer.state not in ("good", "unknown"):
         console.out("\n" + "".join(f"{line}\n" for line in explanations.lines(answer, scene.now)))
 
 
-def _lines(machine: "MachineView", now: float, screen: Screen) -> Iterator[str]:
-    for label, text in _facts(machine, now, screen):
+def _lines(machine: "MachineView", now: float, screen: Screen, shared: Sequence["MachineShare"] = ()) -> Iterator[str]:
+    for label, text in _facts(machine, shared, now, screen):
         if text:
             yield f"{f'{label}:' if label else '':<{_LABEL}} {text}"
 
 
-def _facts(machine: "MachineView", now: float, screen: Screen) -> Iterator[tuple[str, str]]:
+def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float, screen: Screen) -> Iterator[tuple[str, str]]:
     from paddock.cli.diagnosis.scene import at, entries, texts  # noqa: PLC0415 - as above
     from paddock.cli.machines import facts, parts  # noqa: PLC0415
     from paddock.meta import ages  # noqa: PLC0415
@@ -95,6 +97,8 @@ def _facts(machine: "MachineView", now: float, screen: Screen) -> Iterator[tuple
         yield "agent", "connected" if agent else "not connected"
     for index, disk in enumerate(parts.disks(machine)):
         yield ("disks" if index == 0 else ""), str(disk)
+    for index, share in enumerate(shared):
+        yield ("shared" if index == 0 else ""), str(share)
     for index, nic in enumerate(parts.nics(machine)):
         yield ("networks" if index == 0 else ""), str(nic)
     labels = at(machine.data, "metadata", "labels") or {}

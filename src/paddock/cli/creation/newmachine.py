@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.cli.creation import mounts
 from paddock.cli.creation.imagewords import ImageWord, base_name
+from paddock.cli.creation.mounts import HostMount
 from paddock.dialects import admission
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
@@ -21,6 +23,8 @@ Data = dict[str, Any]
 DIALECTS = (catalog.HUB, *catalog.DIALECTS)
 # Dialects whose disks are copies of a DataSource.
 _OF_DATA_SOURCES = ("kubermatic", "stakater")
+# Dialects whose machines share directories.
+_OF_FILESYSTEMS = ("kubevirt", "kubermatic")
 # Kinds that every later run of the same image or dialect uses, too. They stay when a machine goes.
 _SHARED = ("DataSource", "Provider", "VMNetworkAttachment", "Secret")
 _MACHINES = ("VirtualMachine", "Machine")
@@ -53,6 +57,7 @@ class NewMachine(msgspec.Struct, frozen=True, kw_only=True):
     disk: str = "10Gi"
     user_data: str = ""
     ports: tuple[HostPort, ...] = ()
+    mounts: tuple[HostMount, ...] = ()
     labels: Mapping[str, str] = {}
     # a NetworkAttachmentDefinition; empty: the pod network
     network: str = ""
@@ -97,6 +102,9 @@ def is_shared(data: Data) -> bool:
 
 
 def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
+    if wish.mounts and wish.dialect not in _OF_FILESYSTEMS:
+        fix = f"choose the dialect {' or '.join(_OF_FILESYSTEMS)}"
+        raise BadWish(f"--mount is nothing that the dialect {wish.dialect} can express", why="its machines have disks only", fix=fix)
     source = _data_source(wish)
     machine = _machine(wish)
     world = [source, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
@@ -112,10 +120,13 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
             data["metadata"]["labels"] = {**(data["metadata"].get("labels") or {}), **wish.labels}
     if wish.dialect in _OF_DATA_SOURCES:
         made = [source, *made]
+    made = [*mounts.objects(wish.name, wish.namespace, wish.mounts), *made]
     if wish.ports:
         made.append(_service(wish))
     for data in made:
-        _checked(data)
+        # The server alone knows this kind.
+        if data["kind"] != "PersistentVolume":
+            _checked(data)
     return made
 
 
@@ -188,7 +199,7 @@ def _machine(wish: NewMachine) -> Data:
         devices["rng"] = {}
     if wish.dialect != "vitistack":
         spec["terminationGracePeriodSeconds"] = _GRACE_SECONDS
-    return {
+    made: Data = {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachine",
         "metadata": _meta(wish.name, wish),
@@ -198,6 +209,8 @@ def _machine(wish: NewMachine) -> Data:
             "template": {"spec": spec},
         },
     }
+    mounts.add(made, wish.mounts)
+    return made
 
 
 def _service(wish: NewMachine) -> Data:

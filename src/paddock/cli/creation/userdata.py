@@ -10,6 +10,7 @@ _KEY = re.compile(r"(ssh-[a-z0-9-]+|ecdsa-[a-z0-9-]+|sk-[a-z0-9@.-]+) ([A-Za-z0-
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _COMMENT = re.compile(r"[^A-Za-z0-9@._-]+")
 _ROOT = "root"
+_HEAD = "#cloud-config\n"
 
 
 class BadPublicKey(Terminal):
@@ -31,14 +32,19 @@ def public_key(text: str, place: str) -> str:
     return f"{found[1]} {found[2]} {comment}".rstrip()
 
 
-def document(keys: Sequence[str], user: str, password: str = "") -> str:
-    """Return cloud-init's document; empty without a key and a password.
+def document(keys: Sequence[str], user: str, password: str = "", mounts: Sequence[Sequence[str]] = ()) -> str:
+    """Return cloud-init's document; empty without a key, a password and a mount.
 
-    `user` gets an account beside the image's own, root only its key. A password is that of the user, else of the image's own.
+    `user` gets an account beside the image's own, root only its key. A password is that of the user, else of the image's own. With a
+    mount, the account comes first: the first ordinary user of a guest is the one that the files of shared directories belong to.
     """
-    if not keys and not password:
+    if not keys and not password and not mounts:
         return ""
     told: dict[str, object] = {"ssh_authorized_keys": list(keys)} if keys else {}
+    if mounts:
+        told["mounts"] = [list(each) for each in mounts]
+    if not keys and not password:
+        return f"{_HEAD}{write.to_yaml([told])}"
     if password:
         told["ssh_pwauth"] = True
     if user == _ROOT:
@@ -51,7 +57,7 @@ def document(keys: Sequence[str], user: str, password: str = "") -> str:
             account["ssh_authorized_keys"] = list(keys)
         if password:
             account |= {"plain_text_passwd": password, "lock_passwd": False}
-        told["users"] = ["default", account]
+        told["users"] = [account, "default"] if mounts else ["default", account]
     elif password:
         told |= {"password": password, "chpasswd": {"expire": False}}
-    return f"#cloud-config\n{write.to_yaml([told])}"
+    return f"{_HEAD}{write.to_yaml([told])}"

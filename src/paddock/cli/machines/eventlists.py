@@ -10,7 +10,7 @@ from paddock.client.target import Data
 def names(machine: MachineView) -> set[str]:
     """Return the names of the objects whose events are about a machine: its own, and those of its disks."""
     keys = (machine.key, machine.vm_key, machine.vmi_key)
-    return {each.name for each in keys if each is not None} | {each.claim for each in parts.disks(machine) if each.claim}
+    return {each.name for each in keys if each is not None} | set(parts.claims(machine))
 
 
 def time(event: Data) -> str:

@@ -62,10 +62,15 @@ def of(machine: MachineView) -> MachineRow:
         since=_since(machine.vmi),
         node=_node(machine),
         image=_image(machine),
-        disks=sum(1 for each in entries(template, "volumes") if any(member in each for member in _DISK_VOLUMES)),
+        disks=sum(1 for each in entries(template, "volumes") if _is_disk(each, template)),
         guest=texts(machine.vmi, "status", "guestOSInfo", "prettyName"),
         protected=is_protected(machine.data),
     )
+
+
+def _is_disk(volume: Data, template: Data | None) -> bool:
+    shared = {texts(each, "name") for each in entries(template, "domain", "devices", "filesystems")}
+    return texts(volume, "name") not in shared and any(member in volume for member in _DISK_VOLUMES)
 
 
 def is_protected(data: Data) -> bool:

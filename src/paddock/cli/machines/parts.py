@@ -47,6 +47,22 @@ def spec_of(machine: MachineView) -> Data:
     return found if isinstance(found, dict) else {}
 
 
+def volumes(machine: MachineView) -> list[Data]:
+    """Return the volumes in the order of the machine."""
+    return list(entries(spec_of(machine), "volumes"))
+
+
+def shared(machine: MachineView) -> set[str]:
+    """Return the names of the volumes that the guest mounts as directories."""
+    return {texts(each, "name") for each in entries(spec_of(machine), "domain", "devices", "filesystems")}
+
+
+def claims(machine: MachineView) -> list[str]:
+    """Return the claims behind all volumes, those of directories among them."""
+    named = (texts(each, "persistentVolumeClaim", "claimName") or texts(each, "dataVolume", "name") for each in volumes(machine))
+    return [each for each in dict.fromkeys(named) if each]
+
+
 def disks(machine: MachineView) -> Iterator[DiskPart]:
     """Yield the disks in the order of the machine."""
     spec = spec_of(machine)
@@ -56,8 +72,11 @@ def disks(machine: MachineView) -> Iterator[DiskPart]:
         texts(each, "name"): texts(each, "persistentVolumeClaimInfo", "capacity", "storage")
         for each in entries(machine.vmi, "status", "volumeStatus")
     }
-    for volume in entries(spec, "volumes"):
+    directories = shared(machine)
+    for volume in volumes(machine):
         name = texts(volume, "name")
+        if name in directories:
+            continue
         data_volume = texts(volume, "dataVolume", "name")
         claim = texts(volume, "persistentVolumeClaim", "claimName") or data_volume
         source = _source(volume, claim)

@@ -4,7 +4,7 @@ To delete an object deletes what it owns, and a VirtualMachine owns the disks of
 stopped, and then deleted without its dependents (`Orphan`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from paddock.cli.diagnosis.scene import at, entries, texts
 from paddock.cli.machines import facts, parts
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK
+from paddock.cli.machines.shares import MachineShare
 from paddock.client.target import Key
 
 ORPHAN_AT_PROVIDER = "virtrigaud.io/orphan-on-delete"
@@ -34,6 +35,8 @@ class RemovalPlan(msgspec.Struct, frozen=True, kw_only=True):
     goes: tuple[str, ...]
     stays: tuple[str, ...]
     keeps: bool = False
+    # whose objects go with the machine; the directories stay
+    shares: tuple[MachineShare, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the plan for people."""
@@ -42,8 +45,11 @@ class RemovalPlan(msgspec.Struct, frozen=True, kw_only=True):
             yield f"  stays: {each}"
 
 
-def plan(machine: MachineView, owned: Collection[str], *, purge: bool) -> RemovalPlan:
-    """Decide on a removal. `owned` are the claims that go with the machine unless they are kept. Raises `Terminal` errors."""
+def plan(machine: MachineView, owned: Collection[str], shares: Sequence[MachineShare] = (), *, purge: bool) -> RemovalPlan:
+    """Decide on a removal. `owned` are the claims that go with the machine unless they are kept. Raises `Terminal` errors.
+
+    `shares` are the directories of the host that the machine mounts.
+    """
     if facts.is_protected(machine.data):
         fix = f"`paddock unprotect {machine} -n {machine.namespace}` takes the protection off"
         raise ProtectedMachine(f"{machine} is protected from deletion", fix=fix)
@@ -63,7 +69,9 @@ def plan(machine: MachineView, owned: Collection[str], *, purge: bool) -> Remova
         for each in disks
         if each.claim and not (purge and each in own)
     ]
-    return RemovalPlan(machine=machine, goes=tuple(goes), stays=tuple(stays), keeps=bool(own) and not purge)
+    stays += [f"directory {each.directory or each.name} of the host with all its files" for each in shares]
+    made = tuple(each for each in shares if each.made)
+    return RemovalPlan(machine=machine, goes=tuple(goes), stays=tuple(stays), keeps=bool(own) and not purge, shares=made)
 
 
 def _title(machine: MachineView) -> str:

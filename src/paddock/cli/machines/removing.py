@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.base.clock import Clock
 from paddock.cli.diagnosis.scene import entries, texts
-from paddock.cli.machines import removal
+from paddock.cli.machines import removal, shares
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VM
 from paddock.cli.machines.removal import RemovalPlan
@@ -36,7 +36,7 @@ class MachineRemover:
     async def plan(self, machine: MachineView, *, purge: bool) -> RemovalPlan:
         """Decide on a removal."""
         claims, volumes = await self._list(_CLAIMS, machine.namespace), await self._list(_VOLUMES, machine.namespace)
-        return removal.plan(machine, removal.owned_claims(machine, claims, volumes), purge=purge)
+        return removal.plan(machine, removal.owned_claims(machine, claims, volumes), await shares.of(self._client, machine), purge=purge)
 
     async def remove(self, planned: RemovalPlan) -> str:
         """Carry out a removal."""
@@ -48,8 +48,10 @@ class MachineRemover:
             await self._delete(machine.kind.target, machine.key, machine.data)
             if self._options.seconds:
                 await self._waiter.until(machine, lambda now: now is None, self._options.seconds, "deleted")
+            await shares.delete(self._client, machine.namespace, planned.shares)
             return "deleted"
         await self._keep_disks(machine)
+        await shares.delete(self._client, machine.namespace, planned.shares)
         return "deleted; its disks stay"
 
     async def _keep_disks(self, machine: MachineView) -> None:

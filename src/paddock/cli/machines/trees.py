@@ -53,6 +53,7 @@ def of(machine: MachineView, claims: Named, volumes: Named, services: Named) -> 
     found = facts.of(machine)
     parts_of_it = (
         *(_disk(each, claims, volumes) for each in parts.disks(machine)),
+        *_directories(machine, claims),
         *(_nic(each) for each in parts.nics(machine)),
         *(_service(each) for each in services_of(machine, services.values())),
     )
@@ -84,6 +85,20 @@ def _disk(disk: parts.DiskPart, claims: Named, volumes: Named) -> TreeNode:
         state = " ".join(filter(None, (texts(volume, "status", "phase"), texts(volume, "status", "progress"))))
         below = TreeNode(kind="DataVolume", name=disk.claim, state=state, children=(below,))
     return TreeNode(kind="disk", name=disk.name, state=disk.size, children=(below,))
+
+
+def _directories(machine: MachineView, claims: Named) -> Iterator[TreeNode]:
+    """Yield the claims that the guest mounts as directories, with the volumes that they are bound to."""
+    shared = parts.shared(machine)
+    for volume in parts.volumes(machine):
+        name, claim = texts(volume, "name"), texts(volume, "persistentVolumeClaim", "claimName")
+        if name in shared and claim:
+            found = claims.get(claim)
+            bound = texts(found, "spec", "volumeName")
+            below = (TreeNode(kind="PersistentVolume", name=bound),) if bound else ()
+            state = texts(found, "status", "phase") if found else "missing"
+            made = TreeNode(kind="PersistentVolumeClaim", name=claim, state=state, colour="" if found else "red", children=below)
+            yield TreeNode(kind="directory", name=name, state="by virtiofs", children=(made,))
 
 
 def _nic(nic: parts.NicPart) -> TreeNode:

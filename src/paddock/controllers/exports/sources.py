@@ -13,6 +13,7 @@ from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.snapshots.machines import volumes_of
 from paddock.plan.storage import exports as plan
+from paddock.plan.storage import hostdirectories
 from paddock.runtime.informers import Informers
 
 
@@ -55,15 +56,22 @@ class ExportSources:
                 if found is None:
                     return ExportUnavailable("VMNotFound", f"VirtualMachine {source.name} does not exist")
                 machine = found.read(MACHINES)
-                return self._of_claims(namespace, volumes_of(machine).claims, plan.manifest(orjson.loads(found.raw)))
+                kept = volumes_of(machine, lambda name: self._is_static(namespace, name))
+                return self._of_claims(namespace, kept.claims, plan.manifest(orjson.loads(found.raw)))
             case "VirtualMachineSnapshot":
                 return await self._of_snapshot(key)
         return ExportUnavailable("Unsupported", f"a {source.kind} cannot be exported here")
+
+    def _is_static(self, namespace: str, name: str) -> bool:
+        claim = self.claims.cache.get(Key(namespace, name))
+        return claim is not None and hostdirectories.is_static(claim.read(CLAIMS))
 
     def _of_claims(self, namespace: str, claims: Mapping[str, str], machine: Data | None) -> ExportSource | ExportUnavailable:
         found = []
         for volume, name in claims.items():
             claim = self.claims.cache.get(Key(namespace, name))
+            if self._is_static(namespace, name):
+                return ExportUnavailable("Unsupported", f"pvc {namespace}/{name} is a directory of the host, not a disk; copy it there")
             held = self._volumes.get(claim.meta.uid) if claim is not None else None
             if claim is None or held is None:
                 return ExportUnavailable("PVCNotFound", f"pvc {namespace}/{name} does not exist, or has no data yet")

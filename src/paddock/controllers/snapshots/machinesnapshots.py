@@ -26,6 +26,7 @@ from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.plan.snapshots import machines as plan
+from paddock.plan.storage import hostdirectories
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
@@ -97,7 +98,7 @@ class MachineSnapshotReconciler:
         busy = self._busy(machine, seen.key.name)
         if busy:
             return busy
-        volumes = plan.volumes_of(machine)
+        volumes = plan.volumes_of(machine, lambda name: self._is_static(key.namespace, name))
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
             return f"volumes are not ready: {', '.join(missing)}"
@@ -186,6 +187,10 @@ class MachineSnapshotReconciler:
 
     def _claim(self, namespace: str, name: str) -> CachedObject | None:
         return self._caches.claims.cache.get(Key(namespace, name))
+
+    def _is_static(self, namespace: str, name: str) -> bool:
+        found = self._claim(namespace, name)
+        return found is not None and hostdirectories.is_static(msgspec.json.decode(found.raw))
 
     # --- the machine ------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ capacity down when the volume has it.
 
 from collections.abc import Iterable
 
+import msgspec
+
 from paddock.base import quantity, reasons
 from paddock.base.disksizes import LARGEST
 from paddock.client.client import Client
@@ -25,7 +27,7 @@ from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import StoredVolume, too_large
 from paddock.plan.instance.brief import brief
-from paddock.plan.storage import claimsizes, contents, transfers
+from paddock.plan.storage import binding, claimsizes, contents, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
@@ -64,7 +66,7 @@ class ClaimReconciler:
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
             return DONE
-        found = self._class(claim, seen.meta)
+        found = self._class(claim, seen)
         if found is None or self._waits(claim, found, key):
             return DONE
         if not is_bound(claim):
@@ -86,13 +88,14 @@ class ClaimReconciler:
         await self._client.patch(CLAIMS, key, merge_patch({"spec": {"storageClassName": found.metadata.name}}))
         return True
 
-    def _class(self, claim: PersistentVolumeClaim, meta: Meta) -> StorageClass | None:
+    def _class(self, claim: PersistentVolumeClaim, seen: CachedObject) -> StorageClass | None:
         """The class, when volumes of it are made here."""
+        meta = seen.meta
         name = claim.spec.storageClassName if claim.spec is not None else None
         found = self._world.storage_class(name) if name else None
         if found is not None and found.provisioner == PROVISIONER:
             return found
-        if is_bound(claim):
+        if is_bound(claim) or self._has_static_volume(seen):
             return None
         if not name:
             text = "no persistent volumes available for this claim and no storage class is set"
@@ -103,6 +106,11 @@ class ClaimReconciler:
             text = f"Waiting for a volume to be created by the external provisioner '{found.provisioner}'"
             self._tell(meta, "Normal", "ExternalProvisioning", text)
         return None
+
+    def _has_static_volume(self, seen: CachedObject) -> bool:
+        """Return whether there is a volume that the server binds to the claim in a moment: an administrator made it."""
+        volumes = (each.read(VOLUMES) for each in self._world.volumes.cache)
+        return binding.chosen(msgspec.json.decode(seen.raw), volumes, waits=False) is not None
 
     def _waits(self, claim: PersistentVolumeClaim, found: StorageClass, key: Key) -> bool:
         """Return whether the volume waits for its first consumer, and there is none."""

@@ -11,6 +11,8 @@ from paddock.controllers.storage.transfers import Tell, TransferBlocked, Work
 from paddock.controllers.storage.view import StorageView
 from paddock.engine.images.progress import Progress
 from paddock.engine.storage.errors import VolumeBusy
+from paddock.meta.wire import to_data
+from paddock.plan.storage import hostdirectories
 from paddock.plan.storage.contents import VolumeContent
 
 
@@ -72,6 +74,9 @@ class TransferWork:
         if source is None:
             raise TransferBlocked("CloneSourceNotFound", f"the claim {place} to copy is not there", fix="make it")
         volume = self._volumes.get(source.metadata.uid or "")
+        if hostdirectories.is_static(to_data(source)):
+            why = "has a volume that an administrator made, which is no disk"
+            raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy {why}", fix="name a claim of Paddock's own class")
         if volume is None:
             raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy is not filled yet")
         if self._world.users(place):

@@ -24,6 +24,7 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.disks import ClaimUsers, DiskLayers, ImagePulls
 from paddock.controllers.virtualmachineinstance.guest import GuestMonitors
+from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirectories
 from paddock.controllers.virtualmachineinstance.livechanges import GuestMemoryDumps, LiveChanges
 from paddock.controllers.virtualmachineinstance.nics import InstanceNics, Resolve
 from paddock.controllers.virtualmachineinstance.preparer import Preparer
@@ -306,7 +307,7 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
     pulls = ImagePulls(machinery.chance, requests.machine)
     disks = DiskLayers(engine, objects, seeder, ClaimUsers(instances, engine), pulls)
     nics = InstanceNics(engine.networks, resolve, place.domain)
-    preparer = Preparer(engine, objects, scheduler, disks, nics, recorder)
+    preparer = Preparer(engine, objects, scheduler, (disks, HostDirectories(engine.settings, objects)), nics, recorder)
     dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
     suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.disks import DiskLayers
+from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirectories
 from paddock.controllers.virtualmachineinstance.nics import InstanceNics
 from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.controllers.virtualmachineinstance.scheduler import Scheduler
@@ -38,14 +39,14 @@ class Preparer:
         engine: Engine,
         objects: InstanceReferences,
         scheduler: Scheduler,
-        disks: DiskLayers,
+        disks: tuple[DiskLayers, HostDirectories],
         nics: InstanceNics,
         recorder: EventRecorder,
     ) -> None:
         self._engine = engine
         self._objects = objects
         self._scheduler = scheduler
-        self._disks = disks
+        self._disks, self._directories = disks
         self._nics = nics
         self._recorder = recorder
         # the notes that were recorded for each machine, so that each is recorded once
@@ -125,7 +126,8 @@ class Preparer:
 
     async def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> ResolvedVolume:
         if any(each.name == volume.name for each in instance.spec.domain.devices.filesystems or ()):
-            return ResolvedVolume(directory=await self._disks.directory(instance, volume))
+            return await self._directory(instance, volume)
+        self._directories.check_disk(instance, volume)
         layer = await self._disks.layer(instance, volume)
         if layer is None:
             return ResolvedVolume()
@@ -133,6 +135,15 @@ class Preparer:
             return ResolvedVolume(file=await self._disks.table(instance, volume))
         claim = volume.persistentVolumeClaim
         return ResolvedVolume(layer=layer, readonly=bool(claim is not None and claim.readOnly))
+
+    async def _directory(self, instance: VirtualMachineInstance, volume: Volume) -> ResolvedVolume:
+        found = self._directories.find(instance, volume)
+        if found is None:
+            return ResolvedVolume(directory=await self._disks.directory(instance, volume))
+        resolved, note = found
+        if note:
+            self._note(instance, "HostPathReadOnly", note)
+        return resolved
 
     def _is_table(self, instance: VirtualMachineInstance, name: str) -> bool:
         firmware = instance.spec.domain.firmware
@@ -199,10 +210,14 @@ class Preparer:
         for limit in result.of(Weight.START_FAILED):
             raise prerequisites.failed(limit.code.reason, limit.message)
         for limit in result.of(Weight.NOTE):
-            noted = self._noted.setdefault(instance.metadata.uid or "", set())
-            if limit.message not in noted:
-                noted.add(limit.message)
-                self._recorder.tell(reference_to(instance), "Warning", limit.code.reason, limit.message)
+            self._note(instance, limit.code.reason, limit.message)
+
+    def _note(self, instance: VirtualMachineInstance, reason: str, message: str) -> None:
+        """Record an event, once for each machine."""
+        noted = self._noted.setdefault(instance.metadata.uid or "", set())
+        if message not in noted:
+            noted.add(message)
+            self._recorder.tell(reference_to(instance), "Warning", reason, message)
 
 
 def _without_hotplugged(instance: VirtualMachineInstance) -> VirtualMachineInstance:

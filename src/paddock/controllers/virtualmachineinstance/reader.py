@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from paddock.client.target import Key, Target
-from paddock.controllers.virtualmachineinstance.targets import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.virtualmachineinstance.targets import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS, VOLUMES
 from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.secret import Secret, decoded
@@ -29,7 +29,7 @@ class InstanceReferences:
     """The objects that instances name, and the instances that read each of them. `request` asks for a reconcile of an instance."""
 
     def __init__(self, informers: Informers, request: Callable[[Key], None]) -> None:
-        self._informers = {each.qualified: informers.of(each) for each in (SECRETS, CONFIG_MAPS, CLAIMS, DATA_VOLUMES)}
+        self._informers = {each.qualified: informers.of(each) for each in (SECRETS, CONFIG_MAPS, CLAIMS, VOLUMES, DATA_VOLUMES)}
         self._request = request
         # kind and key of an object -> keys of the instances that read it
         self._readers: dict[tuple[str, Key], dict[Key, None]] = {}
@@ -56,6 +56,10 @@ class InstanceReferences:
         """A DataVolume of the instance's namespace."""
         return self._get(DATA_VOLUMES, instance, name)
 
+    def persistent_volume(self, instance: Key, name: str) -> Data | None:
+        """The volume of a claim."""
+        return self._get(VOLUMES, instance, name)
+
     def freed(self, namespace: str, claims: Iterable[str]) -> None:
         """Request a reconcile of the instances that may wait for these claims: nobody uses them any more."""
         for name in claims:
@@ -70,7 +74,7 @@ class InstanceReferences:
                 del self._readers[place]
 
     def _get(self, target: Target[T], instance: Key, name: str) -> T | None:
-        key = Key(instance.namespace, name)
+        key = Key(instance.namespace if target.namespaced else "", name)
         self._readers.setdefault((target.qualified, key), {})[instance] = None
         seen = self._informers[target.qualified].cache.get(key)
         return seen.read(target) if seen is not None else None

@@ -14,6 +14,7 @@ INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualM
 MACHINES: Target[Data] = declared(virtualmachine.KINDS[0], dict)
 DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
 NODES = plain("", "v1", "nodes", "Node", namespaced=False)

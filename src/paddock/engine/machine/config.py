@@ -211,6 +211,8 @@ class SharedDirectory:
     tag: str
     path: Path
     readonly: bool = False
+    # it is the host's own: shared with the rights of its owner only (engine/share.py)
+    as_owner: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Snapshots of machines: which volumes are in them, the objects they consist of, their status (docs/spec/kubevirt.md 7.1). Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,12 +37,17 @@ class MachineVolumes:
     excluded: tuple[str, ...] = ()
 
 
-def volumes_of(machine: VirtualMachine) -> MachineVolumes:
-    """A volume on a claim is in a snapshot; what ends with the machine, or comes from elsewhere at each start, is not."""
+def volumes_of(machine: VirtualMachine, static: Callable[[str], bool] = lambda _: False) -> MachineVolumes:
+    """A volume on a claim is in a snapshot; what ends with the machine, or comes from elsewhere at each start, is not.
+
+    `static` tells of a claim whether it has an administrator's volume, a directory of the host: that is no disk of the machine.
+    """
     claims: dict[str, str] = {}
     excluded = []
     for volume in machine.spec.template.spec.volumes or ():
-        if volume.persistentVolumeClaim is not None:
+        if volume.persistentVolumeClaim is not None and static(volume.persistentVolumeClaim.claimName):
+            excluded.append(volume.name)
+        elif volume.persistentVolumeClaim is not None:
             claims[volume.name] = volume.persistentVolumeClaim.claimName
         elif volume.dataVolume is not None:
             claims[volume.name] = volume.dataVolume.name

@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddock.base import quantity
+from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.meta import selectors
 
 Data = dict[str, Any]
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 _ATTRIBUTES = "volumeAttributesClassName"
+_PROVISIONED = "pv.kubernetes.io/provisioned-by"
 _COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
@@ -92,6 +94,11 @@ def phase(volume: Data, claim: Data | None) -> str:
     if not owner.get("uid"):
         return "Available"
     return "Bound" if claim is not None and claim["metadata"]["uid"] == owner["uid"] else "Released"
+
+
+def is_provisioned(volume: Data) -> bool:
+    """Return whether Paddock made a volume, for a claim of its own class."""
+    return (volume["metadata"].get("annotations") or {}).get(_PROVISIONED) == PROVISIONER
 
 
 def is_settled(claim: Data) -> bool:

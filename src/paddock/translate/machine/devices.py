@@ -115,7 +115,7 @@ def _shares(place: TranslationContext, given: DevicesSpec) -> Iterator[SharedDir
             detail = found.error if found is not None and found.error else f"nothing was found for the volume {filesystem.name}"
             place.limits.add(Code.VOLUME_FAILED, *_DEVICES, "filesystems", index, detail=detail)
         else:
-            yield SharedDirectory(tag=filesystem.name, path=found.directory, readonly=found.readonly)
+            yield SharedDirectory(tag=filesystem.name, path=found.directory, readonly=found.readonly, as_owner=found.as_owner)
 
 
 def _passed_through(place: TranslationContext, given: DevicesSpec) -> Iterator[str]:

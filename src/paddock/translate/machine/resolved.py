@@ -17,6 +17,8 @@ class ResolvedVolume:
     file: Path | None = None
     error: str = ""
     readonly: bool = False
+    # the directory is the host's own
+    as_owner: bool = False
     # it is a block device of the host
     device: bool = False
     # (logical, physical) size of its blocks where it has its own

@@ -32,10 +32,10 @@ def objects(machine: MachineView, claims: Named, volumes: Named) -> Iterator[Web
         yield object_part(VM.target, machine.vm)
     if machine.vmi is not None and machine.kind is not VMI:
         yield object_part(VMI.target, machine.vmi)
-    for disk in parts.disks(machine):
+    for claim in parts.claims(machine):
         for target, found in ((kindtable.DATA_VOLUMES, volumes), (kindtable.CLAIMS, claims)):
-            if disk.claim in found:
-                yield object_part(target, found[disk.claim])
+            if claim in found:
+                yield object_part(target, found[claim])
 
 
 def object_part(target: Target[Data], data: Data, *, is_written: bool = False) -> WebObjectPart:

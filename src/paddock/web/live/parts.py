@@ -26,7 +26,7 @@ def claims(machine: MachineView) -> Iterator[Key]:
     """Yield the claims that a machine uses."""
     key = machine.vm_key or machine.vmi_key
     if key is not None:
-        yield from dict.fromkeys(Key(key.namespace, each.claim) for each in machineparts.disks(machine) if each.claim)
+        yield from (Key(key.namespace, each) for each in machineparts.claims(machine))
 
 
 def networks(machine: MachineView) -> Iterator[Key]:

@@ -126,17 +126,37 @@ def test_a_released_volume_is_not_given_away_and_a_lost_one_is_reported() -> Non
     asyncio.run(script())
 
 
-def test_where_machines_are_looked_after_nothing_is_bound_and_nothing_is_kept() -> None:
+@pytest.mark.spec("kubevirt", 132)
+def test_beside_machines_a_claim_gets_the_volume_that_an_administrator_made_for_it() -> None:
     async def script() -> None:
         async with housekept(alone=False) as (api, house):
-            await api.post(VOLUMES, volume("v"))
-            await api.post(CLAIMS, claim())
+            named = {"namespace": "default", "name": "c"}
+            await api.post(VOLUMES, volume("v", claimRef=named, persistentVolumeReclaimPolicy="Retain"))
             await house.settled()
-            assert await phases(api) == {"v": "Pending", "c": "Pending"}
+            assert await phases(api) == {"v": "Available"}
+            await api.post(CLAIMS, claim("other", storageClassName=""))
+            await api.post(CLAIMS, claim(storageClassName="", volumeName="v"))
+            await house.settled()
+            assert await phases(api) == {"v": "Bound", "c": "Bound", "other": "Pending"}
             assert (await api.get(f"{VOLUMES}/v")).data["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+            await api.delete(f"{CLAIMS}/c")
+            await house.settled()
+            assert await phases(api) == {"v": "Released", "other": "Pending"}
             await api.delete(f"{VOLUMES}/v")
             await house.settled()
-            assert await phases(api) == {"c": "Pending"}
+            assert await phases(api) == {"other": "Pending"}
+
+    asyncio.run(script())
+
+
+def test_beside_machines_their_controller_makes_the_volumes_of_its_class() -> None:
+    async def script() -> None:
+        async with housekept(alone=False) as (api, house):
+            await api.post(CLASSES, {"metadata": {"name": "own"}, "provisioner": "paddock.dev/directory"})
+            await api.post(VOLUMES, volume("v", storageClassName="own"))
+            await api.post(CLAIMS, claim(storageClassName="own"))
+            await house.settled()
+            assert await phases(api) == {"v": "Available", "c": "Pending"}
 
     asyncio.run(script())
 

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.cli.creation import newmachine, userdata
+from paddock.cli.creation import mounts, newmachine, userdata
 from paddock.cli.creation.imagewords import ImageWord
+from paddock.cli.creation.mounts import BadMount, HostMount
 from paddock.cli.creation.newmachine import DIALECTS, BadWish, HostPort, NewMachine
 from paddock.dialects import admission
 from paddock.meta.manifests import write
@@ -146,3 +147,50 @@ def test_ports(text: str, port: HostPort) -> None:
 def test_what_is_no_port(text: str) -> None:
     with pytest.raises(BadWish):
         newmachine.port(text)
+
+
+@pytest.mark.parametrize("dialect", ["kubevirt", "kubermatic"])
+def test_directories_of_the_host(dialect: str) -> None:
+    mounted = (HostMount("/home/ann/src", "/src"), HostMount("/srv/docs", "/docs", readonly=True))
+    made = newmachine.manifests([wish(dialect=dialect, mounts=mounted, name=f"tiny-{number}") for number in (1, 2)])
+    kinds = [each["kind"] for each in made]
+    assert kinds.count("PersistentVolume") == kinds.count("PersistentVolumeClaim") == 4
+    # A claim and its volume are there before the machine that waits for them.
+    assert kinds.index("PersistentVolume") < kinds.index("PersistentVolumeClaim") < kinds.index("VirtualMachine")
+    first, second = (each["spec"] for each in made if each["kind"] == "PersistentVolume" and "tiny-1" in each["metadata"]["name"])
+    assert (first["hostPath"], first["accessModes"]) == ({"path": "/home/ann/src", "type": "Directory"}, ["ReadWriteMany"])
+    assert second["accessModes"] == ["ReadOnlyMany"] and second["persistentVolumeReclaimPolicy"] == "Retain"
+    assert second["claimRef"] == {"namespace": "lab", "name": "tiny-1-share-2"}
+    claims = [each["spec"] for each in made if each["kind"] == "PersistentVolumeClaim"]
+    assert [each["storageClassName"] for each in claims] == [""] * 4
+    assert {each["volumeName"] for each in claims} == {each["metadata"]["name"] for each in made if each["kind"] == "PersistentVolume"}
+    spec = next(each for each in made if each["kind"] == "VirtualMachine")["spec"]["template"]["spec"]
+    assert [each["name"] for each in spec["domain"]["devices"]["filesystems"]] == ["share-1", "share-2"]
+    sources = [each["persistentVolumeClaim"] for each in spec["volumes"] if "persistentVolumeClaim" in each]
+    assert sources[-2:] == [{"claimName": "tiny-1-share-1"}, {"claimName": "tiny-1-share-2", "readOnly": True}]
+
+
+@pytest.mark.parametrize("dialect", ["stakater", "virtrigaud", "vitistack"])
+def test_dialects_without_directories_refuse_them_by_name(dialect: str) -> None:
+    with pytest.raises(BadWish, match=f"the dialect {dialect} can express"):
+        newmachine.manifests([wish(dialect=dialect, mounts=(HostMount("/src", "/src"),))])
+
+
+@pytest.mark.parametrize(
+    ("text", "mount"),
+    [
+        ("./src:/src", HostMount("./src", "/src")),
+        ("/a:/b/c/:rw", HostMount("/a", "/b/c")),
+        ("/a:/b:ro", HostMount("/a", "/b", readonly=True)),
+        ("/with:colon:/b", HostMount("/with:colon", "/b")),
+        ("~/ro:/ro", HostMount("~/ro", "/ro")),
+    ],
+)
+def test_mounts(text: str, mount: HostMount) -> None:
+    assert mounts.read(text) == mount
+
+
+@pytest.mark.parametrize("text", ["", "a", "a:b", ":/b", "/a:", "/a:ro", "/a:/", "/a:/b/../c", "/a:/b c", "/a:/b,c", '/a:/b"'])
+def test_what_is_no_mount(text: str) -> None:
+    with pytest.raises(BadMount):
+        mounts.read(text)

@@ -47,3 +47,11 @@ def test_the_user_gets_an_account_and_root_only_a_key() -> None:
     assert of_root == {"ssh_authorized_keys": [KEY], "disable_root": False}
     assert "users" not in yaml.safe_load(userdata.document([KEY], "DOMAIN\\ann"))
     assert userdata.document([], "ann") == ""
+
+
+def test_mounts_come_with_and_without_a_key() -> None:
+    entry = ["share-1", "/src", "virtiofs", "rw,nofail", "0", "0"]
+    assert yaml.safe_load(userdata.document([], "ann", mounts=[entry])) == {"mounts": [entry]}
+    found = yaml.safe_load(userdata.document([KEY], "ann", mounts=[entry]))
+    # The first ordinary user of the guest is the one that the files belong to.
+    assert found["mounts"] == [entry] and [each if isinstance(each, str) else each["name"] for each in found["users"]] == ["ann", "default"]

@@ -1,13 +1,18 @@
 """Programs that a machine needs beside QEMU, as data."""
 
+import sys
+
+from paddock.engine import share
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.errors import missing, unusable
 from paddock.engine.machine.argv.line import HelperProgram
 from paddock.engine.machine.argv.options import checked
-from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.argv.view import HostView, VirtioFs
 from paddock.engine.machine.config import SharedDirectory, Tpm
 
 _LONGEST_TAG = 36
+# In the guest, the owner of a shared directory of the host: the first ordinary user of the usual images.
+_GUEST_USER = 1000
 
 
 def tpm_helper(tpm: Tpm, host: HostView) -> HelperProgram:
@@ -33,6 +38,8 @@ def share_helper(index: int, directory: SharedDirectory, host: HostView) -> Help
     if not 0 < len(directory.tag.encode(errors="surrogatepass")) <= _LONGEST_TAG:
         raise unusable(of, f"its tag has to have 1 to {_LONGEST_TAG} bytes")
     path, socket = checked(of, str(directory.path)), names.share_socket(index)
+    if directory.as_owner:
+        return _owner_helper(index, directory, program)
     if program.classic:
         if "," in path or "\\" in path:
             raise unusable(
@@ -45,4 +52,15 @@ def share_helper(index: int, directory: SharedDirectory, host: HostView) -> Help
     else:
         readonly = ("--readonly",) if directory.readonly else ()
         argv = (str(program.program), f"--socket-path={socket}", f"--shared-dir={path}", "--cache=auto", *readonly)
+    return HelperProgram(name=f"share-{index}", argv=argv, socket=socket, remove=(socket,), needs_root=True)
+
+
+def _owner_helper(index: int, directory: SharedDirectory, program: VirtioFs) -> HelperProgram:
+    """The same for a directory of the host, which the program sees at another place and shares with the rights of its owner."""
+    socket = names.share_socket(index)
+    # The newer program needs a user that is root in its namespace; the files are root's in the guest, too.
+    guest = _GUEST_USER if program.classic else 0
+    wish = (f"path={directory.path}", f"socket={socket}", f"guest={guest}", *(("readonly=yes",) if directory.readonly else ()))
+    options = ("-o", f"source={share.PLACE}", "-o", "cache=auto") if program.classic else (f"--shared-dir={share.PLACE}", "--cache=auto")
+    argv = (sys.executable, "-I", "-S", share.__file__, *wish, "--", str(program.program), *options)
     return HelperProgram(name=f"share-{index}", argv=argv, socket=socket, remove=(socket,), needs_root=True)

@@ -359,6 +359,21 @@ def test_programs_beside_qemu() -> None:
     assert refused(machine(devices=DeviceConfig(shared=(SharedDirectory("t" * 37, Path("/a")),)))).reason == "unusable-value"
 
 
+@pytest.mark.parametrize("classic", [True, False])
+def test_a_directory_of_the_host_is_shared_by_a_program_with_few_rights(*, classic: bool) -> None:
+    assert TCG.virtiofs is not None
+    host = replace(TCG, virtiofs=replace(TCG.virtiofs, classic=classic))
+    # Names with commas and read-only shares are no matter of the program's options.
+    config = machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/a,b"), readonly=True, as_owner=True),)))
+    (share,) = command(config, host).helpers
+    start, program = share.argv[: share.argv.index("--")], share.argv[share.argv.index("--") + 1 :]
+    assert start[1:3] == ("-I", "-S") and start[3].endswith("/engine/share.py")
+    assert {"path=/a,b", f"socket={share.socket}", "readonly=yes", f"guest={1000 if classic else 0}"} <= set(start)
+    assert program[0] == str(TCG.virtiofs.program) and "/a,b" not in program and any("/mnt" in word for word in program)
+    (writable,) = command(machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/a"), as_owner=True),))), host).helpers
+    assert "readonly=yes" not in writable.argv
+
+
 @pytest.mark.parametrize(
     ("devices", "of"),
     [

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The part of cloud-init that this guest has: NoCloud and ConfigDrive with host name, SSH keys, password and runcmd; or a script.
+# The part of cloud-init that this guest has: NoCloud and ConfigDrive with host name, SSH keys, password, mounts and runcmd; or a script.
 # A runcmd or a script is run once for each instance-id, if there is a data disk to remember it on.
 folder=/run/seed
 source=
@@ -58,6 +58,19 @@ chown -R tiny:tiny /home/tiny
 
 password=$(said password "$user")
 [ -n "$password" ] && printf 'root:%s\ntiny:%s\n' "$password" "$password" | chpasswd
+
+# Each entry is a list of a source, a place, a type and options, on one line or one member a line.
+attach() { [ -z "$2" ] || { mkdir -p "$2" && mount -t "${3:-auto}" -o "$(echo "${4:-rw}" | sed 's/,*nofail//g')" "$1" "$2"; } || failed=mounts; }
+entry=
+listed mounts "$user" >/run/mounts
+echo "- " >>/run/mounts
+while read -r word; do
+    case $word in
+    "-" | "- "*) attach $entry; entry=${word#-} ;;
+    *" /"*) attach $word ;;
+    *) entry="$entry $word" ;;
+    esac
+done </run/mounts
 
 instance=$(said instance-id /run/meta-data)
 [ -n "$instance" ] || instance=$(said instance_id /run/meta-data)

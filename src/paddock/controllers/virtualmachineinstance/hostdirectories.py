@@ -1,0 +1,85 @@
+"""Directories of the host that a machine's claims stand for, checked each time a machine is started.
+
+This check is for people: it says what is wrong and what to do. `engine/share.py` follows the path once more, without links, and shares
+what it opened.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
+from paddock.controllers.virtualmachineinstance.targets import key_of
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.engine.engine import EngineSettings
+from paddock.plan.instance import prerequisites
+from paddock.plan.instance.volumes import claim_of
+from paddock.plan.storage import binding, hostdirectories
+from paddock.plan.storage.hostdirectories import HostDirectory
+from paddock.translate.machine.resolved import ResolvedVolume
+
+# Nobody tells when a directory comes.
+_LOOK_SECONDS = 10.0
+
+
+class HostDirectories:
+    """Finds directories of the host."""
+
+    def __init__(self, settings: EngineSettings, objects: InstanceReferences) -> None:
+        self._settings = settings
+        self._objects = objects
+
+    def find(self, instance: VirtualMachineInstance, volume: Volume) -> tuple[ResolvedVolume, str] | None:
+        """Return the directory of a volume and a warning for its user; None for a volume without one. Raises `MissingPrerequisite`."""
+        given = self._given(instance, volume)
+        if given is None:
+            return None
+        about = f"volume {volume.name} ({given.path})"
+        path, problem, mode, owner = self._check(given.path)
+        if problem:
+            # The directory may come, and the server may be started with other options.
+            reason = "HostPathNotFound" if path is None else "HostPathNotAllowed"
+            raise prerequisites.failed(reason, f"{about} cannot be shared: {problem}", again=_LOOK_SECONDS)
+        claim = volume.persistentVolumeClaim
+        readonly = given.readonly or bool(claim is not None and claim.readOnly)
+        note = ""
+        if not readonly and not hostdirectories.is_writable(mode, owner, os.geteuid()):
+            note = f"{about} can only be read: user {owner} owns it, and its mode {stat.S_IMODE(mode):04o} lets the server not write"
+        return ResolvedVolume(directory=path, readonly=readonly, as_owner=True), note
+
+    def check_disk(self, instance: VirtualMachineInstance, volume: Volume) -> None:
+        """Refuse a directory of the host as a disk. Raises `MissingPrerequisite`."""
+        if self._given(instance, volume) is not None:
+            why = "is a directory of the host, which is no disk; name it in devices.filesystems"
+            text = f"volume {volume.name}: claim {claim_of(volume)} {why}"
+            raise prerequisites.failed("FailedMount", text)
+
+    def _given(self, instance: VirtualMachineInstance, volume: Volume) -> HostDirectory | None:
+        """Return what the administrator's volume behind a claim says; None without such a volume. Raises `MissingPrerequisite`."""
+        key, name = key_of(instance), claim_of(volume)
+        claim = self._objects.claim(key, name) if name else None
+        if claim is None or claim.spec is None or not claim.spec.volumeName or claim.status is None or claim.status.phase != "Bound":
+            return None
+        found = self._objects.persistent_volume(key, claim.spec.volumeName)
+        if found is None or binding.is_provisioned(found):
+            return None
+        owner = (found.get("spec") or {}).get("claimRef") or {}
+        if owner.get("uid") != claim.metadata.uid:
+            return None
+        given = hostdirectories.of_volume(found)
+        if isinstance(given, str):
+            raise prerequisites.failed("FailedMount", f"volume {volume.name}: {given}")
+        return given
+
+    def _check(self, given: str) -> tuple[Path | None, str, int, int]:
+        """Return the path without links, what is wrong with it, and the directory's mode and owner."""
+        try:
+            path = Path(given).resolve(strict=True)
+            status = path.stat()
+        except OSError as error:
+            return None, f"{error.strerror}", 0, 0
+        if not stat.S_ISDIR(status.st_mode):
+            return None, "it is no directory", 0, 0
+        private = [each.resolve() for each in (*self._settings.private, *self._settings.pools.values())]
+        return path, hostdirectories.refusal(path, self._settings.shares, private), status.st_mode, status.st_uid

@@ -1,0 +1,172 @@
+"""Directories of the host as volumes of machines, with all controllers of a host: bound, shared, refused, and never deleted."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.cli.creation import mounts
+from paddock.cli.creation.mounts import HostMount
+from tests.fakehost import FakeHost, machine
+from tests.scenario.hosts import snapshotting
+from tests.scenario.hosts.conftest import Play
+
+VOLUMES, CLAIMS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+def sharing(host: FakeHost, *shares: Path, private: tuple[Path, ...] = ()) -> None:
+    """The server's options."""
+    host.engine.settings = type("Settings", (), {"host_paths": (), "shares": shares, "private": private, "pools": {}})
+
+
+async def made(host: FakeHost, directory: Path, *, readonly: bool = False) -> None:
+    """Everything that `paddock run --mount` makes."""
+    host.house.volumes.start()
+    mount = HostMount(str(directory), "/src", readonly)
+    volume, claim = mounts.objects("web", "default", [mount])
+    assert (await host.api.post(VOLUMES, volume)).status == 201
+    vm = machine(volumes=[])
+    mounts.add(vm, [mount])
+    await host.make(claim, vm)
+    await asyncio.sleep(20)
+
+
+async def phases(host: FakeHost) -> list[str]:
+    found = [*(await host.api.get(VOLUMES)).data["items"], *(await host.api.get(CLAIMS)).data["items"]]
+    return [each["status"]["phase"] for each in found]
+
+
+async def problem(host: FakeHost) -> str:
+    status = (await host.vmi())["status"]
+    return next(str(each["message"]) for each in status["conditions"] if each["type"] == "Synchronized")
+
+
+def play_sharing(play: Play, script: Any, *shares: Path, private: tuple[Path, ...] = ()) -> None:
+    """The controllers read the options when they begin."""
+
+    async def inside(host: FakeHost) -> None:
+        await host.end()
+        sharing(host, *shares, private=private)
+        await host.begin()
+        await script(host)
+
+    play(inside)
+
+
+@pytest.mark.spec("kubevirt", 132, 133)
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_directory_is_bound_shared_and_left_alone(play: Play, tmp_path: Path, *, readonly: bool) -> None:
+    directory = tmp_path / "src"
+    directory.mkdir()
+    (directory / "precious").write_text("mine")
+
+    async def script(host: FakeHost) -> None:
+        await made(host, directory, readonly=readonly)
+        guest = await host.running()
+        (shared,) = guest.config.devices.shared
+        assert (shared.tag, shared.path, shared.readonly, shared.as_owner) == ("share-1", directory.resolve(), readonly, True)
+        assert await phases(host) == ["Bound", "Bound"]
+        claim = (await host.api.get(f"{CLAIMS}/web-share-1")).data
+        assert claim["spec"]["volumeName"] == "default.web-share-1" and claim["status"]["capacity"] == {"storage": "1Gi"}
+        told = [each["reason"] for each in (await host.api.get(EVENTS)).data["items"]]
+        assert "FailedBinding" not in told
+        # Everything goes: the machine, the claim, and the volume, which nobody made for the claim.
+        await host.api.delete("/apis/kubevirt.io/v1/namespaces/default/virtualmachines/web")
+        await asyncio.sleep(60)
+        await host.api.delete(f"{CLAIMS}/web-share-1")
+        await asyncio.sleep(60)
+        assert await phases(host) == ["Released"]
+        await host.api.merge(f"{VOLUMES}/default.web-share-1", {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+        await asyncio.sleep(700)
+        assert (directory / "precious").read_text() == "mine"
+        await host.api.delete(f"{VOLUMES}/default.web-share-1")
+        await asyncio.sleep(60)
+        assert await phases(host) == []
+        assert (directory / "precious").read_text() == "mine"
+
+    play_sharing(play, script, tmp_path)
+
+
+@pytest.mark.spec("kubevirt", 134)
+def test_only_what_the_server_shares(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "allowed" / "way-out").symlink_to(tmp_path / "other")
+
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path / "allowed" / "way-out")
+        said = await problem(host)
+        assert f"shares {tmp_path / 'allowed'} only; start it with `paddock up --share {tmp_path / 'other'}`" in said
+        # A directory in the place of the link is shared without another change.
+        (tmp_path / "allowed" / "way-out").unlink()
+        (tmp_path / "allowed" / "way-out").mkdir()
+        await host.running(seconds=60)
+
+    play_sharing(play, script, tmp_path / "allowed")
+
+
+@pytest.mark.spec("kubevirt", 134)
+def test_the_servers_own_data_is_never_shared(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path / "state")
+        assert "keeps its own data" in await problem(host)
+
+    play_sharing(play, script, tmp_path, private=(tmp_path / "state",))
+
+
+def test_a_directory_that_is_not_there_is_waited_for(play: Play, tmp_path: Path) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path / "src")
+        assert "No such file or directory" in await problem(host)
+        (tmp_path / "src").mkdir()
+        await host.running(seconds=60)
+
+    play_sharing(play, script, tmp_path)
+
+
+def test_a_directory_that_nobody_may_write_is_told(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir(mode=0o555)
+
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path / "src")
+        await host.running()
+        (told,) = [each["message"] for each in (await host.api.get(EVENTS)).data["items"] if each["reason"] == "HostPathReadOnly"]
+        assert "can only be read" in told and "0555" in told
+
+    play_sharing(play, script, tmp_path)
+
+
+def test_a_directory_is_no_disk(play: Play, tmp_path: Path) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path)
+        await host.running()
+        vm = machine(name="disk")
+        vm["spec"]["template"]["spec"]["volumes"] = [{"name": "src", "persistentVolumeClaim": {"claimName": "web-share-1"}}]
+        await host.make(vm)
+        await asyncio.sleep(20)
+        status = (await host.vmi("disk"))["status"]
+        assert any("is a directory of the host, which is no disk" in each.get("message", "") for each in status["conditions"])
+
+    play_sharing(play, script, tmp_path)
+
+
+@pytest.mark.spec("kubevirt", 132)
+def test_snapshots_and_exports_leave_the_directory_out(play: Play, tmp_path: Path) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, tmp_path)
+        await host.running()
+        await host.make(snapshotting.snapshot())
+        await asyncio.sleep(60)
+        taken = await snapshotting.taken(host)
+        assert taken["readyToUse"] and taken["snapshotVolumes"] == {"excludedVolumes": ["share-1"]}
+        await host.make(snapshotting.export("PersistentVolumeClaim", "web-share-1"))
+        await asyncio.sleep(20)
+        assert any(
+            "is a directory of the host, not a disk" in each["message"] for each in (await snapshotting.exported(host))["conditions"]
+        )
+
+    play_sharing(play, script, tmp_path)
