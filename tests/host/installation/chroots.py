@@ -138,6 +138,11 @@ class Chroot:
         wait_until(f"{name} carries out {shlex.join(words)}", is_carried_out, 120)
         return answers[-1]
 
+    def power_off(self) -> None:
+        """Shut the host down, and wait for its end."""
+        self.attempt("systemctl", "poweroff")
+        wait_until("the host is off", lambda: not Path(f"/proc/{self.first}/cwd").exists(), 360)
+
     def qemus(self) -> dict[int, str]:
         """Return the QEMU processes inside: pid -> control group."""
         listed = self.run("pgrep", "-f", "^/usr/bin/qemu-system-").split() if self.attempt("pgrep", "-f", "^/usr/bin/qemu-").stdout else []
