@@ -88,6 +88,19 @@ def test_the_first_start_in_a_terminal_offers_the_context(servers: Servers, work
         servers.call("down", "--dir", str(root))
 
 
+@pytest.mark.needs("qemu")
+def test_an_interrupted_offer_leaves_the_server(servers: Servers, work: Path) -> None:
+    root = work / "lab"
+    start = servers.terminal("up", "--detach", f"--dir={root}", "--listen=127.0.0.1:0", "--network=user")
+    try:
+        start.until(b"? [y/N] ")
+        start.type(b"\x03")
+        assert start.ended() != 0 and not (servers.home / ".kube").exists()
+        assert "ready" in servers.good("status", "--dir", str(root))
+    finally:
+        servers.call("down", "--dir", str(root))
+
+
 @pytest.fixture
 def own_system(work: Path) -> Iterator[Servers]:
     """Servers whose /var/lib is a directory of the test."""

@@ -129,13 +129,12 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415
 
-    from paddock.app.commands import ctx  # noqa: PLC0415
-    from paddock.app.directory import purge  # noqa: PLC0415
+    from paddock.app.directory import contexts, purge  # noqa: PLC0415
 
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():
         purge.delete(places)
-        ctx.forget(places.root, os.environ)
+        contexts.forget(places.root, os.environ)
         console.out(f"deleted {places.root}\n")
     console.out(f"removed what {places.root} had on this host\n")
 

@@ -255,6 +255,8 @@ def _detach(command: str, given: list[str], settings: ServerSettings, console: C
                 console.say(f"paddock: {found.limits}")
             if found.console:
                 console.say(f"paddock: the console is ready; sign in with {found.console}")
+            # It runs, so an interrupted question must not take its directory.
+            directory.keep()
             console.out(f"ready at {found.address}; {_way_in(places)}\n")
             if is_new and not settings.in_memory and places.kubeconfig.exists():
                 _offer_context(places, console)
@@ -268,19 +270,20 @@ def _detach(command: str, given: list[str], settings: ServerSettings, console: C
 
 def _way_in(places: DataPaths) -> str:
     """Return how to use the server, until its context is in the user's kubeconfig."""
-    from paddock.app.commands import ctx  # noqa: PLC0415 - reads YAML, which a start does not need
+    from paddock.app.directory import contexts  # noqa: PLC0415 - reads YAML, which a start does not need
 
     with contextlib.suppress(PaddockError):
-        if name := ctx.name_in_file(places.root, os.environ):
+        if name := contexts.name_in_file(places.root, os.environ):
             return f'its context is "{name}"'
-    return f"use it with KUBECONFIG={places.kubeconfig}, or once and for all: `{ctx.words(places.root)}`"
+    return f"use it with KUBECONFIG={places.kubeconfig}, or once and for all: `{contexts.words(places.root)}`"
 
 
 def _offer_context(places: DataPaths, console: Console) -> None:
-    from paddock.app.commands import ctx  # noqa: PLC0415 - as above
+    from paddock.app.directory import contexts  # noqa: PLC0415 - as above
 
-    if not ctx.name_in_file(places.root, os.environ):
-        ctx.offer(places.root, console)
+    with contextlib.suppress(PaddockError):
+        if not contexts.name_in_file(places.root, os.environ):
+            contexts.offer(places.root, console)
 
 
 def _last_line(log: Path) -> str:

@@ -9,6 +9,7 @@ import yaml
 
 from paddock.apiserver.security import kubeconfig
 from paddock.app.commands import ctx
+from paddock.app.directory import contexts
 from paddock.base.directories import context_name
 from paddock.base.errors import Terminal
 from paddock.cli import confirming
@@ -76,7 +77,7 @@ def test_the_name_is_the_servers_own_until_another_is_given(home: Path) -> None:
     root = made(home)
     (root / "kubeconfig").write_text((root / "kubeconfig").read_text().replace("paddock-lab", "mine"))
     assert said("ls", "--dir", str(root)).splitlines()[1].split()[0] == "mine" and 'as "mine"' in said("add")
-    assert ctx.name_in_file(root, {"HOME": str(home / "home")}) == "mine"
+    assert contexts.name_in_file(root, {"HOME": str(home / "home")}) == "mine"
     said("add", "--as", "other")
     assert 'as "other"' in said("add"), "a repeated add keeps the name that the server has in the file"
 
@@ -93,14 +94,14 @@ def test_a_new_server_is_offered(home: Path, monkeypatch: pytest.MonkeyPatch, an
     monkeypatch.setattr(confirming, "answerable", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     err = io.BytesIO()
-    ctx.offer(made(home), Console(io.BytesIO(), err))
+    contexts.offer(made(home), Console(io.BytesIO(), err))
     assert 'as the context "paddock-lab"? [y/N]' in err.getvalue().decode()
     assert (home / "home/.kube/config").exists() is taken
 
 
 def test_without_a_terminal_nothing_is_offered(home: Path) -> None:
     err = io.BytesIO()
-    ctx.offer(made(home), Console(io.BytesIO(), err))
+    contexts.offer(made(home), Console(io.BytesIO(), err))
     assert err.getvalue() == b"" and not (home / "home/.kube/config").exists()
 
 
@@ -131,9 +132,9 @@ def test_the_servers_own_file_is_no_target(home: Path, monkeypatch: pytest.Monke
 def test_a_deleted_server_is_forgotten(home: Path) -> None:
     root = made(home)
     said("add")
-    ctx.forget(root, {"HOME": str(home / "home")})
+    contexts.forget(root, {"HOME": str(home / "home")})
     assert config(home)["clusters"] == []
-    ctx.forget(home / "nowhere", {"HOME": str(home / "none")})
+    contexts.forget(home / "nowhere", {"HOME": str(home / "none")})
     assert not (home / "none").exists()
 
 
