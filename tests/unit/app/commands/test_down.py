@@ -14,6 +14,7 @@ from paddock.app.directory.paths import DataPaths
 from paddock.app.directory.process import RunningServer
 from paddock.base.errors import Terminal, Transient
 from paddock.cli.console import Console
+from paddock.engine.claims import HostReservations
 
 _DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
 
@@ -47,6 +48,15 @@ def test_a_server_that_does_not_answer_does_not_keep_guests_from_their_shutdown(
 
 def test_without_a_server_and_without_guests_there_is_nothing_to_do(tmp_path: Path) -> None:
     assert said(tmp_path, "--guests") == ""
+
+
+def test_all_directories_are_those_with_a_claim(tmp_path: Path, deaf: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDOCK_HOST_DIR", str(tmp_path / "host"))
+    monkeypatch.setattr("paddock.app.directory.shutdown.os.geteuid", lambda: 0)
+    (tmp_path / "engine").mkdir()
+    HostReservations().users(tmp_path / "engine")
+    assert f"killing the server in {tmp_path}:" in said(tmp_path / "other", "--guests", "--all", "--timeout=0.2")
+    assert deaf.wait() == -9
 
 
 @pytest.mark.parametrize("words", [("--all",), ("--guests", "--all", "--purge", "--yes"), ("--delete-data",)])
