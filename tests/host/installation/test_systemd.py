@@ -180,7 +180,7 @@ def test_guests_shut_down_with_the_host_and_start_after_the_boot(package: BuiltP
 
 def runs_again(host: Chroot) -> None:
     """The machines run that ran before the boot, and no other."""
-    wait_until("the machines run again", lambda: len(host.qemus()) == 2, 60)
+    wait_until("the machines run again", lambda: len(host.qemus()) == 2, 300)
     assert [host.in_guest(name, "hostname") for name in ("web", "rerun")] == ["web\n", "rerun\n"]
     (idle,) = (line for line in host.run("paddock", "ls").splitlines() if "idle" in line)
     assert "Stopped" in idle
