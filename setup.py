@@ -62,8 +62,8 @@ def beside() -> list[tuple[str, list[str]]]:
         "share/bash-completion/completions": [ROOT / shells / "bash/paddock"],
         "share/zsh/site-functions": [ROOT / shells / "zsh/_paddock"],
         "share/fish/vendor_completions.d": [ROOT / shells / "fish/paddock.fish"],
-        "share/paddock/systemd/system": [ROOT / "deploy/systemd/system/paddock.service"],
-        "share/paddock/systemd/user": [ROOT / "deploy/systemd/user/paddock.service"],
+        "share/paddock/systemd/system": sorted((ROOT / "deploy/systemd/system").glob("*.service")),
+        "share/paddock/systemd/user": sorted((ROOT / "deploy/systemd/user").glob("*.service")),
     }
     for folder in ("helm/kubevirt-operator",):
         for path in sorted((ROOT / "deploy" / folder).rglob("*")):

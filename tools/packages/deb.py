@@ -30,7 +30,7 @@ _COMPLETION = {
     "zsh/_paddock": "usr/share/zsh/vendor-completions/_paddock",
     "fish/paddock.fish": "usr/share/fish/vendor_completions.d/paddock.fish",
 }
-_USER_UNIT = "usr/lib/systemd/user/paddock.service"
+_USER_UNITS = "usr/lib/systemd/user"
 
 
 def main(given: list[str] | None = None) -> int:
@@ -108,7 +108,11 @@ def _programs(root: Path) -> None:
 def _beside(root: Path, units_folder: str) -> None:
     units = ROOT / "deploy" / "systemd"
     shells = ROOT / "src/paddock/cli/completion/shells"
-    pairs = [(units / "system/paddock.service", f"{units_folder}/paddock.service"), (units / "user/paddock.service", _USER_UNIT)]
+    pairs = [
+        (each, f"{place}/{each.name}")
+        for kind, place in (("system", units_folder), ("user", _USER_UNITS))
+        for each in sorted((units / kind).glob("*.service"))
+    ]
     pairs += [(shells / name, place) for name, place in _COMPLETION.items()]
     pairs += [(_PARTS / "default", "etc/default/paddock"), (_PARTS / "lintian-overrides", "usr/share/lintian/overrides/paddock")]
     for source, place in pairs:

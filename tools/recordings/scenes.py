@@ -28,7 +28,8 @@ SCENES = (
             "paddock why web",
             "paddock rm --purge --yes web",
         ),
-        before=("paddock image build tiny",),
+        # The first start of a directory in a terminal asks a question.
+        before=("paddock image build tiny", "paddock up --detach", "paddock down"),
         after=("paddock down --purge --delete-data --yes",),
     ),
     Scene(

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from paddock.base import variables
+from paddock.base.errors import Terminal
 
 KUBECONFIG, SERVER = "kubeconfig", "server.json"
 _OF_ROOT = Path("/var/lib/paddock")
 _PRODUCT = "paddock"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/-]{0,127}")
 _NO_NAME = re.compile(r"[^a-z0-9.]+")
 
 
@@ -35,6 +37,13 @@ def context_name(root: Path, environ: Mapping[str, str] = os.environ) -> str:
     named = root.parent if root.name == _PRODUCT else root
     word = _NO_NAME.sub("-", named.name.lower()).strip("-.")
     return f"{_PRODUCT}-{word}" if word and word != _PRODUCT else _PRODUCT
+
+
+def checked_name(name: str) -> str:
+    """Return a name of a context that somebody gave; empty: none was given. Raises `Terminal` for one that a shell would not take bare."""
+    if name and not _NAME.fullmatch(name):
+        raise Terminal(f"{name!r} is no name for a context", fix="use letters, digits and ._@:/-, and begin with a letter or a digit")
+    return name
 
 
 def _of_user(environ: Mapping[str, str]) -> Path:

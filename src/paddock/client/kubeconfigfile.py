@@ -1,12 +1,13 @@
 """Changes of somebody's kubeconfig: the entries of one server are taken in and out, and all others stay as they are.
 
-An entry that Paddock made has an extension with the directory of its server, so that nobody else's entry of that name is ever replaced.
+An entry that Paddock made has an extension with the directory of its server, so that nobody else's entry of that name is ever replaced. In
+that of a context which became the current one stands the one before it, which returns with the removal.
 Comments go, as they do when kubectl writes the file.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -52,28 +53,57 @@ def merged(document: Document, server: Document, directory: str, *, name: str, u
 
     Raises `KubeconfigConflict` for an entry of that name that is not this server's.
     """
-    taken = [each for kind in _KINDS for each in document.get(kind) or () if each.get("name") == _entry(kind, name)]
-    if any(_directory(each) != directory for each in taken):
-        raise KubeconfigConflict(f'the kubeconfig has another "{name}"', fix="choose another name: `paddock ctx add --as NAME`")
+    _refuse_foreign(document, directory, name)
     found = without(document, directory)
+    before = str(found.get("current-context") or "")
+    # A server that was the current one stays it under its new name.
+    becomes_current = use or not before or found.get("current-context") != document.get("current-context")
     for kind in _KINDS:
         (entry,) = server[kind]
-        found[kind] = [*(found.get(kind) or ()), _named(kind, entry, name, directory)]
-    if use or not found.get("current-context"):
+        extension = {"directory": directory, **({"previous": before} if kind == "contexts" and becomes_current else {})}
+        found[kind] = [*(found.get(kind) or ()), _named(kind, entry, name, extension)]
+    if becomes_current:
         found["current-context"] = name
     return found
 
 
 def without(document: Document, directory: str) -> Document:
-    """Return a kubeconfig without the entries of the server of a directory."""
-    gone = {each["name"] for each in document.get("contexts") or () if _directory(each) == directory}
+    """Return a kubeconfig without the entries of the server of a directory; the context before its own is the current one again."""
+    gone = {str(each["name"]): _previous(each) for each in document.get("contexts") or () if _directory(each) == directory}
     found = dict(document)
     for kind in _KINDS:
         if kind in document:
-            found[kind] = [each for each in document[kind] or () if _directory(each) != directory]
-    if found.get("current-context") in gone:
-        found["current-context"] = ""
+            found[kind] = [_after(each, gone) for each in document[kind] or () if _directory(each) != directory]
+    if (current := found.get("current-context")) in gone:
+        left = {each.get("name") for each in found.get("contexts") or ()}
+        found["current-context"] = gone[current] if gone[current] in left else ""
     return found
+
+
+def _refuse_foreign(document: Document, directory: str, name: str) -> None:
+    for kind in _KINDS:
+        for each in document.get(kind) or ():
+            if each.get("name") == _entry(kind, name) and (owner := _directory(each)) != directory:
+                fix = f"choose another name: `paddock ctx add --dir {directory} --as NAME`"
+                raise KubeconfigConflict(
+                    f'the kubeconfig has another "{name}"',
+                    why=f"its {kind.removesuffix('s')} {each['name']} is {f'of the server of {owner}' if owner else 'not of Paddock'}",
+                    fix=f"{fix}, or take that server out: `paddock ctx rm --dir {owner}`" if owner else fix,
+                )
+
+
+def _after(entry: Document, gone: Mapping[str, str]) -> Document:
+    """Return an entry that remembers none of the contexts that go."""
+    if (previous := _previous(entry)) not in gone:
+        return entry
+    content = {**entry["context"], "extensions": [_remembering(each, gone[previous]) for each in entry["context"]["extensions"]]}
+    return {**entry, "context": content}
+
+
+def _remembering(extension: Any, previous: str) -> Any:
+    if not _is_ours(extension):
+        return extension
+    return {**extension, "extension": {**extension["extension"], "previous": previous}}
 
 
 def contexts(document: Document) -> dict[str, str]:
@@ -81,12 +111,12 @@ def contexts(document: Document) -> dict[str, str]:
     return {directory: str(each["name"]) for each in document.get("contexts") or () if (directory := _directory(each))}
 
 
-def _named(kind: str, entry: Document, name: str, directory: str) -> Document:
+def _named(kind: str, entry: Document, name: str, extension: Document) -> Document:
     member = kind.removesuffix("s")
     content = dict(entry[member])
     if kind == "contexts":
         content |= {"cluster": _entry("clusters", name), "user": _entry("users", name)}
-    content["extensions"] = [{"name": _EXTENSION, "extension": {"directory": directory}}]
+    content["extensions"] = [{"name": _EXTENSION, "extension": extension}]
     return {"name": _entry(kind, name), member: content}
 
 
@@ -95,11 +125,20 @@ def _entry(kind: str, name: str) -> str:
 
 
 def _directory(entry: Document) -> str:
+    return str(_extension(entry).get("directory") or "")
+
+
+def _previous(entry: Document) -> str:
+    return str(_extension(entry).get("previous") or "")
+
+
+def _extension(entry: Document) -> Document:
     content: Document = next((entry[member] for member in ("cluster", "user", "context") if isinstance(entry.get(member), dict)), {})
-    for each in content.get("extensions") or ():
-        if isinstance(each, dict) and each.get("name") == _EXTENSION:
-            return str((each.get("extension") or {}).get("directory") or "")
-    return ""
+    return next((dict(each["extension"]) for each in content.get("extensions") or () if _is_ours(each)), {})
+
+
+def _is_ours(extension: Any) -> bool:
+    return isinstance(extension, dict) and extension.get("name") == _EXTENSION and isinstance(extension.get("extension"), dict)
 
 
 def read(path: Path) -> Document:

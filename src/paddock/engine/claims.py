@@ -75,6 +75,10 @@ class HostReservations:
             claims[own.directory] = msgspec.structs.replace(own, network=chosen)
             return chosen
 
+    def directories(self) -> list[Path]:
+        """Return the directories with a claim."""
+        return [Path(each) for each in self._read()]
+
     def release(self, directory: Path) -> None:
         """End the directory's claim."""
         if self._path.exists():

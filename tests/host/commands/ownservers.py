@@ -29,11 +29,11 @@ class Servers:
         """The directory of the user's own server."""
         return self.home / ".local" / "state" / "paddock"
 
-    def up(self, root: Path, seen_as: Path | None = None) -> str:
+    def up(self, root: Path, seen_as: Path | None = None, *options: str) -> str:
         """Start a server, whose directory it may see at another place; return its address."""
         root.mkdir(parents=True, exist_ok=True)
         with (root / "said").open("ab") as said:
-            command = [*self._within, *PADDOCK, "up", f"--dir={seen_as or root}", "--listen=127.0.0.1:0", "--network=user"]
+            command = [*self._within, *PADDOCK, "up", f"--dir={seen_as or root}", "--listen=127.0.0.1:0", "--network=user", *options]
             server = self._running[root] = subprocess.Popen(command, stdout=said, stderr=said, env=self.environment)
         deadline = time.monotonic() + SECONDS
         while (found := process.find(DataPaths(root))) is None or not found.ready:

@@ -43,7 +43,62 @@ def test_contexts_of_two_servers_come_and_go(servers: Servers, work: Path) -> No
     assert set(servers.kubectl("config", "get-contexts", "-o", "name").split()) == {"mine", "paddock-one-lab"}
     servers.good("ctx", "rm", "--dir", str(one))
     assert servers.kubectl("config", "get-contexts", "-o", "name").split() == ["mine"]
+    for kind in ("clusters", "users"):
+        assert servers.kubectl("config", f"get-{kind}").split() == ["NAME"]
     assert "kind: Config" in (servers.home / ".kube" / "config").read_text()
+
+
+@pytest.mark.needs("qemu", "kubectl")
+def test_a_removal_restores_what_was_before(servers: Servers, work: Path) -> None:
+    servers.kubectl("config", "set-cluster", "work", "--server=https://work:6443")
+    servers.kubectl("config", "set-context", "work", "--cluster=work", "--user=me")
+    servers.kubectl("config", "use-context", "work")
+    before = servers.kubectl("config", "view", "--raw")
+    one, two = work / "one", work / "two"
+    servers.up(one, None, "--name=lab")
+    servers.good("ctx", "add", "--dir", str(one), "--use")
+    assert servers.kubectl("config", "current-context").strip() == "lab" and "default" in servers.kubectl("get", "namespaces")
+    servers.up(two, None, "--name=lab")
+    refused = servers.call("ctx", "add", "--dir", str(two))
+    assert refused.returncode == 2 and f"the server of {one}" in refused.stderr
+    assert f"paddock ctx add --dir {two} --as NAME" in refused.stderr
+    servers.good("ctx", "add", "--dir", str(two), "--as", "other")
+    assert "default" in servers.kubectl("get", "namespaces", "--context=other")
+    for root in (one, two):
+        servers.good("ctx", "rm", "--dir", str(root))
+    assert servers.kubectl("config", "view", "--raw") == before
+
+
+@pytest.mark.needs("qemu", "kubectl")
+def test_the_first_start_in_a_terminal_offers_the_context(servers: Servers, work: Path) -> None:
+    root = work / "lab"
+    words = ("up", "--detach", f"--dir={root}", "--listen=127.0.0.1:0", "--network=user")
+    first = servers.terminal(*words)
+    try:
+        first.until(b'as the context "paddock-lab"? [y/N] ')
+        first.type(b"y\n")
+        first.until(b'as "paddock-lab"; it is the current context')
+        assert first.ended() == 0
+        assert "default" in servers.kubectl("get", "namespaces", "-o", "name")
+        servers.good("down", "--dir", str(root))
+        again = servers.terminal(*words)
+        again.until(b'its context is "paddock-lab"')
+        assert again.ended() == 0, "a directory is offered once"
+    finally:
+        servers.call("down", "--dir", str(root))
+
+
+@pytest.mark.needs("qemu")
+def test_an_interrupted_offer_leaves_the_server(servers: Servers, work: Path) -> None:
+    root = work / "lab"
+    start = servers.terminal("up", "--detach", f"--dir={root}", "--listen=127.0.0.1:0", "--network=user")
+    try:
+        start.until(b"? [y/N] ")
+        start.type(b"\x03")
+        assert start.ended() != 0 and not (servers.home / ".kube").exists()
+        assert "ready" in servers.good("status", "--dir", str(root))
+    finally:
+        servers.call("down", "--dir", str(root))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ except the commands of `online`.
 """
 
 import hashlib
+import itertools
 import os
 import shlex
 import shutil
@@ -25,6 +26,8 @@ from tests.host.machine import lacks
 
 _MIRROR = "http://deb.debian.org/debian"
 _CGROUPS = Path("/sys/fs/cgroup")
+# Several releases may run at the same time.
+_NUMBERS = itertools.count()
 _ENVIRONMENT = (
     *("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TERM=dumb"),
     *("DEBIAN_FRONTEND=noninteractive", "container=paddock-test"),
@@ -135,8 +138,13 @@ class Chroot:
             answers.append(done.stdout)
             return done.returncode == 0
 
-        wait_until(f"{name} carries out {shlex.join(words)}", is_carried_out, 120)
+        wait_until(f"{name} carries out {shlex.join(words)}", is_carried_out, 600)
         return answers[-1]
+
+    def power_off(self) -> None:
+        """Shut the host down, and wait for its end."""
+        self.attempt("systemctl", "poweroff")
+        wait_until("the host is off", lambda: not Path(f"/proc/{self.first}/cwd").exists(), 360)
 
     def qemus(self) -> dict[int, str]:
         """Return the QEMU processes inside: pid -> control group."""
@@ -178,7 +186,7 @@ def running(root: Path, *, systemd: bool = False, boot: str = "00000000-0000-400
     """A release that runs: with systemd as the first process, or with one that sleeps. Killed at the end, as by a power cut."""
     if not (unified := next((each for each in (_CGROUPS / "unified", _CGROUPS) if (each / "cgroup.procs").exists()), None)):
         pytest.skip("needs control groups of version 2: none are mounted here")
-    group = unified / f"pdk-{os.getpid()}-{boot[-4:]}"
+    group = unified / f"pdk-{os.getpid()}-{next(_NUMBERS)}"
     group.mkdir()
     identity = root.parent / "boot_id"
     identity.write_text(f"{boot}\n")

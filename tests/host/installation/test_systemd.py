@@ -3,6 +3,7 @@
 systemd is the first process of a Debian 12 in namespaces of its own, as on a host.
 """
 
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("root", "qemu", "mmdebstrap", 
 _UPTIME = ("cat", "/proc/uptime")
 _MAIN_PID = ("systemctl", "show", "paddock", "-p", "MainPID", "--value")
 _NEXT = "0.1.1"
-_SECOND_BOOT = "00000000-0000-4000-8000-000000000002"
+_SECOND_BOOT, _THIRD_BOOT = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
 _UNIT_OF_USER = "sleeper"
 
 
@@ -67,6 +68,7 @@ def test_the_service_stops_and_starts_without_its_guests(host: Chroot) -> None:
     host.run("systemctl", "stop", "paddock")
     assert host.attempt("systemctl", "is-active", "paddock").stdout == "inactive\n"
     assert list(host.qemus()) == [qemu]
+    assert host.run("systemctl", "is-active", "paddock-guests") == "active\n"
     host.run("systemctl", "start", "paddock")
     assert uptime(host) > up and list(host.qemus()) == [qemu]
     assert host.run("systemctl", "show", "paddock", "-p", "Result", "-p", "NRestarts").split() == ["Result=success", "NRestarts=0"]
@@ -126,7 +128,7 @@ def test_the_unit_of_a_user(host: Chroot) -> None:
     configuration = host.root / f"home/{_UNIT_OF_USER}/.config/paddock"
     own("mkdir", "-p", f"/home/{_UNIT_OF_USER}/.config/paddock")
     (configuration / "environment").write_text('PADDOCK_OPTIONS="--listen 127.0.0.1:7543"\n')
-    own("systemctl", "--user", "enable", "--now", "paddock")
+    own("systemctl", "--user", "enable", "--now", "paddock-guests", "paddock")
     guest = host.root / f"home/{_UNIT_OF_USER}/tiny.qcow2"
     guest.write_bytes(next((host.root / "root/.cache/paddock/guests").glob("tiny-*/tiny.qcow2")).read_bytes())
     before = set(host.qemus())
@@ -137,22 +139,48 @@ def test_the_unit_of_a_user(host: Chroot) -> None:
     assert host.in_guest("mine", "hostname", user=_UNIT_OF_USER) == "mine\n"
     own("systemctl", "--user", "stop", "paddock")
     assert qemu in host.qemus()
-    own("systemctl", "--user", "start", "paddock")
+    # The end of the user's systemd is that of a host to the user's guests, whether the server runs or not.
+    host.run("systemctl", "stop", f"user@{number}")
+    assert qemu not in host.qemus() and went_down(host.root, "mine", f"home/{_UNIT_OF_USER}/.local/state/paddock")
+    host.run("systemctl", "start", f"user@{number}")
+    assert host.in_guest("mine", "hostname", user=_UNIT_OF_USER) == "mine\n"
     own("paddock", "rm", "mine", "--yes")
     host.run("loginctl", "disable-linger", _UNIT_OF_USER)
 
 
-def test_after_a_reboot_the_service_starts_the_machines(package: BuiltPackage, tiny_guest: object, tmp_path: Path) -> None:
+def went_down(files: Path, name: str, place: str = "var/lib/paddock") -> bool:
+    """Return True if the kernel of a guest has said on the serial console that it powers down."""
+    for config in (files / place / "engine/machines").glob("*/config.json"):
+        if f'"default_{name}"' in config.read_text():
+            return b"reboot: Power down" in (config.parent / "run/serial.log").read_bytes()
+    raise AssertionError(f"there is no machine {name}")
+
+
+def test_guests_shut_down_with_the_host_and_start_after_the_boot(package: BuiltPackage, tiny_guest: object, tmp_path: Path) -> None:
     with prepared(package("3.11"), tmp_path) as files:
-        with chroots.running(files, systemd=True) as before:
-            before.run("apt-get", "install", "-y", "-qq", f"/root/{package('3.11').name}")
-            before.run("paddock", "run", "tiny", "--name", "web")
-            before.run("paddock", "run", "tiny", "--name", "idle", "--no-wait")
-            before.run("paddock", "stop", "idle", "--now")
-        with chroots.running(files, systemd=True, boot=_SECOND_BOOT) as after:
-            wait_until("the machine runs again", lambda: bool(after.qemus()), 60)
-            assert after.in_guest("web", "hostname") == "web\n"
-            (idle,) = (line for line in after.run("paddock", "ls").splitlines() if "idle" in line)
-            assert "Stopped" in idle
-            after.run("paddock", "down", "--purge", "--delete-data", "--yes")
-            assert after.qemus() == {} and not (files / "var/lib/paddock/store.db").exists()
+        with chroots.running(files, systemd=True) as first:
+            first.run("apt-get", "install", "-y", "-qq", f"/root/{package('3.11').name}")
+            assert first.run("systemctl", "is-active", "paddock-guests") == "active\n"
+            first.run("paddock", "run", "tiny", "--name", "web")
+            for name, strategy in (("rerun", "RerunOnFailure"), ("idle", "Halted")):
+                manifest = first.run("paddock", "run", "tiny", "--name", name, "--dry-run", "-o", "yaml")
+                (files / "root/vm.yaml").write_text(re.sub("runStrategy: .*", f"runStrategy: {strategy}", manifest))
+                first.run("paddock", "apply", "-f", "/root/vm.yaml")
+            first.in_guest("rerun", "hostname")
+            first.power_off()
+        assert went_down(files, "web") and went_down(files, "rerun")
+        # No power-off: the power fails.
+        with chroots.running(files, systemd=True, boot=_SECOND_BOOT) as second:
+            runs_again(second)
+        with chroots.running(files, systemd=True, boot=_THIRD_BOOT) as third:
+            runs_again(third)
+            third.run("paddock", "down", "--purge", "--delete-data", "--yes")
+            assert third.qemus() == {} and not (files / "var/lib/paddock/store.db").exists()
+
+
+def runs_again(host: Chroot) -> None:
+    """The machines run that ran before the boot, and no other."""
+    wait_until("the machines run again", lambda: len(host.qemus()) == 2, 300)
+    assert [host.in_guest(name, "hostname") for name in ("web", "rerun")] == ["web\n", "rerun\n"]
+    (idle,) = (line for line in host.run("paddock", "ls").splitlines() if "idle" in line)
+    assert "Stopped" in idle

@@ -20,7 +20,9 @@ BESIDE = (
     "share/zsh/site-functions/_paddock",
     "share/fish/vendor_completions.d/paddock.fish",
     "share/paddock/systemd/system/paddock.service",
+    "share/paddock/systemd/system/paddock-guests.service",
     "share/paddock/systemd/user/paddock.service",
+    "share/paddock/systemd/user/paddock-guests.service",
     "share/paddock/helm/kubevirt-operator/Chart.yaml",
 )
 

@@ -103,8 +103,10 @@ def qemus(root: Path) -> dict[str, list[int]]:
             program = os.readlink(f"/proc/{entry}/exe")
         except OSError:
             continue
-        if folder.startswith(f"{root}/") and "qemu-system" in program:
-            found.setdefault(folder.removeprefix(f"{root}/").split("/")[0], []).append(int(entry))
+        # In a chroot, something stands before the path of a process with mounts of its own.
+        _, is_below, rest = folder.partition(f"{root}/")
+        if is_below and "qemu-system" in program:
+            found.setdefault(rest.split("/")[0], []).append(int(entry))
     return found
 
 

@@ -34,6 +34,8 @@ def inside(machine: QemuMachine, *command: str) -> "subprocess.CompletedProcess[
         "--target",
         str(pid),
         "--mount",
+        # Otherwise its root is that of the mounts, which is none of a chroot.
+        "--root",
         "--",
         "setpriv",
         "--reuid",

@@ -52,7 +52,17 @@ def test_a_server_is_taken_in_and_out_and_the_rest_stays() -> None:
 def test_the_first_context_is_the_current_one_and_another_is_when_it_is_wanted() -> None:
     assert merged({}, server(), ROOT, name="lab", use=False)["current-context"] == "lab"
     used = merged(WORK, server(), ROOT, name="lab", use=True)
-    assert used["current-context"] == "lab" and without(used, ROOT)["current-context"] == ""
+    assert used["current-context"] == "lab" and without(used, ROOT) == WORK
+    again = merged(used, server(), ROOT, name="new", use=False)
+    assert again["current-context"] == "new" and without(again, ROOT) == WORK, "a current context stays it under another name"
+
+
+def test_the_context_before_returns_past_those_that_went_meanwhile() -> None:
+    both = merged(merged(WORK, server(), ROOT, name="one", use=True), server(), "/srv/two", name="two", use=True)
+    assert without(both, "/srv/two")["current-context"] == "one"
+    assert without(without(both, ROOT), "/srv/two") == WORK
+    own = {**both, "contexts": [each for each in both["contexts"] if each["name"] != "one"]}
+    assert without(own, "/srv/two")["current-context"] == "", "a context that is gone does not return"
 
 
 def test_a_renewed_server_replaces_its_own_entries_under_any_name() -> None:
@@ -65,14 +75,15 @@ def test_a_renewed_server_replaces_its_own_entries_under_any_name() -> None:
 @pytest.mark.parametrize("name", ["work", "me"])
 def test_entries_of_somebody_else_are_never_replaced(name: str) -> None:
     document = {**WORK, "users": [{"name": "work-admin", "user": {}}]} if name == "work" else {**WORK, "users": [{"name": "me-admin"}]}
-    with pytest.raises(KubeconfigConflict, match="--as"):
+    with pytest.raises(KubeconfigConflict, match=f"not of Paddock.*ctx add --dir {ROOT} --as NAME") as caught:
         merged(document, server(), ROOT, name=name, use=False)
+    assert "ctx rm" not in str(caught.value)
 
 
 def test_two_servers_have_their_own_entries() -> None:
     found = merged(merged({}, server(), ROOT, name="paddock", use=False), server(), "/srv/lab", name="paddock-lab", use=False)
     assert kubeconfigfile.contexts(found) == {ROOT: "paddock", "/srv/lab": "paddock-lab"}
-    with pytest.raises(KubeconfigConflict):
+    with pytest.raises(KubeconfigConflict, match=f"of the server of {ROOT}.*--as NAME.*ctx rm --dir {ROOT}"):
         merged(found, server(), "/srv/other", name="paddock", use=False)
 
 

@@ -30,6 +30,7 @@ def test_directories_have_blocks_of_their_own_and_keep_them(tmp_path: Path, plac
     first = [HostReservations(place).users(each) for each in made]
     assert len(set(first)) == 25 and all(abs(one - other) >= BLOCK for one in first for other in first if one != other)
     assert [HostReservations(place).users(each) for each in reversed(made)] == first[::-1], "the next process reads the same"
+    assert set(HostReservations(place).directories()) == set(made)
 
 
 def test_numbers_of_earlier_versions_are_given_to_nobody(tmp_path: Path, place: Path) -> None:

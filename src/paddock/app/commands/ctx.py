@@ -1,17 +1,14 @@
 """`paddock ctx`: takes a server into ~/.kube/config, and out of it again."""
 
-import argparse
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-from paddock.app.directory import process
+from paddock.app.directory import contexts, process
 from paddock.app.directory.paths import DataPaths
-from paddock.base.directories import KUBECONFIG, context_name, default_root, running_kubeconfigs
-from paddock.base.errors import Terminal
+from paddock.base.directories import KUBECONFIG, checked_name, default_root, running_kubeconfigs
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.client import kubeconfig, kubeconfigfile
+from paddock.client import kubeconfigfile
 
 TEXT = """Show the servers of this host with their contexts in ~/.kube/config (or the first file of $KUBECONFIG). `paddock ctx add` takes
 the server of a directory into that file, and `paddock ctx rm` takes it out."""
@@ -25,7 +22,7 @@ def parser() -> arguments.Parser:
     arguments.complete_with(action, _ACTIONS)
     arguments.add_directory(options)
     options.add_argument(
-        "--as", dest="name", metavar="NAME", default="", help="With add: name of the context (default: after the directory)"
+        "--as", dest="name", metavar="NAME", default="", help="With add: name of the context (default: as in the server's kubeconfig)"
     )
     options.add_argument("--use", action="store_true", help="With add: make it the current context")
     return options
@@ -39,44 +36,18 @@ def run(given: list[str], console: Console) -> int:
         options.error(f'"{parsed.action}" is none of {", ".join(_ACTIONS)}')
     if parsed.action != "add" and (parsed.name or parsed.use):
         options.error("--as and --use go with add")
-    target = own_file(os.environ)
+    target = contexts.own_file(os.environ)
     if parsed.action == "ls":
         console.out(_table(target, parsed.dir))
         return 0
     root = (parsed.dir or default_root()).absolute()
     if parsed.action == "add":
-        _add(root, target, parsed, console)
+        contexts.add(root, target, console, name=checked_name(parsed.name), use=parsed.use)
     elif target.exists() and kubeconfigfile.rewrite(target, lambda document: kubeconfigfile.without(document, str(root))):
         console.out(f"took the server of {root} out of {target}\n")
     else:
         console.say(f"paddock: {target} has no context of {root}")
     return 0
-
-
-def own_file(environ: Mapping[str, str]) -> Path:
-    """The file that kubectl would write."""
-    return kubeconfig.paths(environ)[0]
-
-
-def forget(root: Path, environ: Mapping[str, str]) -> None:
-    """Take a server that is deleted out of the file, if it is there."""
-    target = own_file(environ)
-    if target.exists() and str(root) in kubeconfigfile.contexts(kubeconfigfile.read(target)):
-        kubeconfigfile.rewrite(target, lambda document: kubeconfigfile.without(document, str(root)))
-
-
-def _add(root: Path, target: Path, parsed: argparse.Namespace, console: Console) -> None:
-    places = DataPaths(root)
-    if not places.kubeconfig.is_file():
-        raise Terminal(f"there is no kubeconfig in {root}", fix="start a server there: `paddock up --detach`, with --dir if it has one")
-    if target.resolve() == places.kubeconfig.resolve():
-        raise Terminal(f"{target} is the server's own kubeconfig", why="$KUBECONFIG names it", fix="unset KUBECONFIG")
-    server = kubeconfigfile.read(places.kubeconfig)
-    name = parsed.name or context_name(root)
-    kubeconfigfile.rewrite(target, lambda document: kubeconfigfile.merged(document, server, str(root), name=name, use=parsed.use))
-    used = kubeconfigfile.read(target).get("current-context") == name
-    way = "it is the current context" if used else f"use it with `kubectl config use-context {name}`"
-    console.out(f'took the server of {root} into {target} as "{name}"; {way}\n')
 
 
 def _table(target: Path, given: Path | None) -> str:
@@ -91,7 +62,7 @@ def _table(target: Path, given: Path | None) -> str:
         name = known.get(str(root), "")
         here = "no" if not name else "yes, current" if document.get("current-context") == name else "yes"
         state = found.address if found is not None else "not running" if (root / KUBECONFIG).exists() else "gone"
-        rows.append((name or context_name(root), str(root), state, here))
+        rows.append((name or contexts.own_name(root), str(root), state, here))
     if len(rows) == 1:
         return "no server runs in a default directory; start one with `paddock up --detach`\n"
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

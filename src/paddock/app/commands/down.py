@@ -1,4 +1,4 @@
-"""`paddock down`: stops the server of a directory; `--purge` also ends its guests and removes its host resources."""
+"""`paddock down`: stops the server of a directory; `--guests` shuts down its guests, `--purge` also removes its host resources."""
 
 import argparse
 import os
@@ -9,19 +9,27 @@ import time
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
-from paddock.base.errors import Terminal, Transient
+from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
-TEXT = "Stop the control plane. Guests keep running, and the next `paddock up` adopts them."
+TEXT = """Stop the control plane. Guests keep running, and the next `paddock up` adopts them. With --guests, the guests shut down as
+well, and those that should run start again with the next `paddock up`."""
+_SERVER_SECONDS, _GUEST_SECONDS = 60.0, 300.0
+# A process that was killed and waits for a device stays longer.
+_KILL_SECONDS = 5.0
 
 
 def parser() -> arguments.Parser:
     """Return the parser of the command."""
     options = arguments.parser("down", TEXT)
     arguments.add_directory(options)
-    options.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="Seconds to wait (default: 60)")
+    words = "Seconds to wait for the server, and with --guests for the guests (default: 60; with --guests: 300)"
+    options.add_argument("--timeout", type=float, metavar="SECONDS", help=words)
+    words = "Also shut down its guests, those with the lowest PriorityClass first, each with its termination grace period"
+    options.add_argument("--guests", action="store_true", help=words)
+    options.add_argument("--all", action="store_true", help="With --guests: of all directories of root on this host, too")
     words = "Also end its guests and remove its networks, control groups and user IDs from this host; keep disks and objects"
     options.add_argument("--purge", action="store_true", help=words)
     options.add_argument("--delete-data", action="store_true", help="With --purge: also delete the directory with all objects and disks")
@@ -33,16 +41,56 @@ def run(given: list[str], console: Console) -> int:
     """Stop the server and wait until it has ended. Guests and their networks stay without `--purge`."""
     parsed = parser().parse_args(given)
     places = DataPaths((parsed.dir or default_root()).absolute())
-    if parsed.delete_data and not parsed.purge:
-        raise Terminal("--delete-data goes with --purge", fix="write `paddock down --purge --delete-data`")
+    _check(parsed)
+    if parsed.timeout is None:
+        parsed.timeout = _GUEST_SECONDS if parsed.guests else _SERVER_SECONDS
     if parsed.purge:
         _confirm(places, parsed, console)
-    _stop(places, parsed.timeout, console)
+    if parsed.guests:
+        _shut_down(places, parsed, console)
+    else:
+        _stop(places, parsed.timeout, console)
     if parsed.purge:
         _purge(places, parsed, console)
     elif os.geteuid() == 0:
         _collect(console)
     return GOOD
+
+
+def _check(parsed: argparse.Namespace) -> None:
+    if parsed.delete_data and not parsed.purge:
+        raise Terminal("--delete-data goes with --purge", fix="write `paddock down --purge --delete-data`")
+    if parsed.all and (parsed.purge or not parsed.guests):
+        raise Terminal("--all goes with --guests, and not with --purge", fix="write `paddock down --guests --all`")
+
+
+def _shut_down(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
+    """Stop the servers, which would start the guests again, and kill those that do not stop; then shut down the guests."""
+    import asyncio  # noqa: PLC0415
+
+    from paddock.app.directory import shutdown  # noqa: PLC0415 - a plain stop does without the engine
+
+    directories = {places.root: places}
+    if parsed.all:
+        try:
+            directories |= {root: DataPaths(root) for root in shutdown.roots_on_host()}
+        except PaddockError as error:
+            console.say(f"paddock: only the guests in {places.root} shut down: {error}")
+    for each in directories.values():
+        if process.find(each) is not None:
+            _stop_or_kill(each, min(_SERVER_SECONDS, parsed.timeout), console)
+    asyncio.run(shutdown.shut_down_all([each.engine for each in directories.values()], parsed.timeout, console))
+
+
+def _stop_or_kill(places: DataPaths, patience: float, console: Console) -> None:
+    try:
+        _stop(places, patience, console)
+    except Transient:
+        found = process.find(places)
+        if found is not None:
+            console.say(f"paddock: killing the server in {places.root}: process {found.pid} did not stop within {patience:g} s")
+            os.kill(found.pid, signal.SIGKILL)
+            _wait_for(found, _KILL_SECONDS)
 
 
 def _stop(places: DataPaths, patience: float, console: Console) -> None:
@@ -51,18 +99,22 @@ def _stop(places: DataPaths, patience: float, console: Console) -> None:
         console.say(f"paddock: no server is running in {places.root}")
         return
     os.kill(found.pid, signal.SIGTERM)
+    _wait_for(found, patience)
+    console.out(f"stopped the server in {places.root}\n")
+
+
+def _wait_for(found: process.RunningServer, patience: float) -> None:
     end = time.monotonic() + patience
     while process.is_alive(found):
         if time.monotonic() > end:
             raise Transient(f"the server {found.pid} is still stopping", fix="wait, or look at its log")
         time.sleep(0.05)
-    console.out(f"stopped the server in {places.root}\n")
 
 
 def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     from paddock.app.directory import purge  # noqa: PLC0415 - a plain stop does without the engine
 
-    for line in purge.describe(places, data=parsed.delete_data):
+    for line in purge.describe(places, data=parsed.delete_data, orderly=parsed.guests):
         console.say(f"paddock: {line}")
     if parsed.yes:
         return
@@ -77,13 +129,12 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415
 
-    from paddock.app.commands import ctx  # noqa: PLC0415
-    from paddock.app.directory import purge  # noqa: PLC0415
+    from paddock.app.directory import contexts, purge  # noqa: PLC0415
 
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():
         purge.delete(places)
-        ctx.forget(places.root, os.environ)
+        contexts.forget(places.root, os.environ)
         console.out(f"deleted {places.root}\n")
     console.out(f"removed what {places.root} had on this host\n")
 

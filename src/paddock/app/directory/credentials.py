@@ -98,7 +98,7 @@ class ServerCredentials:
             return False
         certificate, key = self._own.client("admin", (MASTERS,))
         # Two kubeconfigs that are read together must not hide each other's entries.
-        name = context_name(self._settings.root)
+        name = self._settings.context or context_name(self._settings.root)
         document = kubeconfig.document(address, self.trusted, certificate, key, user=f"{name}-admin", cluster=name)
         pki.write_private(self._places.kubeconfig, document.encode())
         self._way_in = (address, certificate)

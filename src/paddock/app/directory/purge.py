@@ -24,10 +24,11 @@ from paddock.engine.networks.networks import Networks
 _LOOK_SECONDS = 0.05
 
 
-def describe(places: DataPaths, *, data: bool) -> list[str]:
-    """Return what a purge removes, one sentence a line."""
+def describe(places: DataPaths, *, data: bool, orderly: bool = False) -> list[str]:
+    """Return what a purge removes, one sentence a line. `orderly`: the guests shut down before."""
     count = len(residents.running(places.engine))
-    guests = f"ends {count} guests at once, as a power cut would" if count else "ends no guest, as none runs"
+    guests = f"shuts down {count} guests" if orderly else f"ends {count} guests at once, as a power cut would"
+    guests = guests if count else "ends no guest, as none runs"
     lines = [f"this {guests}", f"it removes the networks, control groups and user numbers that {places.root} has on this host"]
     if data:
         return [*lines, f"it DELETES {places.root} with all objects, disks, snapshots, images and keys; pools elsewhere (--pool) stay"]

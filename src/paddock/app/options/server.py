@@ -20,7 +20,7 @@ from paddock.app.options.settings import (
     parse_listen,
 )
 from paddock.base import duration
-from paddock.base.directories import default_root
+from paddock.base.directories import checked_name, default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Container, Parser
@@ -60,6 +60,7 @@ def _add_everyday(options: Parser) -> None:
     add = options.add_argument
     add("--detach", action="store_true", help="Run in the background; return when the server is ready")
     add("--listen", metavar="ADDRESS:PORT", help="Address to listen on; port 0 picks a free one (default: 127.0.0.1:7443)")
+    add("--name", default="", metavar="NAME", help="Name of the context in its kubeconfig (default: after the directory)")
     add("--in-memory", action="store_true", help="Keep objects in memory; they are lost when the server ends")
 
 
@@ -75,7 +76,7 @@ def _add_tls(group: Container) -> None:
     add("--advertise-address", default="", metavar="ADDRESS", help="Address to give to clients (default: the address to listen on)")
     add("--external-hostname", default="", metavar="NAME", help="Host name to give to clients; overrides --advertise-address")
     add("--cert-dir", type=Path, metavar="DIR", help="Directory of certificates; without --dir, objects are kept in memory")
-    add("--name", action="append", default=[], metavar="NAME", help="Additional name or address for the serving certificate; repeatable")
+    add("--tls-san", action="append", default=[], metavar="NAME", help="Additional name or address in the serving certificate; repeatable")
     add("--tls-cert-file", type=Path, metavar="FILE", help="Serving certificate (default: the server makes its own)")
     add("--tls-private-key-file", type=Path, metavar="FILE", help="Private key of --tls-cert-file")
     add("--client-ca-file", type=Path, metavar="FILE", help="CA for client certificates (default: the server's own)")
@@ -177,7 +178,8 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
         host=host,
         port=port,
         advertise=parsed.external_hostname or parsed.advertise_address,
-        names=tuple(parsed.name),
+        context=checked_name(parsed.name),
+        names=tuple(parsed.tls_san),
         tls=_tls(parsed),
         limits=_limits(parsed),
         accounts=_accounts(parsed),

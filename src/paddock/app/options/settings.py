@@ -113,6 +113,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     # the address that clients get, when it is another one
     advertise: str = ""
+    # of the context in its kubeconfig; empty: named after the directory
+    context: str = ""
     # names and addresses the serving certificate is valid for besides the usual ones
     names: tuple[str, ...] = ()
     tls: Tls = Tls()

@@ -1,6 +1,7 @@
 """Starting a server: options, the process in the background, signals, the end."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -217,7 +218,7 @@ class _Readiness:
             self._console.say(f"paddock: the server answers at {address}, but it is not ready: {problem.message}")
             self._console.say("paddock: retrying until it works")
             return
-        way_in = f"; use it with KUBECONFIG={self._places.kubeconfig}" if self._server.has_kubeconfig else ""
+        way_in = f"; {_way_in(self._places)}" if self._server.has_kubeconfig else ""
         self._console.say(f"paddock: ready at {address}{way_in}")
 
 
@@ -233,6 +234,7 @@ def _detach(command: str, given: list[str], settings: ServerSettings, console: C
     places = DataPaths(settings.root)
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     rest = [each for each in given if each != "--detach"]
+    is_new = not places.kubeconfig.exists()
     with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", "paddock.app", command, *rest],
@@ -253,13 +255,35 @@ def _detach(command: str, given: list[str], settings: ServerSettings, console: C
                 console.say(f"paddock: {found.limits}")
             if found.console:
                 console.say(f"paddock: the console is ready; sign in with {found.console}")
-            console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}, or once and for all: `paddock ctx add`\n")
+            # It runs, so an interrupted question must not take its directory.
+            directory.keep()
+            console.out(f"ready at {found.address}; {_way_in(places)}\n")
+            if is_new and not settings.in_memory and places.kubeconfig.exists():
+                _offer_context(places, console)
             return 0
         if child.poll() is not None:
             raise PaddockError("the server did not start", why=_last_line(places.log))
         time.sleep(0.02)
     directory.keep()
     raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")
+
+
+def _way_in(places: DataPaths) -> str:
+    """Return how to use the server, until its context is in the user's kubeconfig."""
+    from paddock.app.directory import contexts  # noqa: PLC0415 - reads YAML, which a start does not need
+
+    with contextlib.suppress(PaddockError):
+        if name := contexts.name_in_file(places.root, os.environ):
+            return f'its context is "{name}"'
+    return f"use it with KUBECONFIG={places.kubeconfig}, or once and for all: `{contexts.words(places.root)}`"
+
+
+def _offer_context(places: DataPaths, console: Console) -> None:
+    from paddock.app.directory import contexts  # noqa: PLC0415 - as above
+
+    with contextlib.suppress(PaddockError):
+        if not contexts.name_in_file(places.root, os.environ):
+            contexts.offer(places.root, console)
 
 
 def _last_line(log: Path) -> str:

@@ -45,6 +45,7 @@ from paddock.engine.networks.nics import HostBridge
 from paddock.meta import ages
 from paddock.plan.instance import identity
 from paddock.plan.instance.events import STOPPING, UNHEALTHY, InstanceEvent, events_between
+from paddock.plan.instance.grace import grace_of
 from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
 from paddock.plan.instance.prerequisites import MissingPrerequisite, StartBlocker
 from paddock.plan.instance.report import status_of
@@ -57,7 +58,6 @@ from paddock.runtime.statuses import StatusWriter
 
 INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
 MACHINE_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
-_GRACE_SECONDS = 30
 # Reconciles wait for disks and for QEMU more than they compute.
 _WORKERS = 8
 # The counter of reconciles: its name, its help and its labels.
@@ -152,7 +152,8 @@ class InstanceReconciler:
         try:
             config = await self._preparer.prepare(instance)
             machine = await self._machines.define(instance.metadata.uid or "", config)
-            await machine.start(paused=instance.spec.startStrategy == "Paused", priority=self._preparer.priority(instance))
+            paused, priority = instance.spec.startStrategy == "Paused", self._preparer.priority(instance)
+            await machine.start(paused=paused, priority=priority, grace=grace_of(instance))
             return machine
         finally:
             self._preparer.started(instance)
@@ -171,7 +172,7 @@ class InstanceReconciler:
         """Have the guest of a deleted instance shut down, within the time it was given. A suspended one is discarded."""
         if machine is None or not machine.observed.holds_disks:
             return
-        grace = _grace(instance)
+        grace = grace_of(instance)
         if machine.observed.phase == "suspended":
             grace = 0
         elif machine.observed.phase != "stopping":
@@ -236,12 +237,6 @@ class InstanceReconciler:
 
 def _phase(instance: VirtualMachineInstance) -> str:
     return (instance.status.phase if instance.status is not None else None) or ""
-
-
-def _grace(instance: VirtualMachineInstance) -> int:
-    """The shorter grace of the two that were given: with the deletion, and in the spec."""
-    given = (instance.metadata.deletionGracePeriodSeconds, instance.spec.terminationGracePeriodSeconds)
-    return min((each for each in given if each is not None), default=_GRACE_SECONDS)
 
 
 # --- wiring ---------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.plan.instance import prerequisites, suspension
+from paddock.plan.instance.grace import grace_of
 from paddock.runtime.controller import EventRecorder
 
 _LOG = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class GuestSuspensions:
         config = await self._preparer.resumed(instance, machine.config)
         await machines.define(machine.id, config)
         self._failures[machine.id] = (count + 1, 0.0)
-        await machine.start(priority=self._preparer.priority(instance))
+        await machine.start(priority=self._preparer.priority(instance), grace=grace_of(instance))
 
     def runs(self, machine: str) -> None:
         """A machine runs: its resume is over."""

@@ -32,6 +32,8 @@ from paddock.engine.machine.observation import RunEnd
 _VERSION = 1
 _NEXT = "next"
 LOG_LIMIT = 1 << 20
+# As KubeVirt has it.
+GRACE_SECONDS = 30.0
 SERIAL_LIMIT = 2 << 20
 # What names a machine: a UID, or anything as tame.
 _TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -85,6 +87,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     user: int = 0
     # among the machines that wait for their start: the highest is the first
     priority: int = 0
+    # seconds that its guest gets to shut down with the host
+    grace: float = GRACE_SECONDS
     times: dict[str, float] = {}
     stop: Stopping | None = None
     # why QEMU waits for its command to quit, as far as it said so: `guest-shutdown`, `guest-reset`, `panicked`, `watchdog`, `killed`, ...

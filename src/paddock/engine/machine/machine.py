@@ -11,7 +11,7 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.renewed import obstacles
 from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
-from paddock.engine.machine.directory import Directory
+from paddock.engine.machine.directory import GRACE_SECONDS, Directory
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.hotplug import Hotplug
 from paddock.engine.machine.liveness import Liveness
@@ -85,17 +85,19 @@ class QemuMachine:
         for place in (self._console, self._vnc, *self._usb.values()):
             place.clear()
 
-    async def start(self, *, paused: bool = False, state: Path | None = None, priority: int = 0) -> None:
+    async def start(self, *, paused: bool = False, state: Path | None = None, priority: int = 0, grace: float = GRACE_SECONDS) -> None:
         """Returns when the start is queued; the observation tells the rest.
 
         `paused`: its guest waits for `resume`. `state`: it goes on where `save` to this file left it. A suspended machine is resumed.
-        `priority`: among those that wait for their start, the highest is the first.
+        `priority`: among those that wait for their start, the highest is the first, and it shuts down last with the host. `grace`: the
+        seconds that its guest then gets.
         """
         if self._admit(Verb.START):
             if self._owner.observed.phase == "suspended":
                 saved = self._owner.directory.read_saved()
                 paused, state = saved is not None and saved.paused, self._owner.directory.saved_state
-            self._owner.start(paused=paused, user=self._registry.user_for(self._owner), state=state, priority=priority)
+            user = self._registry.user_for(self._owner)
+            self._owner.start(paused=paused, user=user, state=state, priority=priority, grace=grace)
             # When it is its turn, QEMU is started before the caller goes on: nothing else takes as long.
             await asyncio.sleep(0)
 

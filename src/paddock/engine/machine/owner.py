@@ -24,7 +24,7 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.directory import Directory, RunRecord, Stopping, next_run
+from paddock.engine.machine.directory import GRACE_SECONDS, Directory, RunRecord, Stopping, next_run
 from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.host import SharedHost
@@ -119,12 +119,12 @@ class MachineOwner:
                 self.liveness.suspect()
             raise
 
-    def start(self, *, paused: bool, user: int, state: Path | None = None, priority: int = 0) -> None:
+    def start(self, *, paused: bool, user: int, state: Path | None = None, priority: int = 0, grace: float = GRACE_SECONDS) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
         self._failure, self._status, self.user_paused = "", None, False
         self.record = next_run(self.record, boot_id(), now, user, priority)
-        self.save(start_paused=paused, restore=os.fspath(state) if state else "")
+        self.save(start_paused=paused, restore=os.fspath(state) if state else "", grace=grace)
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
         self._tell(self.id)
         self.begin()

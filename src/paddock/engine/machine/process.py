@@ -221,15 +221,23 @@ def end_process(pid: int, ticks: int, number: signal.Signals = signal.SIGKILL) -
 
 
 def holders(path: Path) -> list[int]:
-    """The processes that have a file open, other than this one. Slow: for the case that nothing else tells."""
-    wanted = os.path.realpath(path)
+    """The processes that have a file open, other than this one. Slow: for the case that nothing else tells.
+
+    In a chroot or a container, the path of a file that a process with mounts of its own has open is another one, so the file itself counts.
+    Its name comes first: to look at any file might wait for a server of files that is gone.
+    """
+    try:
+        wanted, name = os.stat(path), os.path.basename(os.path.realpath(path))
+    except FileNotFoundError:
+        return []
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
         with contextlib.suppress(OSError):
             for handle in os.listdir(f"/proc/{entry}/fd"):
-                if os.readlink(f"/proc/{entry}/fd/{handle}") == wanted:
+                link = f"/proc/{entry}/fd/{handle}"
+                if os.path.basename(os.readlink(link)) == name and os.path.samestat(os.stat(link), wanted):
                     found.append(int(entry))
                     break
     return found

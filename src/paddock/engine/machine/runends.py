@@ -26,14 +26,23 @@ FINAL_STATES: dict[str, EndReason] = {
     "internal-error": "internal-error",
 }
 # Of several, the first that holds is the reason.
-_ORDER: tuple[EndReason, ...] = ("saved", "panicked", "internal-error", "watchdog", "guest-shutdown", "guest-reboot", "killed")
+_ORDER: tuple[EndReason, ...] = (
+    "saved",
+    "panicked",
+    "internal-error",
+    "watchdog",
+    "guest-shutdown",
+    "guest-reboot",
+    "killed",
+    "host-reboot",
+)
 
 
 @dataclass(frozen=True)
 class RunEvidence:
     """The evidence about a run that is over."""
 
-    # what QEMU said, and what we did (`killed`), in words of `EndReason`
+    # what QEMU said, and what we did (`killed`, `host-reboot`), in words of `EndReason`
     evidence: Collection[str] = ()
     # the guest's first instruction was allowed
     begun: bool = False

@@ -1,6 +1,7 @@
 """`paddock ctx`: a server's context comes into a person's kubeconfig and leaves it."""
 
 import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import yaml
 
 from paddock.apiserver.security import kubeconfig
 from paddock.app.commands import ctx
+from paddock.app.directory import contexts
 from paddock.base.directories import context_name
 from paddock.base.errors import Terminal
+from paddock.cli import confirming
 from paddock.cli.arguments import UsageError
 from paddock.cli.console import Console
 
@@ -70,6 +73,38 @@ def test_a_name_of_ones_own_and_the_current_context(home: Path) -> None:
     assert config(home)["current-context"] == "other"
 
 
+def test_the_name_is_the_servers_own_until_another_is_given(home: Path) -> None:
+    root = made(home)
+    (root / "kubeconfig").write_text((root / "kubeconfig").read_text().replace("paddock-lab", "mine"))
+    assert said("ls", "--dir", str(root)).splitlines()[1].split()[0] == "mine" and 'as "mine"' in said("add")
+    assert contexts.name_in_file(root, {"HOME": str(home / "home")}) == "mine"
+    said("add", "--as", "other")
+    assert 'as "other"' in said("add"), "a repeated add keeps the name that the server has in the file"
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "a\nb", "$HOME"])
+def test_a_name_that_a_shell_would_not_take(home: Path, name: str) -> None:
+    made(home)
+    with pytest.raises(Terminal, match="no name for a context"):
+        said("add", f"--as={name}")
+
+
+@pytest.mark.parametrize(("answer", "taken"), [("y\n", True), ("\n", False), ("", False)])
+def test_a_new_server_is_offered(home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, taken: bool) -> None:
+    monkeypatch.setattr(confirming, "answerable", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    err = io.BytesIO()
+    contexts.offer(made(home), Console(io.BytesIO(), err))
+    assert 'as the context "paddock-lab"? [y/N]' in err.getvalue().decode()
+    assert (home / "home/.kube/config").exists() is taken
+
+
+def test_without_a_terminal_nothing_is_offered(home: Path) -> None:
+    err = io.BytesIO()
+    contexts.offer(made(home), Console(io.BytesIO(), err))
+    assert err.getvalue() == b"" and not (home / "home/.kube/config").exists()
+
+
 def test_the_list_shows_what_is_where(home: Path) -> None:
     made(home)
     said("add")
@@ -97,9 +132,9 @@ def test_the_servers_own_file_is_no_target(home: Path, monkeypatch: pytest.Monke
 def test_a_deleted_server_is_forgotten(home: Path) -> None:
     root = made(home)
     said("add")
-    ctx.forget(root, {"HOME": str(home / "home")})
+    contexts.forget(root, {"HOME": str(home / "home")})
     assert config(home)["clusters"] == []
-    ctx.forget(home / "nowhere", {"HOME": str(home / "none")})
+    contexts.forget(home / "nowhere", {"HOME": str(home / "none")})
     assert not (home / "none").exists()
 
 

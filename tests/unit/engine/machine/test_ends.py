@@ -21,6 +21,8 @@ TABLE = [
     (RunEvidence((), False, 1), "never-started"),
     (RunEvidence((), True, None, same_boot=False), "host-reboot"),
     (RunEvidence(("guest-shutdown",), True, None, same_boot=False), "guest-shutdown"),
+    (RunEvidence(("host-reboot",), True, None), "host-reboot"),  # shut down with the host, which then stayed up
+    (RunEvidence(("guest-shutdown", "host-reboot"), True, None), "guest-shutdown"),
 ]
 
 

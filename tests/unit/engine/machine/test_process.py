@@ -3,8 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from paddock.engine.machine.process import cpu_seconds, wanted_seconds
+import pytest
+
+from paddock.engine.machine.process import cpu_seconds, holders, wanted_seconds
 
 
 def test_who_waits_for_a_processor_wants_it() -> None:
@@ -20,6 +25,42 @@ def test_who_waits_for_a_processor_wants_it() -> None:
         os.sched_setaffinity(0, before)
         busy.kill()
         busy.wait()
+
+
+_HOLD = "exec 9< {}; echo open; exec sleep 600"
+
+
+@contextmanager
+def holding(*words: str) -> Iterator[int]:
+    """A process that has opened a file."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "open\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_the_holders_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "lock")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/lock").touch()
+    with holding("sh", "-c", _HOLD.format(tmp_path / "lock")) as pid, holding("sh", "-c", _HOLD.format(tmp_path / "other/lock")):
+        assert holders(tmp_path / "lock") == holders(tmp_path / "link") == [pid]
+    assert holders(tmp_path / "lock") == holders(tmp_path / "gone") == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_holder_with_mounts_of_its_own(tmp_path: Path) -> None:
+    """Its path of the file is none that anybody else has."""
+    (tmp_path / "lock").touch()
+    (tmp_path / "seen").mkdir()
+    script = f"mount --bind {tmp_path} {tmp_path}/seen && {_HOLD.format(tmp_path / 'seen/lock')}"
+    if subprocess.run(["unshare", "-m", "mount", "--bind", tmp_path, tmp_path / "seen"], check=False, capture_output=True).returncode:
+        pytest.skip("nothing may be mounted here")
+    with holding("unshare", "-m", "sh", "-c", script) as pid:
+        assert holders(tmp_path / "lock") == [pid]
 
 
 def test_one_that_is_gone_wants_nothing() -> None:

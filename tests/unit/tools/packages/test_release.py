@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.app.commands import down
 from tools.packages import deb, release, wheel
 
 ROOT = Path(release.__file__).resolve().parents[2]
@@ -59,6 +60,22 @@ def test_stopping_the_service_ends_no_guest(kind: str) -> None:
         "PrivateNetwork",
     }
     assert not unwanted & set(service)
+
+
+@pytest.mark.parametrize("kind", ["system", "user"])
+def test_guests_shut_down_after_the_service_and_only_then(kind: str) -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read(ROOT / "deploy" / "systemd" / kind / "paddock-guests.service")
+    # Units stop in the reverse order of their starts: a server that ran on would start the guests again.
+    assert unit["Unit"]["Before"] == "paddock.service"
+    assert not {"PartOf", "BindsTo", "Requires"} & set(unit["Unit"]), "a stop of the service must not reach the guests"
+    words = unit["Service"]["ExecStop"].split()
+    assert words[:3] == ["/usr/bin/paddock", "down", "--guests"]
+    assert float(words[words.index("--timeout") + 1]) < float(unit["Service"]["TimeoutStopSec"])
+    assert down.parser().parse_args(words[2:]).guests
+    for script in ("postinst", "prerm", "postrm"):
+        text = (ROOT / "deploy" / "debian" / script).read_text()
+        assert "restart paddock-guests" not in text and "stop paddock-guests" not in text
 
 
 def test_the_package_is_for_the_pythons_that_are_supported() -> None:
