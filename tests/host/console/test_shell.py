@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 
 ROWS = ".xterm-rows"
 PROMPT = f"{ROWS} >> text=root@tiny:/#"
-CONNECTED = ".console-state >> text=/^Connected/"
+CONNECTED = ".console-state >> text=/Connected/"
 # Resolves when noVNC's canvas shows more than one colour.
 _COLOURS = """() => new Promise((resolve) => {
   const look = () => {
