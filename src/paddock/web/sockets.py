@@ -44,9 +44,9 @@ async def bridge(session: WebSession, place: WebMachinePlace, stream: str, socke
 
 
 def _check_phase(access: GuestAccess, what: str) -> None:
-    """Raise `NotRunning` while the guest is on its way: servers answer with the code that they have for a machine without the device."""
-    phase = texts(access.machine.vmi, "status", "phase")
-    if phase in _BEFORE_RUNNING:
+    """Raise `NotRunning` without a guest: some servers answer as if the machine lacked the device."""
+    guest.check_running(access, what)
+    if texts(access.machine.vmi, "status", "phase") in _BEFORE_RUNNING:
         raise NotRunning(f"cannot {what} of {access.name}", why="it is starting", fix="wait until it runs")
 
 

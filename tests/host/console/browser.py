@@ -53,6 +53,10 @@ class Browser:
         size = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"}
         return Page(self, self.ask(None, "open", address=address, **size | options))
 
+    def open_beside(self, page: "Page") -> "Page":
+        """Open another window of the same person."""
+        return Page(self, self.ask(page.number, "beside"))
+
     def wrong(self) -> list[str]:
         """Return what went wrong since the last call: unexpected errors of the pages' consoles, uncaught exceptions, dialogs, requests
         to other hosts."""

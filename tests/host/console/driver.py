@@ -129,6 +129,11 @@ class Driver:
             page.locator(selector).first.click()
         return self._pages.index(opened.value)
 
+    def _beside(self, page):
+        opened = page.context.new_page()
+        opened.goto(page.url)
+        return self._pages.index(opened)
+
     def _close(self, page):
         page.close()
 
