@@ -47,7 +47,13 @@ def test_the_tests_of_a_point_exist(point: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "proof", ["tests/arch/test_points.py", "tests/arch/test_points.py::test_nothing", "tests/nowhere.py::test_it", "web/test/stream.test.ts::nothing"]
+    "proof",
+    [
+        "tests/arch/test_points.py",
+        "tests/arch/test_points.py::test_nothing",
+        "tests/nowhere.py::test_it",
+        "web/test/stream.test.ts::nothing",
+    ],
 )
 def test_a_proof_that_is_gone_is_seen(proof: str) -> None:
     assert missing([proof]) == [proof]

@@ -116,6 +116,8 @@ def test_the_dialogs_of_a_machine_have_no_barrier(page: Page) -> None:
 
 def test_a_barrier_is_found(page: Page) -> None:
     """A button without a name, and a text that is too pale."""
-    page.evaluate("() => { const made = document.createElement('button'); made.id = 'nameless'; document.querySelector('main').append(made); }")
+    page.evaluate(
+        "() => { const made = document.createElement('button'); made.id = 'nameless'; document.querySelector('main').append(made); }"
+    )
     assert [each.split(":")[0] for each in page.barriers()] == ["button-name"]
     page.evaluate("() => document.getElementById('nameless').remove()")

@@ -4,14 +4,12 @@ The policy of the page would refuse such a program, so these windows are without
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from paddock.web.live.machinerows import MACHINE_TARGETS
 from tests.host.console import stock
 from tests.host.console.browser import Browser, Page
-from tests.host.console.conftest import TABS, TOPICS, button, item, tab
+from tests.host.console.conftest import TABS, TOPICS, tab
 from tests.host.console.stock import NAME, PROGRAMS, StockedConsole
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
@@ -25,7 +23,9 @@ _LOOK = """() => {
       const names = each.getAttributeNames();
       const address = each.getAttribute("href") ?? each.getAttribute("src") ?? "";
       if (names.some((name) => name.startsWith("on")) || /^\\s*javascript:/i.test(address) || address === "x"
-          || (each.localName === "script" && !each.src) || ["iframe", "object", "embed"].includes(each.localName)) found.push(each.outerHTML.slice(0, 200));
+          || (each.localName === "script" && !each.src) || ["iframe", "object", "embed"].includes(each.localName)) {
+        found.push(each.outerHTML.slice(0, 200));
+      }
     }
   }
   return { found, ran: globalThis.ran ?? null, readable: document.body.innerText.split("globalThis.ran").length - 1 };
@@ -90,3 +90,13 @@ def test_no_program_of_a_machine_runs(page: Page, module_browser: Browser, word:
         if name == "YAML":
             page.see(".cm-line:has-text('globalThis.ran')")
     assert module_browser.wrong() == []
+
+
+def test_an_element_made_of_a_text_is_found(page: Page, module_browser: Browser) -> None:
+    """The text becomes an element, as it would in a page with a mistake; without the policy, its program runs."""
+    page.evaluate("(text) => { document.querySelector('main').innerHTML = text; }", PROGRAMS[0])
+    page.evaluate("() => new Promise((done) => { const look = () => (globalThis.ran ? done() : setTimeout(look)); look(); })")
+    seen = page.evaluate(_LOOK)
+    assert len(seen["found"]) == 1
+    assert seen["ran"] == 1
+    assert any(each.startswith("dialog: 1") for each in module_browser.wrong())

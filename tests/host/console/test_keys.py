@@ -1,7 +1,5 @@
 """Keys of the screen, as a guest's keyboard sends them: the guest writes each byte to the serial console."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -17,7 +15,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 CONTROL_ALT, UP = "1d 38 ", "b8 9d "
 F2, DELETE = "3c bc ", "e0 53 e0 d3 "
 # What the terminal shows, as one line.
-_SAID = "() => [...document.querySelectorAll('.xterm-rows > div')].map((each) => each.textContent).join('').replace(/\\u00a0/g, ' ').trimEnd() + ' '"
+_SAID = """() => [...document.querySelectorAll(".xterm-rows > div")].map((each) => each.textContent).join("")
+  .replace(/\\u00a0/g, " ").trimEnd()"""
+_HEARS = f"""(codes) => new Promise((done) => {{
+  const look = () => (({_SAID})().endsWith(codes.trimEnd()) ? done() : requestAnimationFrame(look));
+  look();
+}})"""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def consoles(module_page: Page, module_registry: Registry, tmp_path_factory: pyt
 
 def hears(serial: Page, codes: str) -> None:
     """Wait until the guest has heard these bytes last."""
-    serial.evaluate(f"(codes) => new Promise((done) => {{ const look = () => ({_SAID})().endsWith(codes) ? done() : requestAnimationFrame(look); look(); }})", codes)
+    serial.evaluate(_HEARS, codes)
 
 
 def test_ctrl_alt_del_arrives(consoles: tuple[Page, Page], module_browser: Browser) -> None:

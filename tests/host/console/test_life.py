@@ -9,6 +9,7 @@ from tests.host.runs.conftest import Data, machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 
+
 def test_the_header_leads_a_machine_through_its_states(console: SignIn, browser: Browser, disk_machine: str) -> None:
     """Header actions with reasons, the state that follows them, the snapshot tree, restore."""
     page = console()

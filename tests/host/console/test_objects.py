@@ -15,7 +15,7 @@ from tests.host.runs.conftest import Data, machine
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJustAKeyThatNobodyHasAnywhere ada@example"
-MACHINE = "/machines/vm/default/edited"
+HALF = 32 << 20
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_an_edit_meets_the_edit_of_somebody_else(page: Page, module_browser: Bro
     page.miss("role=alert >> text=The stored object changed while you edited it")
     page.see("role=button[name='Save'][disabled=false]")
     page.click(button("Save"))
-    page.see("text=Saved: VirtualMachine edited updated.")
+    page.see("text=Saved: VirtualMachine edited changed.")
     assert module_browser.wrong() == []
 
 
@@ -107,7 +107,7 @@ def test_a_graph_leads_to_related_objects(page: Page, module_browser: Browser) -
 
 
 class HalfServed(BaseHTTPRequestHandler):
-    """A disk of 2 MiB, of which half comes, and the rest when the test says so."""
+    """A disk of 64 MiB, of which half comes, and the rest when the test says so."""
 
     rest: threading.Event
     protocol_version = "HTTP/1.1"
@@ -118,16 +118,16 @@ class HalfServed(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         """Answer with the length."""
         self.send_response(200)
-        self.send_header("Content-Length", str(2 << 20))
+        self.send_header("Content-Length", str(2 * HALF))
         self.end_headers()
 
     def do_GET(self) -> None:
         """Answer with half of it."""
         self.do_HEAD()
         try:
-            self.wfile.write(bytes(1 << 20))
+            self.wfile.write(bytes(HALF))
             self.rest.wait()
-            self.wfile.write(bytes(1 << 20))
+            self.wfile.write(bytes(HALF))
         except OSError:
             # The import was cancelled.
             self.close_connection = True
@@ -143,7 +143,7 @@ def slow_disk() -> Iterator[str]:
 
 
 def test_work_under_way_has_progress_and_is_cancelled(page: Page, module_browser: Browser, slow_disk: str) -> None:
-    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Mi"}}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "128Mi"}}}
     head = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume"}
     metadata = {"name": "slow", "annotations": {"cdi.kubevirt.io/storage.bind.immediate.requested": "true"}}
     page.apply(yaml.safe_dump({**head, "metadata": metadata, "spec": {"source": {"http": {"url": slow_disk}}, "pvc": claim}}))

@@ -77,8 +77,10 @@ def test_a_terminal_with_keys_and_colours(shell: Page, module_browser: Browser) 
     shell.see(f"{ROWS} >> text=b42b")
     # The arrow brings the command back, and the terminal keeps the colours that a program asks for.
     shell.press("ArrowUp", "Enter")
-    shell.evaluate("() => new Promise((done) => { const look = () => document.querySelector('.xterm-rows').innerText.split('b42b').length > 2"
-                   " ? done() : requestAnimationFrame(look); look(); })")
+    shell.evaluate(
+        "() => new Promise((done) => { const look = () => document.querySelector('.xterm-rows').innerText.split('b42b').length > 2"
+        " ? done() : requestAnimationFrame(look); look(); })"
+    )
     shell.type("printf '\\033[31mred%s\\033[0m\\n' 1\n")
     shell.see(f"{ROWS} >> span.xterm-fg-1:has-text('red1')")
     assert module_browser.wrong() == []
@@ -193,7 +195,9 @@ def test_a_row_has_bars_and_addresses(page: Page, module_browser: Browser) -> No
 
 def test_text_of_a_guest_never_runs(shell: Page, module_browser: Browser) -> None:
     """What a guest writes, and what its agent reports of its name, its system and its file systems."""
-    shell.type(f"printf '%s \\033]8;;javascript:alert(1)\\033\\\\link\\033]8;;\\033\\\\ \\033]0;%s\\007 done%s\\n' \"{HOSTILE}\" \"{HOSTILE}\" 1\n")
+    shell.type(
+        f'printf \'%s \\033]8;;javascript:alert(1)\\033\\\\link\\033]8;;\\033\\\\ \\033]0;%s\\007 done%s\\n\' "{HOSTILE}" "{HOSTILE}" 1\n'
+    )
     shell.see(f"{ROWS} >> text=done1")
     assert shell.count(f"{ROWS} >> a") == 0
     shell.type(f"echo 'PRETTY_NAME=\"{HOSTILE}\"' > /etc/os-release; hostname '{HOSTILE}'\n")

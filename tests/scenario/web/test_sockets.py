@@ -40,7 +40,12 @@ class Hypervisor:
         name = request.path.removeprefix("/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/")
         if name in PHASES:
             metadata = {"name": name, "namespace": "default", "uid": "1"}
-            found = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": metadata, "status": {"phase": PHASES[name]}}
+            found = {
+                "apiVersion": "kubevirt.io/v1",
+                "kind": "VirtualMachineInstance",
+                "metadata": metadata,
+                "status": {"phase": PHASES[name]},
+            }
             return HttpResponse(200, orjson.dumps(found), (("content-type", "application/json"),))
         if request.path.startswith("/apis/") and request.path.endswith(("s", "/none", *(f"/{each}" for each in PHASES))):
             return _status(404, "not found")
