@@ -151,7 +151,7 @@ def test_a_console_has_a_window_of_its_own(page: Page, module_browser: Browser) 
 def test_the_overview_of_a_machine(page: Page, module_browser: Browser) -> None:
     """Identity, sizes, placement, the report of the guest agent."""
     overview = "section:has(#overview-title)"
-    for text in ("1 core", "MiB", "Tiny Linux", "Always", "TCG"):
+    for text in ("1 core", "GiB", "images.paddock.internal/tiny", "Always", "TCG"):
         page.see(f"{overview} >> text={text}")
     page.see("section:has(#guest-title) >> text=Paddock tiny guest")
     assert module_browser.wrong() == []
