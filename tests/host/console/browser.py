@@ -16,7 +16,7 @@ LOCK = ROOT / "requirements-browser.lock"
 HOME = ROOT / ".cache" / "browser"
 DRIVER = Path(__file__).with_name("driver.py")
 # A guest under emulation boots meanwhile, on a machine that has other work.
-WAIT_MILLISECONDS = 60_000
+WAIT_MILLISECONDS = 120_000
 # The names that axe-core has for the levels A and AA of WCAG 2.0, 2.1 and 2.2.
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _REQUEST = """async ([method, path, body]) => {

@@ -114,6 +114,18 @@ def test_the_dialogs_of_a_machine_have_no_barrier(page: Page) -> None:
     page.press("Escape")
 
 
+def test_no_page_of_a_phone_has_a_barrier(page: Page) -> None:
+    page.size(390, 844)
+    for topic in ("machines", "events", "host", "settings"):
+        page.goto(f"{page.address()}#/{topic}")
+        page.see("main h1")
+        assert page.barriers() == [], topic
+    page.goto(f"{page.address()}#/machines/vm/default/web")
+    page.see("h1:text-is('web')")
+    assert page.barriers() == []
+    page.size(1280, 800)
+
+
 def test_a_barrier_is_found(page: Page) -> None:
     """A button without a name, and a text that is too pale."""
     page.evaluate(
