@@ -57,3 +57,11 @@ def test_the_tests_of_a_point_exist(point: str) -> None:
 )
 def test_a_proof_that_is_gone_is_seen(proof: str) -> None:
     assert missing([proof]) == [proof]
+
+
+def test_the_pictures_of_the_guide_are_small_and_shown() -> None:
+    pictures = sorted((ROOT / "docs" / "recordings").glob("console-*.webp"))
+    shown = re.findall(r"\(\.\./recordings/(console-[^)]+)\)", (ROOT / "docs" / "guide" / "console.md").read_text(encoding="utf-8"))
+    assert [each.name for each in pictures] == sorted(shown)
+    assert pictures
+    assert max(each.stat().st_size for each in pictures) < 60_000

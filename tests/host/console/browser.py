@@ -177,7 +177,7 @@ class Page:
         self.miss("main .spinner")
         return [str(each) for each in self._do("axe", standards=STANDARDS)]
 
-    def small_picture(self, path: Path, quality: int = 80) -> None:
+    def small_picture(self, path: Path, quality: int = 60) -> None:
         """Take a picture as WebP, which a repository can hold, when nothing is being read any more."""
         self.miss("main .spinner")
         path.parent.mkdir(parents=True, exist_ok=True)
