@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/console.md: from the empty page to a shell, and from a broken machine to its cure.
+"""The pictures of docs/guide/console.md: from the empty page to a shell, and from a broken machine to its cause.
 
 `make screenshots` takes them anew. Other runs go the same way and leave the committed pictures alone.
 """
@@ -14,7 +14,6 @@ from tests.host.console import browser as chromium
 from tests.host.console.browser import Browser, Page
 from tests.host.console.conftest import PICTURES, button, state, tab
 from tests.host.guests import Registry
-from tests.host.machines import bootsector
 from tests.host.runs.conftest import machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
@@ -71,17 +70,4 @@ def test_from_a_broken_machine_to_its_cause(page: Page, module_browser: Browser,
     page.see(".why.bad .cause")
     page.see(".why .cure")
     taken(page, "5-why")
-    assert module_browser.wrong() == []
-
-
-def test_from_a_cause_to_its_cure(page: Page, module_browser: Browser, module_registry: Registry, tmp_path: Path) -> None:
-    """The machine runs as soon as the registry has the image."""
-    page.apply(yaml.safe_dump(machine("cured", f"{module_registry.address}/disks/cured:1")))
-    page.see("[role=row]:has-text('cured') .state.bad")
-    page.open_machine("cured")
-    page.see(".why.bad .cause")
-    module_registry.push("disks/cured:1", {"disk/disk.img": bootsector.write(tmp_path / "disk.img")})
-    page.see(state("Running"))
-    page.see(".why.good")
-    taken(page, "6-cured")
     assert module_browser.wrong() == []
