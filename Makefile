@@ -89,8 +89,8 @@ web-check: ## fail when the page is not what its sources build; its types and te
 recordings: setup ## play the scenes of tools/recordings on this host and write docs/recordings/*.svg; NAME=scene plays one
 	$(PY) -m tools.recordings $(NAME)
 
-screenshots: setup ## take pictures of every page of the web console into build/console/pages (needs Chromium)
-	$(PYTEST) tests/host/console/test_pictures.py --slow
+screenshots: setup ## take pictures of every page of the web console into build/console/pages, and those of its guide (needs Chromium)
+	SCREENSHOTS=1 $(PYTEST) tests/host/console/test_pictures.py tests/host/console/test_story.py --slow
 
 bench: setup ## print the measured figures beside their targets (BENCH=--quick: in minutes)
 	$(PY) -m tools.bench $(BENCH)

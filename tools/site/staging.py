@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 # The start page is the README, as it is in the repository.
-_PAGES = ("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.png")
+_PAGES = ("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.png", "docs/**/*.webp")
 _LINK = re.compile(r"\]\(([^)\s#]+)")
 
 

@@ -58,7 +58,7 @@ const WALKS = {
     await browser.until(`${number(".menu-panel input")} > 8`);
     await browser.click("text=Disks");
     await browser.until(`[...document.querySelectorAll("[role=columnheader]")].some((each) => each.textContent === "Disks")`);
-    await browser.click("text=As at first");
+    await browser.click("text=Default columns");
     await browser.until(`![...document.querySelectorAll("[role=columnheader]")].some((each) => each.textContent === "Disks")`);
     await browser.key("Escape");
   },

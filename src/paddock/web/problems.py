@@ -3,6 +3,7 @@
 import msgspec
 
 from paddock.base.errors import PaddockError, Transient
+from paddock.cli.guests.guest import NotRunning
 from paddock.cli.machines.finding import AmbiguousMachine, MachineNotFound
 from paddock.client.errors import ApiError, Unreachable
 from paddock.web.answers.rows import WebErrorBody
@@ -34,7 +35,7 @@ def status_of(error: PaddockError) -> int:
         return error.code if error.code >= _BAD_REQUEST else _BAD_GATEWAY
     if isinstance(error, MachineNotFound):
         return _NOT_FOUND
-    if isinstance(error, AmbiguousMachine):
+    if isinstance(error, AmbiguousMachine | NotRunning):
         return 409
     if isinstance(error, Unreachable):
         return _BAD_GATEWAY

@@ -10,7 +10,9 @@ from collections.abc import Callable
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.cli.diagnosis.scene import texts
 from paddock.cli.guests import guest
+from paddock.cli.guests.guest import GuestAccess, NotRunning
 from paddock.client.http.websocket import WebSocket, connected
 from paddock.edge.http import Socket
 from paddock.web import problems
@@ -23,6 +25,7 @@ _FIRST_CODE = 4000
 # A control frame holds 125 bytes, two of them the code.
 _LONGEST_REASON = 120
 _CHECK_SECONDS = 15.0
+_BEFORE_RUNNING = frozenset(("Pending", "Scheduling", "Scheduled", "WaitingForSync"))
 _BACKLOG_BYTES = 256 * 1024
 
 
@@ -32,11 +35,19 @@ async def bridge(session: WebSession, place: WebMachinePlace, stream: str, socke
         what = "open the console" if stream == "console" else "open the screen"
         server = msgspec.structs.replace(session.server, namespace=place.key.namespace)
         access = await guest.access(server, f"{place.kind.word}/{place.key.name}", what)
+        _check_phase(access, what)
         async with connected(session.access, access.path(stream)) as remote:
             await _exchange(socket, remote, is_alive)
     except PaddockError as error:
         body = problems.body_of(error)
         socket.close(_FIRST_CODE + body.code, _short(". ".join(filter(None, (body.message, body.why)))))
+
+
+def _check_phase(access: GuestAccess, what: str) -> None:
+    """Raise `NotRunning` without a guest: some servers answer as if the machine lacked the device."""
+    guest.check_running(access, what)
+    if texts(access.machine.vmi, "status", "phase") in _BEFORE_RUNNING:
+        raise NotRunning(f"cannot {what} of {access.name}", why="it is starting", fix="wait until it runs")
 
 
 async def _exchange(socket: Socket, remote: WebSocket, is_alive: Callable[[], bool]) -> None:

@@ -17,6 +17,8 @@ HOME = ROOT / ".cache" / "browser"
 DRIVER = Path(__file__).with_name("driver.py")
 # A guest under emulation boots meanwhile, on a machine that has other work.
 WAIT_MILLISECONDS = 120_000
+# The names that axe-core has for the levels A and AA of WCAG 2.0, 2.1 and 2.2.
+STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _REQUEST = """async ([method, path, body]) => {
   const headers = { "X-Paddock-Console": "1", "Content-Type": "application/json" };
   const answer = await fetch(`/console/v1/${path}`, { method, headers, body: body === null ? undefined : JSON.stringify(body) });
@@ -51,8 +53,13 @@ class Browser:
         size = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"}
         return Page(self, self.ask(None, "open", address=address, **size | options))
 
+    def open_beside(self, page: "Page") -> "Page":
+        """Open another window of the same person."""
+        return Page(self, self.ask(page.number, "beside"))
+
     def wrong(self) -> list[str]:
-        """Return the unexpected errors of the pages' consoles, their uncaught exceptions, their dialogs, and requests to other hosts."""
+        """Return what went wrong since the last call: unexpected errors of the pages' consoles, uncaught exceptions, dialogs, requests
+        to other hosts."""
         return [str(each) for each in self.ask(None, "wrong")]
 
     def record(self, folder: Path) -> None:
@@ -161,6 +168,21 @@ class Page:
         """Change the size of the window."""
         self._do("size", width=width, height=height)
 
+    def colours(self, scheme: str) -> None:
+        """Have the system of the person prefer `light` or `dark` colours."""
+        self._do("colours", scheme=scheme)
+
+    def barriers(self) -> list[str]:
+        """Return what axe-core finds against WCAG 2.2 at the levels A and AA, when nothing is being read any more."""
+        self.miss("main .spinner")
+        return [str(each) for each in self._do("axe", standards=STANDARDS)]
+
+    def small_picture(self, path: Path, quality: int = 60) -> None:
+        """Take a picture as WebP, which a repository can hold, when nothing is being read any more."""
+        self.miss("main .spinner")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._do("small", path=str(path), quality=quality)
+
     def picture(self, path: Path) -> None:
         """Take a picture, when nothing is being read any more."""
         self.miss("main .spinner")
@@ -169,6 +191,14 @@ class Page:
     def popup(self, selector: str) -> "Page":
         """Click, and return the window that opens."""
         return Page(self.browser, self._do("popup", selector=selector))
+
+    def close(self) -> None:
+        """Close the window."""
+        self._do("close")
+
+    def clipboard(self) -> str:
+        """Return the text that was copied."""
+        return str(self._do("clipboard"))
 
     def download(self, selector: str) -> Path:
         """Click, and return the file that the browser saves."""

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import yaml
 
 from tests.host.console import browser as chromium
 from tests.host.console.browser import Browser, Page
-from tests.host.guests import Registry, Shelf
+from tests.host.guests import Registry, Shelf, registry_in
 from tests.host.machines import bootsector
 from tests.host.runs.conftest import Host
 from tests.host.runs.test_objects import installed
@@ -19,6 +20,8 @@ __all__ = ["console", "driven", "host"]
 SignIn = Callable[..., Page]
 # What a page would run if it made HTML of it.
 HOSTILE = "<img src=x onerror=alert(1)>"
+TOPICS = ("images", "volumes", "snapshots", "networks", "pools", "providers", "migrations", "events", "host", "settings")
+TABS = ("Overview", "Usage", "Console", "Screen", "Snapshots", "YAML", "Events", "Cloud-init", "Related")
 PICTURES = chromium.ROOT / "build" / "console"
 
 
@@ -27,8 +30,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """A test that failed leaves what its pages showed, and says where."""
     report = yield
     fixtures: dict[str, object] = getattr(item, "funcargs", {})
-    found = fixtures.get("browser")
-    if report.when == "call" and report.failed and isinstance(found, Browser):
+    found = next((each for each in fixtures.values() if isinstance(each, Browser)), None)
+    if report.when == "call" and report.failed and found is not None:
         folder = PICTURES / re.sub(r"\W+", "-", item.name)
         found.record(folder)
         report.sections.append(("browser", f"pictures and traces (`playwright show-trace`) are in {folder}"))
@@ -61,6 +64,43 @@ def browser(driven: tuple[Path, str]) -> Iterator[Browser]:
     one = Browser(*driven)
     yield one
     one.end()
+
+
+@pytest.fixture(scope="module")
+def module_browser(driven: tuple[Path, str]) -> Iterator[Browser]:
+    """A browser for all tests of a module."""
+    one = Browser(*driven)
+    yield one
+    one.end()
+
+
+@pytest.fixture(scope="module")
+def module_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A registry for all tests of a module."""
+    with registry_in(tmp_path_factory.mktemp("registry")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def module_host(module_registry: Registry) -> Iterator[ConsoleHost]:
+    """A host with the console, started, for all tests of a module."""
+    # Names of UNIX sockets are short.
+    root = Path(tempfile.mkdtemp(prefix="pdk-", dir="/tmp"))
+    made = ConsoleHost(root, module_registry.address)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def module_page(module_host: ConsoleHost, module_browser: Browser) -> Page:
+    """A window of that console, signed in."""
+    page = module_browser.open(module_host.link())
+    page.see("#main")
+    return page
 
 
 @pytest.fixture

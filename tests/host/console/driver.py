@@ -3,11 +3,13 @@
 It holds no tests. A request is {"page": 0, "do": NAME, "with": {...}}; an answer is {"value": ...} or {"error": "..."}.
 """
 
+import base64
 import json
 import re
 import sys
 from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, sync_playwright
 
 # Nothing here may reach the network, or have a graphics card.
@@ -71,7 +73,8 @@ class Driver:
         dialog.dismiss()
 
     def _wrong(self):
-        return self._problems
+        found, self._problems = self._problems, []
+        return found
 
     def _goto(self, page, address):
         page.goto(address)
@@ -100,13 +103,43 @@ class Driver:
     def _size(self, page, width, height):
         page.set_viewport_size({"width": width, "height": height})
 
+    def _colours(self, page, scheme):
+        page.emulate_media(color_scheme=scheme)
+
     def _picture(self, page, path):
         page.screenshot(path=path)
+
+    def _small(self, page, path, quality):
+        # Playwright writes no WebP; the browser does.
+        session = page.context.new_cdp_session(page)
+        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
+        session.detach()
+        Path(path).write_bytes(base64.b64decode(taken["data"]))
+
+    def _axe(self, page, standards):
+        found = Axe().run(page, options={"runOnly": standards, "resultTypes": ["violations"]})
+        return [
+            f"{rule['id']}: {rule['help']}: {node['html'][:200]} {node['failureSummary'].splitlines()[-1].strip()}"
+            for rule in found.response["violations"]
+            for node in rule["nodes"]
+        ]
 
     def _popup(self, page, selector):
         with page.expect_popup() as opened:
             page.locator(selector).first.click()
         return self._pages.index(opened.value)
+
+    def _beside(self, page):
+        opened = page.context.new_page()
+        opened.goto(page.url)
+        return self._pages.index(opened)
+
+    def _close(self, page):
+        page.close()
+
+    def _clipboard(self, page):
+        page.context.grant_permissions(["clipboard-read"])
+        return page.evaluate("() => navigator.clipboard.readText()")
 
     def _download(self, page, selector):
         with page.expect_download() as begun:
@@ -120,12 +153,15 @@ class Driver:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         for number, page in enumerate(self._pages):
+            if page.is_closed():
+                continue
             try:
                 page.screenshot(path=place / f"page-{number}.png", timeout=10_000)
             except Error as error:
                 (place / f"page-{number}.txt").write_text(str(error))
         for number, context in enumerate(self._contexts):
-            context.tracing.stop(path=place / f"trace-{number}.zip")
+            context.tracing.stop_chunk(path=place / f"trace-{number}.zip")
+            context.tracing.start_chunk()
 
 
 def main():

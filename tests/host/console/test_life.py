@@ -1,90 +1,13 @@
-"""From the empty page to a machine's shell, and through its life, in a browser."""
+"""A machine through its states, its editor and its list, in a browser."""
 
 import pytest
 import yaml
 
-from paddock.engine.images.build import tiny
-from tests.host.console.browser import Browser, Page
-from tests.host.console.conftest import HOSTILE, SignIn, button, item, state, tab
+from tests.host.console.browser import Browser
+from tests.host.console.conftest import SignIn, button, item, state, tab
 from tests.host.runs.conftest import Data, machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
-
-ROWS = ".xterm-rows"
-# How many colours a picture has; noVNC draws into a canvas.
-_COLOURS = """() => new Promise((resolve) => {
-  const look = () => {
-    const canvas = document.querySelector(".screen canvas");
-    const found = new Set();
-    if (canvas && canvas.width > 1) {
-      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      for (let at = 0; at < data.length; at += 4) found.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
-    }
-    if (found.size > 1) resolve(found.size);
-    else requestAnimationFrame(look);
-  };
-  look();
-})"""
-
-
-def test_three_clicks_lead_from_the_empty_page_to_a_shell(console: SignIn, browser: Browser, tiny_guest: tiny.TinyImage) -> None:
-    """Empty page, create in three clicks, live state, serial console, guest's report, reboot, reconnection, screen, picture."""
-    page = console()
-    page.see("text=No machines yet")
-    page.click(button("Choose an image"))
-    page.click("label.tile:has-text('Tiny Linux')")
-    page.click("role=dialog >> " + button("Create"))
-    page.see("h1:text-is('tiny')")
-    page.see(state("Running"))
-    page.click(tab("Console"))
-    page.see(".console-state >> text=Connected")
-    page.click(".xterm-screen")
-    page.press("Enter")
-    page.see(f"{ROWS} >> text=root@tiny:/#")
-    page.type("echo b$((40+2))b\n")
-    page.see(f"{ROWS} >> text=b42b")
-    # What a guest says and reports is text, whatever it looks like.
-    page.type(f"printf '%s \\033]8;;javascript:alert(1)\\033\\\\link\\033]8;;\\033\\\\ done%s\\n' \"{HOSTILE}\" 1\n")
-    page.see(f"{ROWS} >> text=done1")
-    page.type(f"echo 'PRETTY_NAME=\"{HOSTILE}\"' > /etc/os-release; echo wrote$((1+1))\n")
-    page.see(f"{ROWS} >> text=wrote2")
-    page.click(tab("Overview"))
-    page.see("section:has(#guest-title) >> text=<img src=x")
-    page.see("section:has(#access-title) >> text=paddock ssh")
-    # The screen, and what one can do with it.
-    page.click(tab("Screen"))
-    page.see(".console-state >> text=Connected")
-    assert page.evaluate(_COLOURS) > 1
-    page.click(button("More tools of the screen"))
-    assert page.download(item("Save a picture")).read_bytes().startswith(b"\x89PNG\r\n")
-    own = page.popup(button("Own window"))
-    own.see(".detached-page canvas")
-    # A restart ends the connection; the page makes another. A reboot of the guest's own does not end it.
-    page.click(tab("Console"))
-    page.see(".console-state >> text=Connected")
-    shell_cleared(page)
-    page.click(button("Restart"))
-    page.see(".console-state >> text=Connected again")
-    page.see(f"{ROWS} >> text=READY tiny")
-    shell_cleared(page)
-    page.type("reboot -f\n")
-    page.see(f"{ROWS} >> text=READY tiny")
-    own.see(".console-state >> text=Connected again")
-    page.click(tab("Usage"))
-    page.see("canvas")
-    page.click("nav[aria-label=Breadcrumb] >> text=Machines")
-    page.see("role=row[name=/tiny/] >> .addresses .copy")
-    assert page.count("role=row[name=/tiny/] >> .meter") == 2
-    assert browser.wrong() == []
-
-
-def shell_cleared(page: Page) -> None:
-    """Leave nothing on the terminal that an earlier boot wrote."""
-    page.click(".xterm-screen")
-    page.press("Enter")
-    page.see(f"{ROWS} >> text=root@tiny:/#")
-    page.type("clear\n")
-    page.miss(f"{ROWS} >> text=READY tiny")
 
 
 def test_the_header_leads_a_machine_through_its_states(console: SignIn, browser: Browser, disk_machine: str) -> None:

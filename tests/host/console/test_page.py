@@ -11,14 +11,12 @@ import pytest
 import yaml
 
 from tests.host.console.browser import Browser
-from tests.host.console.conftest import HOSTILE, ConsoleHost, SignIn, button, state, tab
+from tests.host.console.conftest import HOSTILE, TABS, TOPICS, ConsoleHost, SignIn, button, state, tab
 from tests.host.guests import Registry
 from tests.host.runs.conftest import Data, Talk, machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 
-TOPICS = ("images", "volumes", "snapshots", "networks", "pools", "providers", "migrations", "events", "host", "settings")
-TABS = ("Overview", "Usage", "Console", "Screen", "Snapshots", "YAML", "Events", "Cloud-init", "Related")
 _OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
 _BACKGROUND = "() => getComputedStyle(document.body).backgroundColor"
 

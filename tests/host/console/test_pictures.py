@@ -3,8 +3,7 @@
 import pytest
 
 from tests.host.console.browser import Browser
-from tests.host.console.conftest import PICTURES, SignIn, state, tab
-from tests.host.console.test_page import TABS, TOPICS
+from tests.host.console.conftest import PICTURES, TABS, TOPICS, SignIn, state, tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 

@@ -33,3 +33,16 @@ def marker(disk: int = 0) -> bytes:
 
 # Where the first `w` writes on a disk.
 MARKED = 64 << 10
+
+
+# A guest with one habit: it says `R`, and then each byte that its keyboard sends, as two digits and a space. It takes INT 9 over, reads
+# port 0x60 there, and sleeps in between.
+_KEYBOARD_CODE = bytes.fromhex(
+    "fa31c08ed8c7062400187ca32600fbbaf803b052eef4ebfd60e46088c3baf803c0e804e8100088d8240fe80900b020eeb020e62061cf3c0a720204270430eec3"
+)
+
+
+def keyboard(path: Path) -> Path:
+    """A raw disk with the guest that tells of its keyboard."""
+    path.write_bytes((_KEYBOARD_CODE.ljust(510, b"\x00") + b"\x55\xaa").ljust(1 << 20, b"\x00"))
+    return path

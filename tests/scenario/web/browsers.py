@@ -112,7 +112,7 @@ class ConsoleScene(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def consoles(root: Path, login: SignInMethod = "link") -> AsyncIterator[ConsoleScene]:
+async def consoles(root: Path, login: SignInMethod = "link", assets: Mapping[str, bytes] = FILES) -> AsyncIterator[ConsoleScene]:
     """A console whose API server knows the administrator and ada, who may look and nothing else."""
     tokens = root / "tokens.csv"
     tokens.touch(mode=0o600)
@@ -124,7 +124,7 @@ async def consoles(root: Path, login: SignInMethod = "link") -> AsyncIterator[Co
         access = kubeconfig.find({}, SystemClock(), explicit=root / "data" / "kubeconfig")
         async with Client(Https(access)) as admin:
             await _let_look(admin)
-            console = ConsoleServer(ConsoleSettings(login=login), access, PageAssets(FILES))
+            console = ConsoleServer(ConsoleSettings(login=login), access, PageAssets(assets))
             await console.start()
             try:
                 yield ConsoleScene(console, server, admin)

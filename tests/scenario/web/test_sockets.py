@@ -19,15 +19,13 @@ from tests.scenario.web.browsers import FILES, Browser
 from tests.scripted import scripted
 
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/web"
-INSTANCE = {
-    "apiVersion": "kubevirt.io/v1",
-    "kind": "VirtualMachineInstance",
-    "metadata": {"name": "web", "namespace": "default", "uid": "1"},
-}
+
+
+PHASES = {"web": "Running", "early": "Scheduling", "over": "Succeeded"}
 
 
 class Hypervisor:
-    """An API server with one instance, whose console repeats what it gets."""
+    """An API server with instances. The console of the one that runs repeats what it gets."""
 
     def __init__(self) -> None:
         self.tokens: list[str] = []
@@ -39,9 +37,17 @@ class Hypervisor:
             return Upgrade(self._repeat, "plain.kubevirt.io")
         if request.path == f"{SUBRESOURCES}/vnc":
             return _status(400, "No graphics devices are present.")
-        if request.path == "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/web":
-            return HttpResponse(200, orjson.dumps(INSTANCE), (("content-type", "application/json"),))
-        if request.path.startswith("/apis/") and request.path.endswith(("s", "/web", "/none")):
+        name = request.path.removeprefix("/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/")
+        if name in PHASES:
+            metadata = {"name": name, "namespace": "default", "uid": "1"}
+            found = {
+                "apiVersion": "kubevirt.io/v1",
+                "kind": "VirtualMachineInstance",
+                "metadata": metadata,
+                "status": {"phase": PHASES[name]},
+            }
+            return HttpResponse(200, orjson.dumps(found), (("content-type", "application/json"),))
+        if request.path.startswith("/apis/") and request.path.endswith(("s", "/none", *(f"/{each}" for each in PHASES))):
             return _status(404, "not found")
         return HttpResponse(200, b'{"metadata": {}, "items": []}')
 
@@ -145,6 +151,8 @@ async def test_a_page_that_goes_ends_the_session_of_the_guest() -> None:
     ("place", "code", "reason"),
     [
         ("vmi/default/web/vnc", 4400, "No graphics devices are present."),
+        ("vmi/default/early/console", 4409, "cannot open the console of early. it is starting"),
+        ("vmi/default/over/vnc", 4409, "cannot open the screen of over. it is not running"),
         ("vmi/default/none/console", 4404, 'there is no machine "vmi/none" in namespace "default"'),
     ],
 )

@@ -21,7 +21,7 @@ export const KEYS: readonly { key: string; text: string; act: () => void }[] = [
   { key: "m", text: "Go to the machines", act: () => go(link("machines")) },
   { key: "h", text: "Go to the host", act: () => go(link("host")) },
   { key: "e", text: "Go to the events", act: () => go(link("events")) },
-  { key: "?", text: "Show the keys", act: () => openKeyHelp() },
+  { key: "?", text: "Show the shortcuts", act: () => openKeyHelp() },
 ];
 
 // A person who types, and a terminal or a screen of a guest, keep their keys.

@@ -21,7 +21,7 @@ function fixed(): Command[] {
     { id: "dark", text: "Dark colours", note: "theme", icon: "moon", act: () => void (theme.value = "dark") },
     { id: "light", text: "Light colours", note: "theme", icon: "sun", act: () => void (theme.value = "light") },
     { id: "system", text: "Colours of the system", note: "theme", icon: "settings", act: () => void (theme.value = "system") },
-    { id: "dense", text: dense.value ? "More space in tables" : "Less space in tables", note: "density", icon: "columns", act: () => void (dense.value = !dense.value) },
+    { id: "dense", text: dense.value ? "Comfortable tables" : "Compact tables", note: "density", icon: "columns", act: () => void (dense.value = !dense.value) },
     { id: "keys", text: "Keys", note: "help", icon: "key", act: () => openKeyHelp() },
     { id: "all", text: "All namespaces", note: "namespace", icon: "filter", act: () => void (namespace.value = "") },
     ...(me()?.namespaces ?? []).map(

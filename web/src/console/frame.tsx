@@ -21,7 +21,7 @@ export function useLink(address: string, row: MachineRow, onAttempt: (channel: C
     return () => made.stop();
   }, [address]);
   useEffect(() => {
-    if (row.state === "good") link.current?.hurry();
+    if (row.state === "good") link.current?.resume();
   }, [row.status, row.state]);
   return { state, link: link.current };
 }
@@ -38,11 +38,13 @@ interface FrameProps {
   children: ComponentChildren;
   connect: () => void;
   disconnect: () => void;
+  /** the console goes to a window of its own */
+  leave: () => void;
   onResize?: () => void;
 }
 
 /** A console with its state, its tools, and the way to a window of its own. */
-export function Frame({ tab, label, row, place, detached, state, tools, hint, children, connect, disconnect, onResize }: FrameProps) {
+export function Frame({ tab, label, row, place, detached, state, tools, hint, children, connect, disconnect, leave, onResize }: FrameProps) {
   const frame = useRef<HTMLElement>(null);
   const [full, setFull] = useState(false);
   useEffect(() => {
@@ -54,6 +56,10 @@ export function Frame({ tab, label, row, place, detached, state, tools, hint, ch
     return () => document.removeEventListener("fullscreenchange", changed);
   }, []);
   const phase = state?.phase ?? "connecting";
+  // A machine has one console and one screen at a time. The browser may have refused the window.
+  const leaveFor = (opened: boolean): void => {
+    if (opened) leave();
+  };
   return (
     <section ref={frame} class={`console-frame${detached ? " detached" : ""}`} aria-label={`${label} of ${row.name}`}>
       <div class="console-bar" role="group" aria-label={`Tools of the ${label.toLowerCase()}`}>
@@ -79,7 +85,7 @@ export function Frame({ tab, label, row, place, detached, state, tools, hint, ch
             Full screen
           </button>
           {!detached && (
-            <button type="button" class="button small" onClick={() => detach(place, tab)}>
+            <button type="button" class="button small" onClick={() => leaveFor(detach(place, tab))}>
               <Icon name="external" />
               <span>Own window</span>
             </button>

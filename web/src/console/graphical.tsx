@@ -55,6 +55,7 @@ export function GraphicalConsole({ place, row, detached = false }: ScreenProps) 
       {...{ place, row, detached, state }}
       connect={() => link?.hurry()}
       disconnect={() => link?.stop()}
+      leave={() => link?.move()}
       hint={
         <>
           <kbd>Ctrl</kbd>+<kbd>F6</kbd> leaves the screen. Text is typed on a US keyboard.

@@ -52,6 +52,7 @@ export function SerialConsole({ place, row, detached = false }: ConsoleProps) {
       {...{ place, row, detached, state }}
       connect={() => link?.hurry()}
       disconnect={() => link?.stop()}
+      leave={() => link?.move()}
       onResize={() => terminal.current?.fit()}
       hint={
         <>

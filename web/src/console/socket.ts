@@ -19,6 +19,7 @@ export interface LinkOptions {
 const SILENCE_MS = 700;
 /** Codes of the console's server: 4000 and the HTTP status. */
 const REFUSALS: ReadonlySet<number> = new Set([4401, 4403]);
+const ABSENT = 4400;
 
 export class ConsoleLink {
   private state: LinkState = FIRST_LINK;
@@ -31,31 +32,45 @@ export class ConsoleLink {
     this.connect();
   }
 
-  /** The machine runs again, or a person is impatient: no need to wait. */
+  /** A person is impatient: no need to wait. */
   hurry(): void {
     if (this.state.phase === "waiting" || this.state.phase === "closed") this.connect();
   }
 
+  /** The machine runs again. A connection that a person ended stays so. */
+  resume(): void {
+    if (this.state.resumes) this.hurry();
+  }
+
   stop(): void {
+    this.end({ type: "stop" });
+  }
+
+  /** Leaves the console to another window. */
+  move(): void {
+    this.end({ type: "moved" });
+  }
+
+  private end(event: LinkEvent): void {
     clearTimeout(this.timer);
-    this.move({ type: "stop" });
+    this.tell(event);
     this.channel?.socket.close();
     this.channel = null;
   }
 
   private connect(): void {
     clearTimeout(this.timer);
-    this.move({ type: "connect" });
+    this.tell({ type: "connect" });
     const socket = new WebSocket(this.options.address);
     socket.binaryType = "arraybuffer";
     let ended = false;
-    let served = false;
+    let served = 0;
     let timer = 0;
     const serve = (): void => {
       clearTimeout(timer);
       if (served || ended || this.channel !== channel) return;
-      served = true;
-      this.move({ type: "open" });
+      served = Date.now();
+      this.tell({ type: "open" });
     };
     const end = (reason: string, code = 0): void => {
       if (ended) return;
@@ -73,16 +88,18 @@ export class ConsoleLink {
     this.options.onAttempt(channel);
   }
 
-  private lost(reason: string, served: boolean, code: number): void {
+  private lost(reason: string, served: number, code: number): void {
     this.channel = null;
-    if (REFUSALS.has(code)) return this.move({ type: "refused", reason });
-    this.move({ type: "lost", reason, served, now: Date.now() });
+    if (REFUSALS.has(code)) return this.tell({ type: "refused", reason });
+    if (code === ABSENT) return this.tell({ type: "absent", reason });
+    const now = Date.now();
+    this.tell({ type: "lost", reason, served: served > 0, lasted: now - served, now });
     if (this.state.phase === "waiting") {
       this.timer = window.setTimeout(() => this.connect(), this.state.retryAt - Date.now());
     }
   }
 
-  private move(event: LinkEvent): void {
+  private tell(event: LinkEvent): void {
     this.state = nextLink(this.state, event);
     this.options.onState(this.state);
   }

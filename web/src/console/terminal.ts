@@ -76,7 +76,7 @@ export function openTerminal(parent: HTMLElement, events: TerminalEvents): Guest
   observer.observe(parent);
   return {
     write: (bytes) => terminal.write(bytes),
-    note: (text) => terminal.write(`\r\n\x1b[0;2m${printable(text)}\x1b[0m\r\n`),
+    note: (text) => terminal.write(`\r\n\x1b[0;90m${printable(text)}\x1b[0m\r\n`),
     paste: (text) => terminal.paste(text),
     clear: () => terminal.clear(),
     focus: () => terminal.focus(),

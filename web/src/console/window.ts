@@ -2,10 +2,10 @@
 
 import { machineLink } from "../app/routes";
 
-/** Opens the console of a machine in a window of its own. Another call brings the same window to the front. */
-export function detach(place: string, tab: "console" | "screen"): void {
+/** Opens the console of a machine in a window of its own, and returns whether there is one. Another call brings the same window to the front. */
+export function detach(place: string, tab: "console" | "screen"): boolean {
   const address = `${location.pathname}${machineLink(place, tab)}?window=1`;
-  window.open(address, `paddock ${tab} ${place}`, "popup,width=1060,height=760");
+  return window.open(address, `paddock ${tab} ${place}`, "popup,width=1060,height=760") !== null;
 }
 
 export async function toggleFullScreen(element: HTMLElement | null): Promise<void> {

@@ -223,8 +223,14 @@ function Behind({ edit, take, rebase }: { edit: Edit; take: () => void; rebase: 
         <p>
           {merged.conflicts.length === 0
             ? "Your lines and theirs do not touch each other."
-            : `${several(merged.conflicts.length, "place")} changed on both sides; your lines stay there: line ${merged.conflicts.map((each) => each.line).join(", ")}.`}
+            : `Both sides changed ${several(merged.conflicts.length, "place")}. Your lines stay there if you bring your edit onto it.`}
         </p>
+        {merged.conflicts.map((each) => (
+          <div key={each.line} class="conflict" role="group" aria-label={`Line ${each.line}`}>
+            <ConflictSide title={`Yours, line ${each.line}`} lines={each.mine} />
+            <ConflictSide title="Stored" lines={each.theirs} />
+          </div>
+        ))}
         <p class="note-tools">
           <button type="button" class="button small" onClick={() => rebase(merged.text)}>
             Bring my edit onto it
@@ -238,6 +244,15 @@ function Behind({ edit, take, rebase }: { edit: Edit; take: () => void; rebase: 
         </p>
         {shown && <DiffView before={edit.base} after={edit.stored} label="What changed in the stored object" />}
       </div>
+    </div>
+  );
+}
+
+function ConflictSide({ title, lines }: { title: string; lines: readonly string[] }) {
+  return (
+    <div class="conflict-side">
+      <p class="quiet small">{title}</p>
+      <pre class="mono">{lines.length > 0 ? lines.join("\n") : "(removed)"}</pre>
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import { type Problem, problemOf } from "../api/problem";
 import { bytes, cores, percent, several } from "../format/amounts";
 import type { HostCheck, HostInfo, NodeInfo } from "../generated/answers";
+import { sentence } from "../format/words";
 import { Icon } from "../parts/icon";
 import { Meter } from "../parts/meter";
 import { ProblemNote } from "../parts/problemnote";
@@ -124,9 +125,9 @@ function Check({ check }: { check: HostCheck }) {
       <StateMark state={check.state} />
       <div>
         <p>
-          <strong>{check.name}</strong> {check.text}
+          <strong>{sentence(check.name)}</strong> {check.text.split(". ").map(sentence).join(" ")}
         </p>
-        {check.fix && <p class="quiet">{check.fix}</p>}
+        {check.fix && <p class="quiet">{sentence(check.fix)}</p>}
       </div>
     </li>
   );

@@ -13,7 +13,7 @@ export function Disks({ disks }: { disks: readonly DiskPart[] }) {
       {disks.length === 0 ? (
         <p class="quiet">The machine has no disks.</p>
       ) : (
-        <div class="table-scroll">
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of the disks">
           <table class="plain">
             <thead>
               <tr>
@@ -67,7 +67,7 @@ export function Interfaces({ nics }: { nics: readonly NicPart[] }) {
       {nics.length === 0 ? (
         <p class="quiet">The machine has no network interfaces.</p>
       ) : (
-        <div class="table-scroll">
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of the network interfaces">
           <table class="plain">
             <thead>
               <tr>

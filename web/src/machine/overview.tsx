@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { MachineDetail, UsageRow } from "../generated/answers";
 import { bytes, cores, rate } from "../format/amounts";
+import { DialectBadge } from "../machines/columns";
 import { Age } from "../parts/age";
 import { CopyText } from "../parts/copytext";
 import { Meter } from "../parts/meter";
@@ -47,8 +48,8 @@ export function OverviewCard({ detail }: { detail: MachineDetail }) {
         <Fact name="Created">
           <Age time={row.created} /> ago
         </Fact>
-        <Fact name="Kind">
-          <span class={`badge ${row.dialect}`}>{row.dialect}</span>
+        <Fact name="Dialect">
+          <DialectBadge dialect={row.dialect} />
           {detail.made && detail.made !== row.id && <span class="quiet"> · {detail.made}</span>}
         </Fact>
         <Fact name="Run strategy">{detail.runStrategy || <None />}</Fact>

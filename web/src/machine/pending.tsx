@@ -7,7 +7,7 @@ export function Pending({ pending }: { pending: readonly PendingPart[] }) {
   return (
     <section class="card pending" aria-labelledby="pending-title">
       <h2 id="pending-title">Changes that wait</h2>
-      <div class="table-scroll">
+      <div class="table-scroll" tabIndex={0} role="region" aria-label="Changes that wait">
         <table class="plain">
           <thead>
             <tr>

@@ -1,5 +1,6 @@
 /** The verbs of a machine's page: their words, and their places in the header. */
 
+import { sentence } from "../format/words";
 import type { ActionState } from "../generated/answers";
 import { VERBS, type Verb } from "../machines/verbs";
 
@@ -17,8 +18,7 @@ export function verbOf(verb: string): Verb {
 /** Why a verb is not possible now, as a sentence; empty if it is. */
 export function reasonOf(action: ActionState): string {
   if (action.allowed) return "";
-  const reason = action.reason || "it is not possible now";
-  return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}${/[.!?]$/.test(reason) ? "" : "."}`;
+  return sentence(action.reason || "it is not possible now");
 }
 
 /** Beside each other in the header; of two verbs in one place, the one that is allowed stands there. */

@@ -37,20 +37,20 @@ export function SettingsPage() {
               ))}
             </div>
           </fieldset>
-          <Switch on={dense} text="Less space in tables" />
-          <Switch on={singleKeys} text="Keys that act without Control" />
+          <Switch on={dense} text="Compact tables" />
+          <Switch on={singleKeys} text="Shortcuts with a single key" />
           <button type="button" class="button small" onClick={openKeyHelp}>
-            Show the keys
+            Show the shortcuts
           </button>
         </section>
         <section class="card settings">
           <h2>New machines</h2>
           <Field
             label="Dialect"
-            hint="The manifests of new machines are written in it"
+            hint="The language of new manifests"
             control={(props) => (
               <select {...props} class="input" value={usualDialect.value} onChange={(event) => (usualDialect.value = event.currentTarget.value)}>
-                <option value="">The first that the server has</option>
+                <option value="">The server’s first</option>
                 {(user?.dialects ?? []).map((dialect) => (
                   <option key={dialect} value={dialect}>
                     {DIALECTS[dialect] ?? dialect}
@@ -61,7 +61,7 @@ export function SettingsPage() {
           />
           <Field
             label="Namespace"
-            hint="What lists show, and where new machines go"
+            hint="For lists and new machines"
             control={(props) => (
               <select {...props} class="input" value={namespace.value} onChange={(event) => (namespace.value = event.currentTarget.value)}>
                 <option value="">All namespaces</option>

@@ -71,10 +71,9 @@ export function ColumnChooser<R>({ columns, chosen, choose }: ChooserProps<R>) {
   const shown = visible(columns, chosen).map((column) => column.id);
   return (
     <span class="menu">
-      <button ref={button} type="button" class="button" aria-expanded={open} aria-controls={open ? id : undefined} onClick={() => setOpen(!open)}>
+      <button ref={button} type="button" class="button" aria-label="Columns" aria-expanded={open} aria-controls={open ? id : undefined} onClick={() => setOpen(!open)}>
         <Icon name="columns" />
         <span class="wide-only">Columns</span>
-        <span class="for-readers narrow-only">Columns</span>
       </button>
       {open && (
         <div
@@ -101,7 +100,7 @@ export function ColumnChooser<R>({ columns, chosen, choose }: ChooserProps<R>) {
               </label>
             ))}
           <button type="button" class="button small" disabled={!chosen} onClick={() => choose(null)}>
-            As at first
+            Default columns
           </button>
         </div>
       )}

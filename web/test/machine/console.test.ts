@@ -36,7 +36,7 @@ test("combinations: Ctrl+Alt+Del comes first, and function keys have their keysy
 });
 
 const after = (...events: LinkEvent[]): LinkState => events.reduce(nextLink, FIRST_LINK);
-const lost = (now: number, served = false): LinkEvent => ({ type: "lost", reason: "", served, now });
+const lost = (now: number, served = false, lasted = 60_000): LinkEvent => ({ type: "lost", reason: "", served, lasted, now });
 
 test("a connection that ends connects again, and waits longer each time", () => {
   const once = after({ type: "open" }, lost(1000));
@@ -58,10 +58,28 @@ test("a connection that is open again forgets its failures", () => {
 });
 
 test("the reason of the server is what the page says", () => {
-  const stopped = after({ type: "lost", reason: "web does not run", served: false, now: 0 });
+  const stopped = after({ type: "lost", reason: "web does not run", served: false, lasted: 0, now: 0 });
   assert.equal(stopped.text, "There is no connection: web does not run. The page connects again when the machine runs.");
   const refused = after({ type: "refused", reason: "you may not open the console" });
   assert.deepEqual([refused.phase, refused.text], ["closed", "The server refused: you may not open the console"]);
+});
+
+test("a machine without the device says so, and another try makes sense when the machine runs anew", () => {
+  const absent = after({ type: "absent", reason: "No graphics devices are present." });
+  assert.deepEqual([absent.phase, absent.resumes, absent.text], ["closed", true, "There is nothing to connect to: No graphics devices are present."]);
+});
+
+test("two windows do not take the console from each other for ever", () => {
+  const stolen = (lasted: number): LinkEvent[] => [{ type: "open" }, lost(0, true, lasted), { type: "connect" }];
+  assert.equal(after(...stolen(60_000), ...stolen(800)).phase, "connecting");
+  const given = after(...stolen(60_000), ...stolen(800), { type: "open" }, lost(0, true, 800));
+  assert.deepEqual([given.phase, given.resumes, given.text], ["closed", false, "Another window or person uses it now"]);
+  assert.equal(after(...stolen(800), ...stolen(60_000), ...stolen(800)).phase, "connecting");
+});
+
+test("a console that went to a window of its own stays there", () => {
+  const moved = after({ type: "open" }, { type: "moved" });
+  assert.deepEqual([moved.phase, moved.resumes, moved.text], ["closed", false, "Open in a window of its own"]);
 });
 
 test("a person who disconnects stays disconnected until connecting again", () => {

@@ -37,6 +37,7 @@ def test_pages_keep_their_places_and_bring_what_they_link_to(tmp_path: Path) -> 
         "README.md": "[a](docs/guide/a.md) [l](LICENSE) [out](../secret) [web](https://example.org/LICENSE)",
         "docs/guide/a.md": "[crd](../../api/crds/one.yaml#x)",
         "docs/pictures/p.svg": "<svg/>",
+        "docs/recordings/r.webp": "",
         "LICENSE": "",
         "api/crds/one.yaml": "",
         "api/crds/two.yaml": "",
@@ -45,6 +46,6 @@ def test_pages_keep_their_places_and_bring_what_they_link_to(tmp_path: Path) -> 
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(text)
     (tmp_path / "secret").write_text("")
-    expected = ["LICENSE", "README.md", "api/crds/one.yaml", "docs/guide/a.md", "docs/pictures/p.svg"]
+    expected = ["LICENSE", "README.md", "api/crds/one.yaml", "docs/guide/a.md", "docs/pictures/p.svg", "docs/recordings/r.webp"]
     assert [each.as_posix() for each in stage(root, target)] == expected
     assert sorted(each.relative_to(target).as_posix() for each in target.rglob("*") if each.is_file()) == expected
