@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,14 +56,14 @@ def commit_time() -> int:
     return int(done.stdout.strip())
 
 
-def runtime_lock(folder: Path) -> Path:
-    """Return the lock of what runs: requirements.lock without the build backend."""
+def runtime_lock(folder: Path, without: Collection[str] = ()) -> Path:
+    """Return the lock of what runs: requirements.lock without the build backend, and without the packages that are named."""
     text = (ROOT / "requirements.lock").read_text()
     starts = [match.start() for match in _BLOCK.finditer(text)] + [len(text)]
     blocks = [text[start:end] for start, end in itertools.pairwise(starts)]
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "runtime.lock"
-    target.write_text("".join(block for block in blocks if not block.startswith("setuptools==")))
+    target.write_text("".join(block for block in blocks if block.partition("==")[0] not in ("setuptools", *without)))
     return target
 
 
