@@ -65,6 +65,8 @@ _LEFT_OUT = (
         "usr/sbin/iconvconfig",
     ),
     *("usr/sbin/ldconfig*", "usr/sbin/zic", "usr/bin/ld.so"),
+    # Plug-ins of tc, which Paddock does not call.
+    *("usr/lib/*/tc/*", "usr/lib/tc/*"),
     # Changelogs and the like; copyrights stay.
     *("usr/share/doc/*/[!c]*", "usr/share/doc/*/c[!o]*"),
     *(f"usr/lib/python{PYTHON}/{each}" for each in _MODULES),

@@ -9,6 +9,8 @@ import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
+from paddock.engine.images.build import places
+
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^[\w.-]+==", re.MULTILINE)
 
@@ -26,8 +28,9 @@ def build(output: Path) -> Path:
 
 
 def source_distribution(output: Path) -> Path:
-    """Return the source distribution."""
-    return _hook("build_sdist", ROOT, output)
+    """Return the source distribution. The backend collects the files in a folder of the checkout, so one build waits for another."""
+    with places.alone(ROOT / ".cache", "sdist"):
+        return _hook("build_sdist", ROOT, output)
 
 
 def from_source(source: Path, output: Path) -> Path:

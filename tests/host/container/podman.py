@@ -53,6 +53,6 @@ CONFINED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--secur
 
 
 def limits() -> Sequence[str]:
-    """The limits that we have: podman's own are higher, and need the right to raise them."""
+    """Limits that need no right to raise them, as podman's own do where we have less."""
     found = [(name, resource.getrlimit(kind)[1]) for name, kind in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC))]
-    return [f"--ulimit={name}={most}:{most}" for name, most in found]
+    return [f"--ulimit={name}={few}:{few}" for name, few in ((name, min(most, 4096) if most > 0 else 4096) for name, most in found)]

@@ -24,6 +24,15 @@ from tools.packages import bill
 pytestmark = [pytest.mark.needs("apt")]
 Layout = dict[str, Any]
 MACHINE = build.ROOT / "src/paddock/dialects/vitistack/examples/basic.yaml"
+STORAGE = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: usual
+  annotations: {storageclass.kubernetes.io/is-default-class: "true"}
+provisioner: example.com/none
+---
+"""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +110,7 @@ def test_the_bill_names_every_package(built: BuiltImage, members: dict[str, tarf
     purls = {each["purl"].split("@")[0] for each in listed["components"]}
     debian = {name.rpartition("/")[2] for name, info in members.items() if name.startswith("var/lib/dpkg/status.d/") and info.isreg()}
     assert {f"pkg:deb/debian/{name}" for name in debian} == {each for each in purls if "deb" in each}
-    installed = {name.split("/")[-1].rsplit("-", 1)[0] for name in members if name.endswith(".dist-info")}
+    installed = {name.split("/")[-1].rsplit("-", 2)[0] for name in members if name.endswith(".dist-info")}
     assert {f"pkg:pypi/{name.replace('_', '-').lower()}" for name in installed} == {each for each in purls if "pypi" in each}
     assert listed["metadata"]["component"]["type"] == "container"
 
@@ -156,8 +165,8 @@ def test_two_operators_in_containers(podman: Podman, built: BuiltImage, server: 
     done = podman.attempt("exec", "one", f"/usr/bin/python{recipes.PYTHON}", "-c", "open('/tmp/x', 'w')")
     assert "Read-only file system" in done.stderr
     # It acts: a machine becomes one of KubeVirt's.
-    text = MACHINE.read_text()
-    name = next(each["metadata"]["name"] for each in yaml.safe_load_all(text) if each["kind"] == "Machine")
+    text = STORAGE + MACHINE.read_text()
+    name = next(each["metadata"]["name"] for each in yaml.safe_load_all(text) if each and each["kind"] == "Machine")
     assert kubectl(server, "apply", "-f", "-", stdin=text).returncode == 0
     wait_until(
         "the operator makes a machine", lambda: name in kubectl(server, "get", "virtualmachines.kubevirt.io", "-A", "-o=name").stdout
