@@ -95,7 +95,7 @@ def configuration(recipe: ContainerRecipe, facts: ImageFacts, layers: Sequence[L
         "os": "linux",
         "config": {
             "User": recipe.user,
-            "Env": ["PATH=/usr/bin:/usr/sbin", "LANG=C.UTF-8"],
+            "Env": ["PATH=/usr/bin:/usr/sbin", "LANG=C.UTF-8", *recipe.variables],
             "Entrypoint": ["/usr/bin/paddock"],
             "Cmd": list(recipe.command),
             "WorkingDir": "/",

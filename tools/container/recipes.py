@@ -30,6 +30,8 @@ _MACHINES = (
     "nftables",
     "iproute2",
     "e2fsprogs",
+    # unshare and setpriv, which keep QEMU apart
+    "util-linux",
 )
 # Modules of Python that nothing here imports. They are large, or would bring libraries of their own.
 _MODULES = (
@@ -87,6 +89,7 @@ class ContainerRecipe:
     without: tuple[str, ...]
     user: str
     command: tuple[str, ...]
+    variables: tuple[str, ...] = ()
 
 
 OPERATOR = ContainerRecipe(
@@ -98,7 +101,16 @@ OPERATOR = ContainerRecipe(
     f"{USER}:{USER}",
     ("operator",),
 )
-HOST = ContainerRecipe("paddock-host", "Paddock with QEMU", (*_BASE, *_MACHINES), ("pycparser",), "0:0", ("up",))
+HOST = ContainerRecipe(
+    "paddock-host",
+    "Paddock with QEMU",
+    (*_BASE, *_MACHINES),
+    ("pycparser",),
+    "0:0",
+    ("up",),
+    # A container is a host of its own, and everything that lasts is in one volume.
+    ("PADDOCK_HOST_DIR=/var/lib/paddock/host",),
+)
 RECIPES = {"operator": OPERATOR, "host": HOST}
 
 # Files of every image that no package brings.
@@ -113,7 +125,16 @@ LINKS = {
     # Where OpenSSL looks for authorities.
     "usr/lib/ssl/cert.pem": "/etc/ssl/certs/ca-certificates.crt",
 }
-FOLDERS = {"tmp": 0o1777, "var/tmp": 0o1777, "run": 0o755, "proc": 0o755, "sys": 0o755, "dev": 0o755, "root": 0o700, "var/lib": 0o755}
+FOLDERS = {
+    "tmp": 0o1777,
+    "var/tmp": 0o1777,
+    "run": 0o755,
+    "proc": 0o755,
+    "sys": 0o755,
+    "dev": 0o755,
+    "root": 0o700,
+    "var/lib/paddock": 0o755,
+}
 BUNDLE = "etc/ssl/certs/ca-certificates.crt"
 
 
