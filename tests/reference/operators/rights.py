@@ -38,7 +38,8 @@ def auditing(directory: Path, account: str) -> Sequence[str]:
 
 def audited(log: Path, start: int = 0) -> Audited:
     """Return what an audit log says from a place on."""
-    allowed, refused = set(), set()
+    allowed: set[Right] = set()
+    refused: set[Right] = set()
     for line in log.read_bytes()[start:].splitlines() if log.exists() else ():
         found = json.loads(line)
         place, code = found.get("objectRef") or {}, (found.get("responseStatus") or {}).get("code", 0)
