@@ -14,6 +14,7 @@ RECORD ?=
 WHICH ?=
 SEEDS ?= 1000
 DEB_PYTHON ?= 3.11
+IMAGE ?=
 # A long suite's record of what passed (docs/dev/gate.md): LIMIT is judged by it, RECORD=1 writes it, WHICH=missing or covered runs a part.
 recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--record=$(1)) $(if $(RECORD),--record-write) $(if $(WHICH),--record-part=$(WHICH))
 # Elsewhere a test that takes twenty minutes hangs.
@@ -23,7 +24,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-host deb release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-host deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +119,9 @@ test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and
 
 deb: setup ## build a Debian package into dist/ (DEB_PYTHON=3.13: for Debian 13)
 	$(PY) -m tools.packages.deb --python $(DEB_PYTHON)
+
+image: setup ## build the operator's container image into dist/ (IMAGE=host: the one with QEMU for `paddock up`)
+	$(PY) -m tools.container $(or $(IMAGE),operator)
 
 release: setup ## build wheel, sdist, deb, SHA256SUMS and SBOM of a version into dist/; RELEASE=1 tags it, too
 	$(PY) -m tools.packages.release $(if $(RELEASE),--tag)

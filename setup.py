@@ -55,7 +55,7 @@ class SourceWithCommit(sdist):
 
 
 def beside() -> list[tuple[str, list[str]]]:
-    """Return the files that are installed below the prefix: man pages, completion, units, the chart."""
+    """Return the files that are installed below the prefix: man pages, completion, units, the charts."""
     shells = "src/paddock/cli/completion/shells"
     found = {
         "share/man/man1": sorted((ROOT / "deploy/man").glob("*.1")),
@@ -65,7 +65,7 @@ def beside() -> list[tuple[str, list[str]]]:
         "share/paddock/systemd/system": sorted((ROOT / "deploy/systemd/system").glob("*.service")),
         "share/paddock/systemd/user": sorted((ROOT / "deploy/systemd/user").glob("*.service")),
     }
-    for folder in ("helm/kubevirt-operator",):
+    for folder in ("helm/kubevirt-operator", "helm/paddock", "kustomize"):
         for path in sorted((ROOT / "deploy" / folder).rglob("*")):
             if path.is_file():
                 place = path.parent.relative_to(ROOT / "deploy").as_posix()

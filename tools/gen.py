@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from paddock.cli.diagnosis import page as why
+from paddock.cli.monitoring import grafana
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
 from tools import pictures, upstream
@@ -75,6 +76,35 @@ def chart_definitions() -> Mapping[str, str]:
     }
 
 
+_CHARTS = ROOT / "deploy" / "helm"
+# What the chart that is named as in the Vitistack document has of its own; the rest is the chart paddock's.
+_CHARTS_OWN = frozenset({".helmignore", "Chart.yaml", "values.yaml", "rules/vitistack.yaml", "templates/_names.tpl"})
+
+
+def chart_dashboards() -> Mapping[str, str]:
+    """The dashboards that the chart can bring."""
+    return {name: text for name, text in grafana.files().items() if name == "operator.json"}
+
+
+def documented_chart() -> Mapping[str, str]:
+    """The chart kubevirt-operator: the templates and rights of the chart paddock, under the names of the document."""
+    source = _CHARTS / "paddock"
+    paths = [source / "values.schema.json", *(path for folder in ("rules", "templates") for path in sorted((source / folder).rglob("*")))]
+    shared = {path.relative_to(source).as_posix(): path for path in paths if path.is_file()}
+    return {
+        **{name: path.read_text(encoding="utf-8") for name, path in shared.items() if name not in _CHARTS_OWN},
+        **{f"definitions/{name}": text for name, text in chart_definitions().items()},
+        **{f"dashboards/{name}": text for name, text in chart_dashboards().items()},
+    }
+
+
+def kustomize_definitions() -> Mapping[str, str]:
+    """The definitions of the dialects that the kustomize base has: those of the chart by default."""
+    found = {name: text for name, text in chart_definitions().items() if name.split("/")[0] in ("stakater", "vitistack")}
+    lines = ["apiVersion: kustomize.config.k8s.io/v1beta1", "kind: Kustomization", "resources:", *(f"  - {name}" for name in sorted(found))]
+    return {**found, "kustomization.yaml": "\n".join(lines) + "\n"}
+
+
 # Pages of docs/reference that long runs or people write.
 _FOREIGN_PAGES = frozenset(
     {"conformance.md", "console.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md", "providers.md"}
@@ -83,7 +113,10 @@ TARGETS: Sequence[Target] = (
     Target("api/crds", lambda: files.crds(catalog.every())),
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
     Target("api/jsonschema", lambda: files.json_schemas(catalog.every())),
-    Target("deploy/helm/kubevirt-operator/definitions", chart_definitions),
+    Target("deploy/helm/kubevirt-operator", documented_chart, foreign=_CHARTS_OWN),
+    Target("deploy/helm/paddock/dashboards", chart_dashboards),
+    Target("deploy/helm/paddock/definitions", chart_definitions),
+    Target("deploy/kustomize/definitions", kustomize_definitions),
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
     Target("docs/reference", reference_pages, foreign=_FOREIGN_PAGES),

@@ -99,6 +99,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "cc": _programs("cc"),
     "ssh": _programs("ssh", "ssh-keygen"),
     "kubectl": _programs("kubectl"),
+    "podman": _programs("podman", "runc"),
     "prometheus": _programs("prometheus", "promtool"),
     "gpg": _programs("gpg", "gpgconf"),
     "xorriso": _programs("xorriso", "osirrox"),

@@ -16,15 +16,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.packages import wheel
+from tools.packages import environment, wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 # Python of a release -> the folder of systemd's units: Debian 13 has no package any more that owns /lib.
 PYTHONS = {"3.11": "lib/systemd/system", "3.13": "usr/lib/systemd/system"}
-_PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
-_LIB = Path("usr/lib/paddock")
 _PARTS = ROOT / "deploy" / "debian"
-_PROGRAMS = {"paddock": "main", "kubectl-paddock": "main", "kubectl_complete-paddock": "complete"}
 _COMPLETION = {
     "bash/paddock": "usr/share/bash-completion/completions/paddock",
     "zsh/_paddock": "usr/share/zsh/vendor-completions/_paddock",
@@ -55,54 +52,23 @@ def build(python: str, output: Path, compression: str = "xz") -> Path:
         built = wheel.build(folder / "wheel")
         version = built.name.split("-")[1]
         root = folder / "root"
-        _install(root / _LIB / f"lib/python{python}/site-packages", built, python, _PLATFORMS[machine])
-        _environment(root / _LIB, python)
-        _programs(root)
+        environment.install(root, built, python, environment.PLATFORMS[machine])
+        environment.interpreter(root, python)
+        environment.programs(root)
         _beside(root, PYTHONS[python])
         _documents(root, version)
         _control(root, version, python, machine)
         _modes(root)
         target = output / f"paddock_{version}_{machine}.deb"
         # xz of one thread and times of the commit give the same bytes each time.
-        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(wheel.commit_time())}
+        variables = {**os.environ, "SOURCE_DATE_EPOCH": str(wheel.commit_time())}
         subprocess.run(
             ["dpkg-deb", "--root-owner-group", "--threads-max=1", f"-Z{compression}", "--build", str(root), str(target)],
             check=True,
-            env=environment,
+            env=variables,
             stdout=subprocess.DEVNULL,
         )
     return target
-
-
-def _install(site: Path, built: Path, python: str, machine: str) -> None:
-    platforms = [word for name in ("manylinux_2_17", "manylinux2014", "manylinux_2_28") for word in ("--platform", f"{name}_{machine}")]
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--target", str(site), "--no-compile"]
-    common = ["--python-version", python, "--implementation", "cp", "--only-binary", ":all:", *platforms]
-    subprocess.run([*pip, *common, "--no-deps", "--require-hashes", "-r", str(wheel.runtime_lock(site.parent))], check=True)
-    subprocess.run([*pip, *common, "--no-deps", "--upgrade", str(built)], check=True)
-    # What the wheel brings for a prefix is placed where Debian looks for it; nobody installs with these records.
-    for name in ("share", "bin"):
-        shutil.rmtree(site / name, ignore_errors=True)
-    (site.parent / "runtime.lock").unlink(missing_ok=True)
-    for each in site.rglob("direct_url.json"):
-        each.unlink()
-    for each in site.rglob("tests"):
-        shutil.rmtree(each)
-
-
-def _environment(place: Path, python: str) -> None:
-    (place / "bin").mkdir(parents=True)
-    for name in ("python", "python3", f"python{python}"):
-        (place / "bin" / name).symlink_to(f"../../../bin/python{python}")
-    (place / "pyvenv.cfg").write_text(f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {python}\n")
-
-
-def _programs(root: Path) -> None:
-    folder = root / "usr/bin"
-    folder.mkdir(parents=True)
-    for name, function in _PROGRAMS.items():
-        text = f"#!/usr/lib/paddock/bin/python3\nimport sys\n\nfrom paddock.app.main import {function}\n\nsys.exit({function}())\n"
-        (folder / name).write_text(text)
 
 
 def _beside(root: Path, units_folder: str) -> None:
@@ -119,7 +85,7 @@ def _beside(root: Path, units_folder: str) -> None:
         _copy(source, root / place)
     for page in sorted((ROOT / "deploy" / "man").glob("*.1")):
         _zip(page.read_bytes(), root / "usr/share/man/man1" / f"{page.name}.gz")
-    for program in list(_PROGRAMS)[1:]:
+    for program in list(environment.PROGRAMS)[1:]:
         (root / "usr/share/man/man1" / f"{program}.1.gz").symlink_to("paddock.1.gz")
 
 

@@ -7,20 +7,14 @@ import re
 import subprocess
 import sys
 import tomllib
-import uuid
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from tools.packages import deb, wheel
+from tools.packages import bill, deb, wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 _SECTION = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
 _UNRELEASED = "(not released yet)"
-_PINNED = re.compile(
-    r"^(?P<name>[\w.-]+)==(?P<version>\S+?)(?:\s*;[^\\\n]*)?\s*\\?$(?P<hashes>(?:\n\s+--hash=\S+(?:\s*\\)?)*)", re.MULTILINE
-)
 
 
 def main(given: list[str] | None = None) -> int:
@@ -41,7 +35,7 @@ def main(given: list[str] | None = None) -> int:
     made = [wheel.source_distribution(output), wheel.build(output)]
     if not parsed.no_deb:
         made.append(deb.build("3.11", output))
-    made += [_write(output / f"paddock-{version}.cdx.json", json.dumps(bill(version), indent=2) + "\n")]
+    made += [_write(output / f"paddock-{version}.cdx.json", json.dumps(bill.wheel_bill(version), indent=2) + "\n")]
     made += [_write(output / f"paddock-{version}.md", notes)]
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
     made += [_write(output / "SHA256SUMS", sums)]
@@ -68,47 +62,10 @@ def section(changelog: str, version: str) -> tuple[str, bool]:
 def _problems(version: str, *, released: bool) -> Iterator[str]:
     if not released:
         yield f'CHANGELOG.md calls {version} "not released yet": write the day'
-    if _git("status", "--porcelain", "--untracked-files=no"):
+    if bill.git("status", "--porcelain", "--untracked-files=no"):
         yield "the checkout has changes: commit them"
-    if _git("tag", "--list", f"v{version}"):
+    if bill.git("tag", "--list", f"v{version}"):
         yield f"there is a tag v{version} already: raise the version in pyproject.toml"
-
-
-def _git(*words: str) -> str:
-    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True).stdout.strip()
-
-
-def bill(version: str) -> Mapping[str, Any]:
-    """Return the software bill of materials (CycloneDX 1.5) of the wheel with what it needs at run time, as the lock pins it."""
-    components = [
-        _component(match) for match in _PINNED.finditer((ROOT / "requirements.lock").read_text()) if match["name"] != "setuptools"
-    ]
-    commit, own = _git("rev-parse", "HEAD"), f"pkg:pypi/paddock@{version}"
-    return {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.5",
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{own}?commit={commit}')}",
-        "version": 1,
-        "metadata": {
-            "timestamp": datetime.fromtimestamp(wheel.commit_time(), UTC).isoformat(),
-            "component": {
-                "type": "application",
-                "bom-ref": own,
-                "name": "paddock",
-                "version": version,
-                "purl": own,
-                "licenses": [{"license": {"id": "Apache-2.0"}}],
-                "properties": [{"name": "paddock:commit", "value": commit}],
-            },
-        },
-        "components": components,
-        "dependencies": [{"ref": own, "dependsOn": [each["bom-ref"] for each in components]}],
-    }
-
-
-def _component(match: re.Match[str]) -> Mapping[str, Any]:
-    purl = f"pkg:pypi/{match['name'].lower()}@{match['version']}"
-    return {"type": "library", "bom-ref": purl, "name": match["name"], "version": match["version"], "purl": purl, "scope": "required"}
 
 
 def _write(path: Path, text: str) -> Path:

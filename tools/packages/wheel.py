@@ -6,7 +6,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
+
+from paddock.engine.images.build import places
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^[\w.-]+==", re.MULTILINE)
@@ -25,8 +28,9 @@ def build(output: Path) -> Path:
 
 
 def source_distribution(output: Path) -> Path:
-    """Return the source distribution."""
-    return _hook("build_sdist", ROOT, output)
+    """Return the source distribution. The backend collects the files in a folder of the checkout, so one build waits for another."""
+    with places.alone(ROOT / ".cache", "sdist"):
+        return _hook("build_sdist", ROOT, output)
 
 
 def from_source(source: Path, output: Path) -> Path:
@@ -55,14 +59,14 @@ def commit_time() -> int:
     return int(done.stdout.strip())
 
 
-def runtime_lock(folder: Path) -> Path:
-    """Return the lock of what runs: requirements.lock without the build backend."""
+def runtime_lock(folder: Path, without: Collection[str] = ()) -> Path:
+    """Return the lock of what runs: requirements.lock without the build backend, and without the packages that are named."""
     text = (ROOT / "requirements.lock").read_text()
     starts = [match.start() for match in _BLOCK.finditer(text)] + [len(text)]
     blocks = [text[start:end] for start, end in itertools.pairwise(starts)]
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "runtime.lock"
-    target.write_text("".join(block for block in blocks if not block.startswith("setuptools==")))
+    target.write_text("".join(block for block in blocks if block.partition("==")[0] not in ("setuptools", *without)))
     return target
 
 

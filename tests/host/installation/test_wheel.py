@@ -24,6 +24,8 @@ BESIDE = (
     "share/paddock/systemd/user/paddock.service",
     "share/paddock/systemd/user/paddock-guests.service",
     "share/paddock/helm/kubevirt-operator/Chart.yaml",
+    "share/paddock/helm/paddock/values.schema.json",
+    "share/paddock/kustomize/kustomization.yaml",
 )
 
 

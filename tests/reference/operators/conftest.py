@@ -20,9 +20,10 @@ from tests.reference.client import Api, Json, Kubectl
 from tests.reference.crds import Crd
 from tests.reference.embedded import serving
 from tests.reference.operators import upstream
-from tests.reference.operators.helm import ACCOUNT, CHART, NAMESPACE, Helm
+from tests.reference.operators.helm import NAMESPACE, PADDOCK, Helm
 from tests.reference.operators.node import run_handler, run_node
 from tests.reference.operators.others import collect_garbage, play_kubevirt
+from tests.reference.operators.rights import auditing
 from tests.reference.operators.running import beside
 from tests.reference.operators.upstream import Upstream
 from tests.reference.recipes import KUBEVIRT
@@ -49,6 +50,10 @@ class Cluster:
     operator: Path
     api: Api
     kubectl: Kubectl
+    # what the server notes of the operator's requests
+    audit: Path
+    # the objects of the chart that grant rights
+    rights: Sequence[Json]
 
 
 @pytest.fixture(scope="session")
@@ -81,12 +86,14 @@ def beside_kubevirt() -> Sequence[Crd]:
 def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd], *values: str, more: Rules = _RULES) -> Iterator[Cluster]:
     """A cluster with the rights that the chart gives with these values, ready; gone when the block ends."""
     values = values or ("dialects={vitistack,stakater}",)
-    token = secrets.token_hex(16)
+    chart = helm.template(PADDOCK, *(part for each in values for part in ("--set", each)))
+    (name,) = [each["metadata"]["name"] for each in chart if each["kind"] == "ServiceAccount"]
+    account, token = f"system:serviceaccount:{NAMESPACE}:{name}", secrets.token_hex(16)
     rules = Rules(
         authorization="RBAC",
-        users=(f'{token},{ACCOUNT},operator,"system:serviceaccounts"', *more.users),
+        users=(f'{token},{account},operator,"system:serviceaccounts"', *more.users),
         admission=("OwnerReferencesPermissionEnforcement",),
-        flags=more.flags,
+        flags=(*more.flags, *auditing(directory, account)),
     )
     with running(binaries, directory, rules) as access, ExitStack() as ends:
         api = Api(access)
@@ -95,11 +102,10 @@ def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd],
         (directory / "home").mkdir()
         kubectl = Kubectl(binaries.kubectl, access, directory / "home")
         kubectl.ok("create", "namespace", NAMESPACE)
-        chart = helm.template(CHART, *(part for each in values for part in ("--set", each)))
         rights = [each for each in chart if "rbac" in each["apiVersion"]]
         kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
         operator = write_kubeconfig(directory / "operator", access.url, token, access.authority)
-        yield Cluster(access, operator, api, kubectl)
+        yield Cluster(access, operator, api, kubectl, directory / "audit.log", rights)
 
 
 @contextmanager

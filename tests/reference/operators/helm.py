@@ -1,4 +1,4 @@
-"""The chart, rendered by a real helm."""
+"""The charts, rendered by a real helm."""
 
 import os
 import subprocess
@@ -9,9 +9,12 @@ from typing import Any
 
 import yaml
 
-CHART = Path(__file__).parents[3] / "deploy" / "helm" / "kubevirt-operator"
+CHARTS = Path(__file__).parents[3] / "deploy" / "helm"
+# Named as in the Vitistack document, with the rights of the document.
+CHART = CHARTS / "kubevirt-operator"
+# Paddock's own, with no rights but those that are used.
+PADDOCK = CHARTS / "paddock"
 NAMESPACE = "kubevirt-operator-system"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:kubevirt-operator-controller-manager"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,6 @@ class Helm:
 
     def template(self, chart: Path, *arguments: str) -> Sequence[dict[str, Any]]:
         """The objects of a chart."""
-        ran = self.run("template", "kubevirt-operator", str(chart), "-n", NAMESPACE, "--kube-version", "1.34", *arguments)
+        ran = self.run("template", chart.name, str(chart), "-n", NAMESPACE, "--kube-version", "1.34", *arguments)
         assert ran.returncode == 0, ran.stderr
         return [each for each in yaml.safe_load_all(ran.stdout) if each]

@@ -1,5 +1,7 @@
-"""The chart, rendered by both helms: the document's names and defaults, rights word for word, and what a real server says of it."""
+"""The charts, rendered by both helms: the document's names and defaults, rights word for word, and what a real server says of them."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import yaml
 
 from tests.reference.build import Binaries
 from tests.reference.operators.conftest import Cluster
-from tests.reference.operators.helm import CHART, NAMESPACE, Helm
+from tests.reference.operators.helm import CHART, CHARTS, NAMESPACE, PADDOCK, Helm
 
 pytestmark = pytest.mark.reference
 _ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -50,7 +52,8 @@ def test_defaults(helm: Helm) -> None:
     assert helm.run("lint", "--strict", str(CHART)).returncode == 0
     values = yaml.safe_load(helm.run("show", "values", str(CHART)).stdout)
     version = yaml.safe_load(helm.run("show", "chart", str(CHART)).stdout)["version"]
-    assert values["image"] == {"repository": "ghcr.io/vitistack/kubevirt-operator", "tag": "", "pullPolicy": "IfNotPresent"}
+    # The document's image is another project's; ours has no registry.
+    assert values["image"] == {"repository": "localhost/paddock-operator", "tag": "", "digest": "", "pullPolicy": "IfNotPresent"}
     assert values["replicaCount"] == 1
     assert values["resources"] == {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "256Mi"}}
     assert (values["nodeSelector"], values["tolerations"], values["affinity"]) == ({}, [], {})
@@ -60,7 +63,7 @@ def test_defaults(helm: Helm) -> None:
     assert deployment["spec"]["replicas"] == 1
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert (container["image"], container["imagePullPolicy"]) == (f"ghcr.io/vitistack/kubevirt-operator:{version}", "IfNotPresent")
+    assert (container["image"], container["imagePullPolicy"]) == (f"localhost/paddock-operator:{version}", "IfNotPresent")
     assert container["resources"] == values["resources"]
     assert {"nodeSelector", "tolerations", "affinity"}.isdisjoint(pod)
     assert pod["serviceAccountName"] == find(objects, "ServiceAccount", "kubevirt-operator-controller-manager")["metadata"]["name"]
@@ -143,7 +146,155 @@ def test_definitions_stay_when_the_release_goes(helm: Helm) -> None:
     assert not [each for each in helm.template(CHART, "--set", "definitions=false") if each["kind"] == "CustomResourceDefinition"]
 
 
-def test_a_real_server_takes_it(helm: Helm, cluster: Cluster, binaries: Binaries) -> None:
-    objects = helm.template(CHART, "--set", "dialects={vitistack,stakater}")
+SWITCHES = ("podDisruptionBudget", "networkPolicy", "serviceMonitor", "dashboards")
+
+
+@pytest.mark.parametrize("chart", [CHART, PADDOCK], ids=lambda chart: str(chart.name))
+def test_every_switch(helm: Helm, chart: Path) -> None:
+    assert helm.run("lint", "--strict", str(chart)).returncode == 0
+    kinds = {}
+    for state in ("false", "true"):
+        objects = helm.template(chart, *(word for each in SWITCHES for word in ("--set", f"{each}.enabled={state}")))
+        kinds[state] = {each["kind"] for each in objects}
+    assert kinds["true"] - kinds["false"] == {"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "ConfigMap"}
+    monitor = next(each for each in objects if each["kind"] == "ServiceMonitor")
+    service = next(each for each in objects if each["kind"] == "Service")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [each["port"] for each in monitor["spec"]["endpoints"]] == [each["name"] for each in service["spec"]["ports"]]
+    (dashboard,) = [each["data"] for each in objects if each["kind"] == "ConfigMap"]
+    assert json.loads(dashboard["paddock-operator.json"])["uid"] == "paddock-operator"
+
+
+def test_the_network_policy_lets_nobody_but_the_named_read_metrics(helm: Helm) -> None:
+    (policy,) = [each for each in helm.template(PADDOCK) if each["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": 8081, "protocol": "TCP"}]}]
+    peer = "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"
+    (policy,) = [each for each in helm.template(PADDOCK, "--set", peer) if each["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["ingress"][1]["from"] == [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
+    assert policy["spec"]["ingress"][1]["ports"] == [{"port": 8080, "protocol": "TCP"}]
+
+
+def test_two_replicas_that_a_restricted_namespace_takes(helm: Helm) -> None:
+    (deployment,) = [each for each in helm.template(PADDOCK) if each["kind"] == "Deployment"]
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert deployment["spec"]["replicas"] == 2
+    assert {"name": "LEADER_ELECTION", "value": "true"} in container["env"]
+    assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
+    context = container["securityContext"]
+    assert context == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("replicas=3", "replicas"),
+        ("replicaCount=two", "replicaCount"),
+        ("settings.lower=1", "lower"),
+        ("settings.METRICS_BIND_ADDRESS=everywhere", "METRICS_BIND_ADDRESS"),
+        ("image.digest=latest", "digest"),
+        ("image.pullPolicy=Sometimes", "pullPolicy"),
+        ("serviceMonitor.interval=often", "interval"),
+        ("networkPolicy.enabled=maybe", "enabled"),
+    ],
+)
+def test_the_schema_refuses(helm: Helm, given: str, words: str) -> None:
+    ran = helm.run("template", "x", str(PADDOCK), "--kube-version", "1.34", "--set", given)
+    assert ran.returncode != 0
+    assert words in ran.stderr
+
+
+def test_a_digest_takes_precedence_over_the_tag(helm: Helm) -> None:
+    digest = f"sha256:{'0' * 64}"
+    (deployment,) = [
+        each for each in helm.template(PADDOCK, "--set", f"image.tag=v9,image.digest={digest}") if each["kind"] == "Deployment"
+    ]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == f"localhost/paddock-operator@{digest}"
+
+
+def test_a_monitor_of_nothing_is_refused(helm: Helm) -> None:
+    given = ["--set", "serviceMonitor.enabled=true", "--set-string", "settings.METRICS_BIND_ADDRESS=0"]
+    ran = helm.run("template", "x", str(PADDOCK), "--kube-version", "1.34", *given)
+    assert ran.returncode != 0
+    assert "there are no metrics to scrape" in ran.stderr
+
+
+def test_the_rights_of_each_dialect_alone(helm: Helm) -> None:
+    groups = {}
+    for dialect in ("vitistack", "stakater", "virtrigaud"):
+        objects = helm.template(PADDOCK, "--set", f"dialects={{{dialect}}}")
+        rules = next(each["rules"] for each in objects if each["kind"] == "ClusterRole")
+        assert not any("*" in rule[part] for rule in rules for part in ("apiGroups", "resources", "verbs"))
+        groups[dialect] = {group for rule in rules for group in rule["apiGroups"]}
+    assert "infrastructure.stakater.com" in groups["stakater"] - groups["vitistack"]
+    assert "vitistack.io" in groups["vitistack"] - groups["stakater"]
+    assert "kubevirt.io" not in groups["virtrigaud"]
+
+
+def test_install_upgrade_and_removal(helm: Helm, cluster: Cluster) -> None:
+    """The chart of the document is installed as it was before there were switches, upgraded with all of them, and removed."""
+    namespace = f"helm-{'3' if 'helm-3' in str(helm.program) else '4'}"
+    reach = ["--kubeconfig", str(cluster.access.kubeconfig), "-n", namespace]
+    quiet = ["--set", "definitions=false,serviceMonitor.enabled=false"]
+    cluster.kubectl.ok("create", "namespace", namespace)
+    steps = (
+        ("install", "documented", str(CHART), *quiet),
+        (
+            "upgrade",
+            "documented",
+            str(CHART),
+            *quiet,
+            "--set",
+            "replicaCount=2,podDisruptionBudget.enabled=true,networkPolicy.enabled=true",
+        ),
+        ("uninstall", "documented"),
+        ("install", "paddock", str(PADDOCK), *quiet),
+        ("upgrade", "paddock", str(PADDOCK), *quiet, "--set", "dashboards.enabled=true"),
+        ("uninstall", "paddock"),
+    )
+    kinds = "deployments,poddisruptionbudgets,networkpolicies,configmaps,serviceaccounts"
+    seen = []
+    for words in steps:
+        ran = helm.run(*words, *reach)
+        assert ran.returncode == 0, ran.stderr
+        listed = cluster.kubectl.ok("get", kinds, "-n", namespace, "-o", "name").split()
+        seen.append({each.split("/")[0].split(".")[0] for each in listed if not each.endswith("/default")} - {"configmap"})
+    assert seen == [
+        {"deployment", "serviceaccount"},
+        {"deployment", "serviceaccount", "poddisruptionbudget", "networkpolicy"},
+        set(),
+        {"deployment", "serviceaccount", "poddisruptionbudget", "networkpolicy"},
+        {"deployment", "serviceaccount", "poddisruptionbudget", "networkpolicy"},
+        set(),
+    ]
+
+
+def test_the_kustomize_base_is_what_the_chart_gives(helm: Helm, cluster: Cluster, pytestconfig: pytest.Config) -> None:
+    """`--golden-update` writes the base anew."""
+    ran = helm.run("template", "paddock", str(PADDOCK), "-n", "paddock-system", "--kube-version", "1.34")
+    assert ran.returncode == 0, ran.stderr
+    rendered = [each for each in yaml.safe_load_all(ran.stdout.replace("managed-by: Helm", "managed-by: kustomize")) if each]
+    base = CHARTS.parent / "kustomize"
+    if pytestconfig.getoption("--golden-update"):
+        workload = [each for each in rendered if each["kind"] != "CustomResourceDefinition"]
+        (base / "operator.yaml").write_text(yaml.safe_dump_all(workload, sort_keys=False))
+    built = yaml.safe_load_all(cluster.kubectl.ok("kustomize", str(base)))
+
+    def known(objects: Any) -> dict[tuple[str, str], Any]:
+        found = {(each["kind"], each["metadata"]["name"]): each for each in objects if each["kind"] != "Namespace"}
+        for each in found.values():
+            # What keeps the definitions when a release goes.
+            each["metadata"].get("annotations", {}).pop("helm.sh/resource-policy", None)
+            each["metadata"] = {name: value for name, value in each["metadata"].items() if value}
+        return found
+
+    assert known(built) == known(rendered)
+
+
+@pytest.mark.parametrize("chart", [CHART, PADDOCK], ids=lambda chart: str(chart.name))
+def test_a_real_server_takes_it(helm: Helm, chart: Path, cluster: Cluster, binaries: Binaries) -> None:
+    # The kinds of the Prometheus operator are not served here.
+    switches = [word for each in SWITCHES if each != "serviceMonitor" for word in ("--set", f"{each}.enabled=true")]
+    objects = helm.template(chart, "--set", "dialects={vitistack,stakater}", *switches)
     said = cluster.kubectl.ok("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump_all(objects))
     assert len(said.splitlines()) == len(objects)

@@ -9,7 +9,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 # The parser knows the names without reading the declarations.
-NAMES = ("machines", "server", "alerts")
+NAMES = ("machines", "server", "operator", "alerts")
 _TEXT = "Print a dashboard for Grafana, or alert rules for Prometheus. Without a name, list what there is."
 _EXITS = {0: "success", 2: "wrong usage, or a file that cannot be written"}
 

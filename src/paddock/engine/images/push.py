@@ -7,10 +7,10 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 from urllib.parse import urljoin
 
 from paddock.engine.images.errors import ImageError, ImageRefused
+from paddock.engine.images.hashedfile import HashedFile
 from paddock.engine.images.http import UploadFile, WebClient
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.references import endpoints, parse
@@ -33,24 +33,6 @@ class _Blob:
     # of the tar file in it
     content: str
     kind: str
-
-
-class _Hashed:
-    """A file that is hashed while it is written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._hash = hashlib.sha256()
-        self.size = 0
-
-    def write(self, data: bytes) -> int:
-        self._hash.update(data)
-        self.size += len(data)
-        return self._file.write(data)
-
-    @property
-    def digest(self) -> str:
-        return f"sha256:{self._hash.hexdigest()}"
 
 
 def push(image: Image, target: RegistryImage, store: ImageStore, web: WebClient, watched: tuple[ImageSettings, Meter, StopFlag]) -> str:
@@ -82,18 +64,18 @@ def _layer(image: Image, path: Path, meter: Meter, stop: StopFlag) -> _Blob:
     info.mode, info.uid, info.gid, info.size = 0o440, _QEMU_USER, _QEMU_USER, image.path.stat().st_size
     meter.begin("storing", info.size)
     with open(path, "xb") as file:
-        outer = _Hashed(file)
+        outer = HashedFile(file)
         if image.format == "qcow2":
             _write_tar(outer, info, image.path, (meter, stop))
             return _Blob(path, outer.digest, outer.size, outer.digest, "application/vnd.oci.image.layer.v1.tar")
         # No time and no name, so that the same disk gives the same blob.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=outer, mtime=0) as packed:  # type: ignore[call-overload]
-            inner = _Hashed(packed)
+            inner = HashedFile(packed)
             _write_tar(inner, info, image.path, (meter, stop))
         return _Blob(path, outer.digest, outer.size, inner.digest, "application/vnd.oci.image.layer.v1.tar+gzip")
 
 
-def _write_tar(out: _Hashed, info: tarfile.TarInfo, disk: Path, watched: tuple[Meter, StopFlag]) -> None:
+def _write_tar(out: HashedFile, info: tarfile.TarInfo, disk: Path, watched: tuple[Meter, StopFlag]) -> None:
     meter, stop = watched
     folder = tarfile.TarInfo("disk")
     folder.type, folder.mode = tarfile.DIRTYPE, 0o755

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.app.commands import down
-from tools.packages import deb, release, wheel
+from tools.packages import bill, deb, release, wheel
 
 ROOT = Path(release.__file__).resolve().parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -24,13 +24,13 @@ def test_the_section_of_a_version() -> None:
 
 
 def test_the_bill_of_materials_names_what_runs() -> None:
-    bill = release.bill(VERSION)
-    names = {each["name"] for each in bill["components"]}
+    made = bill.wheel_bill(VERSION)
+    names = {each["name"] for each in made["components"]}
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert {each.split(">=")[0].lower() for each in declared} <= names
     assert "setuptools" not in names
-    assert json.loads(json.dumps(bill)) == release.bill(VERSION), "the same commit gives the same bill"
-    assert bill["metadata"]["component"]["properties"][0]["value"]
+    assert json.loads(json.dumps(made)) == bill.wheel_bill(VERSION), "the same commit gives the same bill"
+    assert made["metadata"]["component"]["properties"][0]["value"]
 
 
 def test_the_lock_of_the_package_is_the_locks_without_the_build_backend(tmp_path: Path) -> None:

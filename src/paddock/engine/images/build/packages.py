@@ -80,12 +80,17 @@ def _is_there(path: Path, package: Package) -> bool:
     return path.exists() and path.stat().st_size == package.size
 
 
-def _verify(path: Path, package: Package) -> None:
-    digest = hashlib.sha256()
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    if digest.hexdigest() != package.sha256:
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _verify(path: Path, package: Package) -> None:
+    if digest(path) != package.sha256:
         path.unlink()
         raise BuildError(f"cannot use {package.file}", why="it is not what apt's lists say", fix="build again; it was removed")
 
@@ -102,6 +107,8 @@ def members(package: Path) -> Iterator[tuple[str, PackageMember]]:
                     yield name, PackageMember(entry.mode, opened.read() if opened else b"")
                 elif entry.issym():
                     yield name, PackageMember(entry.mode, target=entry.linkname)
+                elif entry.islnk():
+                    raise BuildError(f"cannot unpack {package.name}", why=f"{name} is a hard link, which no package had so far")
         # What follows the archive's end is read, so that the child is not ended by a closed pipe.
         unpacking.stdout.read()
     if unpacking.returncode:
