@@ -124,7 +124,7 @@ class FakeMachine:
 
     # The contract.
 
-    async def start(self, *, paused: bool = False, priority: int = 0) -> None:
+    async def start(self, *, paused: bool = False, priority: int = 0, grace: float = 0.0) -> None:
         if not self._admit(Verb.START):
             return
         self.priority = priority

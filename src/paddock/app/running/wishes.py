@@ -32,6 +32,8 @@ from paddock.engine.images import catalogue
 from paddock.engine.images.sources import library_url
 
 _DEFAULT_NAMESPACE = "default"
+# The account in the guest of somebody who has no name on this host.
+_NAMELESS = "user"
 # server, namespace and name of the instance, and where remarks go
 Attach = Callable[[Access, str, str, Console], Awaitable[None]]
 _TINY_MEMORY, _MEMORY = "192Mi", "1Gi"
@@ -92,10 +94,18 @@ def _user_data(parsed: argparse.Namespace, shared: Sequence[HostMount]) -> tuple
         ways = (f"mount -t virtiofs {mounts.tag(index)} {each.guest}" for index, each in enumerate(shared))
         return given, tuple(f"your user data has to mount the directory in the guest: {each}" for each in ways)
     keys = [userdata.public_key(_read(each), str(each)) for each in localimages.keys(parsed.key)]
-    document = userdata.document(keys, getpass.getuser(), mounts=mounts.entries(shared))
+    document = userdata.document(keys, _user(), mounts=mounts.entries(shared))
     if keys:
         return document, ()
     return document, ("no SSH key in ~/.ssh: make one with ssh-keygen, or name it with -k; `paddock exec` and `paddock console` need none",)
+
+
+def _user() -> str:
+    """Return the name of the user; programs may run under a number that has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return _NAMELESS
 
 
 def _read(path: Path) -> str:

@@ -60,9 +60,17 @@ def standing(seen: GuestView) -> RunStage:
             return RunStage("image", f"its disk: {step}", fraction)
     if any(each in word for each in _TROUBLE):
         return RunStage("trouble", word)
+    if (problem := _problem(seen.vmi)) is not None:
+        return RunStage("trouble", problem)
     if any(texts(volume, "status", "phase") != "Succeeded" for volume in seen.volumes) or not seen.volumes:
         return RunStage("making" if seen.vmi is None else "starting", "making its disk" if seen.vmi is None else "QEMU starts")
     return RunStage("starting", "QEMU starts")
+
+
+def _problem(vmi: Data | None) -> str | None:
+    """Return why the server could not start an instance; it tries again."""
+    found = (each for each in entries(vmi, "status", "conditions") if each.get("type") == "Synchronized" and each.get("status") == "False")
+    return next((texts(each, "message") for each in found), None)
 
 
 def agent_connected(vmi: Data | None) -> bool:

@@ -11,6 +11,9 @@ VM = {"status": {"printableStatus": "Starting"}}
 READY = {"status": {"phase": "Succeeded"}}
 RUNNING = {"status": {"phase": "Running", "interfaces": [{}, {"ipAddress": "10.0.0.5"}]}}
 CONNECTED = {"status": {"phase": "Running", "conditions": [{"type": "AgentConnected", "status": "True"}]}}
+UNPREPARED = {
+    "status": {"phase": "Scheduling", "conditions": [{"type": "Synchronized", "status": "False", "message": "no such directory"}]}
+}
 
 WAYS: dict[str, tuple[GuestView, Phase]] = {
     "a front is not translated yet": (GuestView(), "making"),
@@ -24,6 +27,7 @@ WAYS: dict[str, tuple[GuestView, Phase]] = {
     "its ssh server answers": (GuestView(vm=VM, vmi=RUNNING, answers=True), "usable"),
     "it ended": (GuestView(vm=VM, vmi={"status": {"phase": "Failed"}}), "ended"),
     "no room for it": (GuestView(vm={"status": {"printableStatus": "ErrorUnschedulable"}}, volumes=(READY,)), "trouble"),
+    "the server cannot start it": (GuestView(vm=VM, vmi=UNPREPARED, volumes=(READY,)), "trouble"),
     "its disk cannot be made": (
         GuestView(vm={"status": {"printableStatus": "DataVolumeError"}}, volumes=({"status": {"phase": "ImportInProgress"}},)),
         "trouble",
