@@ -123,7 +123,7 @@ def test_no_option_is_both_ignored_and_followed() -> None:
 
 def test_all_options_together_make_the_settings(tmp_path: Path) -> None:
     given = (
-        "--in-memory --listen=[::1]:9 --advertise-address=10.1.1.1 --name=a --name=b --anonymous-auth=false "
+        "--in-memory --listen=[::1]:9 --advertise-address=10.1.1.1 --tls-san=a --tls-san=b --anonymous-auth=false "
         "--authorization-mode=Node,AlwaysAllow --service-account-issuer=https://one --service-account-issuer=https://two "
         "--api-audiences=x,y --service-account-max-token-expiration=2h --disable-admission-plugins=A,B "
         "--enable-admission-plugins=C --tls-min-version=VersionTLS13"
