@@ -113,8 +113,8 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
 	fi
 
-cluster: setup ## start Kubernetes with KubeVirt on this machine (needs root, Go, mmdebstrap; docs/design/0024-reference-cluster.md)
-	@exec $(PY) -m tests.reference.cluster up
+cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt (needs root, Go, mmdebstrap; docs/design/0024-reference-cluster.md)
+	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt)
 
 cluster-down: setup ## end what `make cluster` started
 	@exec $(PY) -m tests.reference.cluster down

@@ -76,7 +76,7 @@ _KUBEVIRT_NODE = Recipe(
         Program("installer", "."),
         *(
             Program(f"virt-{name}", f"kubevirt.io/kubevirt/cmd/virt-{name}")
-            for name in ("operator", "chroot", "launcher-monitor", "probe", "freezer", "tail")
+            for name in ("operator", "exportproxy", "chroot", "launcher-monitor", "probe", "freezer", "tail")
         ),
     ),
     release="kubevirt.io/kubevirt",

@@ -1,7 +1,7 @@
-"""Starts and ends a Kubernetes cluster with KubeVirt on this machine: `python -m tests.reference.cluster up|down`.
+"""Starts and ends a Kubernetes cluster on this machine: `python -m tests.reference.cluster up|down`.
 
-`up` builds what is missing (Go, minutes to an hour once), installs a Debian root with mmdebstrap and returns when KubeVirt is deployed.
-It needs root. `--without-kubevirt` stops when the node is ready. `down` ends everything by the process that holds the node.
+`up` builds what is missing (Go, minutes to an hour once), installs a Debian root with mmdebstrap and returns when the node is ready.
+It needs root. `--with-kubevirt` installs KubeVirt, too. `down` ends everything by the process that holds the node.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def missing() -> str:
     return ""
 
 
-def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = True) -> namespace.Machine:
+def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = False) -> namespace.Machine:
     """Start a cluster in a directory."""
     if namespace.found(directory):
         raise Terminal(f"a cluster runs in {directory} already", fix="end it with `make cluster-down`")
@@ -61,7 +61,7 @@ def main() -> int:
     """Run one command."""
     parser = argparse.ArgumentParser(prog="python -m tests.reference.cluster", description=__doc__)
     parser.add_argument("command", choices=("up", "down"))
-    parser.add_argument("--without-kubevirt", action="store_true", help="stop when the node is ready")
+    parser.add_argument("--with-kubevirt", action="store_true", help="install KubeVirt, and return when it is deployed")
     parser.add_argument("--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"the cluster's directory (default: {DIRECTORY})")
     parsed = parser.parse_args()
     try:
@@ -70,7 +70,7 @@ def main() -> int:
             return 0
         if reason := missing():
             raise Terminal("cannot start a cluster", why=reason)
-        machine = up(parsed.dir, lambda text: print(text, flush=True), with_kubevirt=not parsed.without_kubevirt)
+        machine = up(parsed.dir, lambda text: print(text, flush=True), with_kubevirt=parsed.with_kubevirt)
     except Terminal as problem:
         print(problem, file=sys.stderr)
         return 1

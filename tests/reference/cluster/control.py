@@ -119,6 +119,8 @@ def kubernetes(machine: Machine) -> None:
     machine.start("kubelet", *kubelet, f"--hostname-override={HOSTNAME}")
     machine.start("kube-proxy", "kube-proxy", "--config=/cluster/proxy.json")
     wait("the node", lambda: "True" in kubectl(machine, "get", "node", HOSTNAME, "-o", _READY))
+    # The controller manager makes it a moment later, and no pod is admitted before.
+    wait("the ServiceAccount of pods", lambda: bool(kubectl(machine, "get", "serviceaccount", "default", "-o", "name")))
     # virt-operator and what it installs insist on a node of the control plane.
     kubectl(machine, "label", "node", HOSTNAME, "node-role.kubernetes.io/control-plane=")
 

@@ -15,8 +15,13 @@ REGISTRY = "registry.invalid"
 PAUSE = f"{REGISTRY}/pause:1"
 _COMPONENTS = ("virt-operator", "virt-api", "virt-controller", "virt-handler", "virt-launcher", "virt-exportproxy")
 _QEMU = 107
-_PASSWD = f"root:x:0:0:root:/root:/bin/bash\nqemu:x:{_QEMU}:{_QEMU}:qemu:/home/qemu:/bin/bash\nnobody:x:65534:65534::/:/bin/sh\n"
-_GROUP = f"root:x:0:\nqemu:x:{_QEMU}:\ntty:x:5:\nnogroup:x:65534:\n"
+# qemu is KubeVirt's; libvirt of Debian does not start without the user that it knows.
+_PASSWD = f"""root:x:0:0:root:/root:/bin/bash
+qemu:x:{_QEMU}:{_QEMU}:qemu:/home/qemu:/bin/bash
+libvirt-qemu:x:64055:{_QEMU}:libvirt:/var/lib/libvirt:/bin/sh
+nobody:x:65534:65534:nobody:/:/bin/sh
+"""
+_GROUP = f"root:x:0:\ntty:x:5:\nkvm:x:104:\nqemu:x:{_QEMU}:\nlibvirt-qemu:x:64055:\nlibvirt:x:106:\nnogroup:x:65534:\n"
 # Debian builds libvirt's one daemon and not the one for QEMU alone. It is the same driver behind a socket of another name; KubeVirt
 # looks for a process that is called virtqemud, and for its socket.
 _VIRTQEMUD = """#!/bin/bash

@@ -107,12 +107,9 @@ class Machine:
             raise NodeFailed(f"cannot run {words[0]} on the node", why=(done.stderr or done.stdout).decode(errors="replace")[-2000:])
         return done.stdout.decode(errors="replace")
 
-    def start(self, name: str, *words: str) -> int:
+    def start(self, name: str, *words: str) -> None:
         """Start a program that lasts as long as the node; its log lies in the directory of the cluster."""
-        with (self.directory / "logs" / f"{name}.log").open("ab") as log:
-            entered = _joined(self.directory, self.words(words))
-            process = subprocess.Popen(entered, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        return process.pid
+        _detached(self.directory, name, self.words(words))
 
 
 def found(directory: Path) -> Machine | None:
@@ -138,18 +135,17 @@ def begin(directory: Path, base: Path, programs: Mapping[str, Path]) -> Machine:
     hierarchies = [name for name in _HIERARCHIES if (_GROUPS / name).is_dir()]
     script = ["sh", "-c", _MOUNTS, "node", str(directory / "root"), str(directory), *hierarchies]
     unshared = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--net", "--cgroup", "--fork", "--", *script]
-    with (directory / "logs" / "node.log").open("wb") as log:
-        process = subprocess.Popen(_joined(directory, unshared), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-    return _settled(directory, process)
+    return _settled(directory, _detached(directory, "node", unshared))
 
 
-def _settled(directory: Path, process: "subprocess.Popen[bytes]") -> Machine:
-    while process.poll() is None:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if children and Path(f"/proc/{children[0]}/root/run/ready").exists():
-            first = int(children[0])
-            (directory / "pid").write_text(f"{first} {_began(first)}")
-            return Machine(directory, first)
+def _settled(directory: Path, pid: int) -> Machine:
+    """Wait for the first process of the node, which is the child of the one that made the namespaces."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    while children.exists():
+        first = next(iter(children.read_text().split()), "")
+        if first and Path(f"/proc/{first}/root/run/ready").exists():
+            (directory / "pid").write_text(f"{first} {_began(int(first))}")
+            return Machine(directory, int(first))
         time.sleep(0.05)
     raise NodeFailed("cannot make the namespaces of the node", why=(directory / "logs" / "node.log").read_text()[-2000:])
 
@@ -196,15 +192,27 @@ def _make_groups(directory: Path) -> None:
                 (group / file).write_text((group.parent / file).read_text())
 
 
-def _joined(directory: Path, words: Sequence[str]) -> list[str]:
-    """Return a command that joins the control groups of the node first: the namespace begins where its first process is."""
+def _detached(directory: Path, name: str, words: Sequence[str]) -> int:
+    """Start a command that outlives this program, in the control groups of the node, and return its process.
+
+    It joins the groups first: a control group namespace begins where its first process is.
+    """
     joins = "".join(f"echo $$ > {group}/cgroup.procs; " for group in _own_groups(directory).values())
-    return ["sh", "-ec", f'{joins}exec "$@"', "sh", *words]
+    log = directory / "logs" / f"{name}.log"
+    script = f'{joins}exec 3>&1 >>"$0" 2>&1 </dev/null; setsid "$@" 3>&- & echo $! >&3'
+    said = subprocess.run(["sh", "-ec", script, str(log), *words], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return int(said)
 
 
 def _remove_group(group: Path) -> None:
-    if not group.is_dir():
-        return
-    for child in sorted((path for path in group.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)):
-        child.rmdir()
-    group.rmdir()
+    """Remove a control group with those below it; the kernel refuses for as long as the last process of one is being ended."""
+    deadline = time.monotonic() + _END_SECONDS
+    while group.is_dir():
+        try:
+            for child in sorted((path for path in group.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)):
+                child.rmdir()
+            group.rmdir()
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise NodeFailed(f"cannot remove the control group {group}", why=str(error), fix="end its processes") from error
+            time.sleep(0.1)

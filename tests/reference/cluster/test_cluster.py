@@ -1,4 +1,4 @@
-"""The reference cluster starts on this machine, runs a pod that Services reach, and leaves nothing behind."""
+"""The reference cluster starts on this machine, runs a pod, and leaves nothing behind."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
     terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
     directory = tmp_path_factory.mktemp("cluster")
     try:
-        yield up(directory, terminal.write_line if terminal else print, with_kubevirt=False)
+        yield up(directory, terminal.write_line if terminal else print)
     finally:
         namespace.end(directory)
 

@@ -64,7 +64,7 @@ func main() {
 }
 
 func cluster() virtv1.KubeVirt {
-	replicas := infra
+	replicas, templates := infra, false
 	return virtv1.KubeVirt{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "kubevirt.io/v1", Kind: "KubeVirt"},
 		ObjectMeta: metav1.ObjectMeta{Name: "kubevirt", Namespace: namespace},
@@ -72,6 +72,8 @@ func cluster() virtv1.KubeVirt {
 			ImagePullPolicy: corev1.PullNever,
 			Infra:           &virtv1.ComponentConfig{Replicas: &replicas},
 			Configuration: virtv1.KubeVirtConfiguration{
+				// The proxy lacks the modules of virt-template.
+				VirtTemplateDeployment: &virtv1.VirtTemplateDeployment{Enabled: &templates},
 				DeveloperConfiguration: &virtv1.DeveloperConfiguration{UseEmulation: true},
 			},
 		},
