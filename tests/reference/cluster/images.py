@@ -13,7 +13,11 @@ from tests.reference.cluster.archive import File, Image, Layer
 
 REGISTRY = "registry.invalid"
 PAUSE = f"{REGISTRY}/pause:1"
-_COMPONENTS = ("virt-operator", "virt-api", "virt-controller", "virt-handler", "virt-launcher", "virt-exportproxy")
+# virt-handler works on the node as root; the pods of the others insist on a user that is not.
+_USERS = {
+    "0": ("virt-handler",),
+    "107": ("virt-operator", "virt-api", "virt-controller", "virt-launcher", "virt-exportproxy"),
+}
 _QEMU = 107
 # qemu is KubeVirt's; libvirt of Debian does not start without the user that it knows.
 _PASSWD = f"""root:x:0:0:root:/root:/bin/bash
@@ -41,9 +45,16 @@ def write(path: Path, base: Layer, programs: Mapping[str, Path], sources: Path, 
     scratch = path.with_suffix(".d")
     scratch.mkdir(exist_ok=True)
     upper = archive.layer(scratch / "kubevirt.tar", _files(programs, sources, _compiled(scratch, sources)))
-    names = [f"{REGISTRY}/{component}:{version}" for component in _COMPONENTS]
     path_of_programs = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    archive.write(path, [Image(names, (base, upper), {"User": str(_QEMU), "Env": [path_of_programs], "Cmd": ["/bin/sh"]})])
+    images = [
+        Image(
+            tuple(f"{REGISTRY}/{component}:{version}" for component in components),
+            (base, upper),
+            {"User": user, "Env": [path_of_programs], "Cmd": ["/bin/sh"]},
+        )
+        for user, components in _USERS.items()
+    ]
+    archive.write(path, images)
 
 
 def pause(path: Path, program: Path) -> None:
