@@ -74,6 +74,7 @@ _KUBEVIRT_NODE = Recipe(
     module=HERE / "kubevirt-node",
     programs=(
         Program("installer", "."),
+        Program("libvirt-hook-client", "kubevirt.io/kubevirt/cmd/virt-launcher/libvirt-hook-client"),
         *(
             Program(f"virt-{name}", f"kubevirt.io/kubevirt/cmd/virt-{name}")
             for name in ("operator", "exportproxy", "chroot", "launcher-monitor", "probe", "freezer", "tail")

@@ -43,6 +43,8 @@ class File:
     mode: int = 0o644
     owner: int = 0
     link: bool = False
+    # extended attributes, by name; tar carries them as text
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 def layer(path: Path, files: Mapping[str, File]) -> Layer:
@@ -103,6 +105,7 @@ def _blob(archive: tarfile.TarFile, document: Mapping[str, Any], kind: str) -> d
 def _add(archive: tarfile.TarFile, name: str, file: File) -> None:
     entry = tarfile.TarInfo(name.rstrip("/"))
     entry.mode, entry.uid, entry.gid = file.mode, file.owner, file.owner
+    entry.pax_headers = {f"SCHILY.xattr.{key}": value for key, value in file.attributes.items()}
     if name.endswith("/"):
         entry.type = tarfile.DIRTYPE
         archive.addfile(entry)

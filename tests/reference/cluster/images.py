@@ -26,6 +26,8 @@ libvirt-qemu:x:64055:{_QEMU}:libvirt:/var/lib/libvirt:/bin/sh
 nobody:x:65534:65534:nobody:/:/bin/sh
 """
 _GROUP = f"root:x:0:\ntty:x:5:\nkvm:x:104:\nqemu:x:{_QEMU}:\nlibvirt-qemu:x:64055:\nlibvirt:x:106:\nnogroup:x:65534:\n"
+# cap_net_bind_service, permitted and effective, as the kernel stores it: version 2, four words follow.
+_BIND = {"security.capability": "\x01\x00\x00\x02\x00\x04\x00\x00" + "\x00" * 12}
 # Debian builds libvirt's one daemon and not the one for QEMU alone. It is the same driver behind a socket of another name; KubeVirt
 # looks for a process that is called virtqemud, and for its socket.
 _VIRTQEMUD = """#!/bin/bash
@@ -82,7 +84,8 @@ def _compiled(scratch: Path, sources: Path) -> Path:
 def _files(programs: Mapping[str, Path], sources: Path, container_disk: Path) -> dict[str, File]:
     launcher = sources / "cmd/virt-launcher"
     return {
-        **{f"usr/bin/{name}": File(path, 0o755) for name, path in programs.items() if name.startswith("virt-")},
+        **{f"usr/bin/{name}": File(path, 0o755) for name, path in programs.items() if name.startswith(("virt-", "libvirt-"))},
+        "usr/bin/virt-launcher-monitor": File(programs["virt-launcher-monitor"], 0o755, attributes=_BIND),
         "usr/bin/container-disk": File(container_disk, 0o755),
         "usr/bin/node-labeller.sh": File(_LABELLER, 0o755),
         "usr/lib/kubevirt/": File("", 0o755),
@@ -90,6 +93,9 @@ def _files(programs: Mapping[str, Path], sources: Path, container_disk: Path) ->
         "usr/lib/kubevirt/virtqemud": File("/usr/sbin/libvirtd", link=True),
         "usr/sbin/virtqemud": File(_VIRTQEMUD, 0o755),
         "usr/libexec/qemu-kvm": File("/usr/bin/qemu-system-x86_64", link=True),
+        # virt-launcher puts a link to its client in place of the hook.
+        "etc/libvirt/hooks/": File("", 0o755, _QEMU),
+        "etc/libvirt/hooks/qemu": File(launcher / "qemu", 0o755, _QEMU),
         "etc/libvirt/qemu.conf": File(launcher / "qemu.conf"),
         "etc/libvirt/virtqemud.conf": File(launcher / "virtqemud.conf"),
         "etc/passwd": File(_PASSWD),

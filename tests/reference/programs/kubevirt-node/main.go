@@ -74,7 +74,11 @@ func cluster() virtv1.KubeVirt {
 			Configuration: virtv1.KubeVirtConfiguration{
 				// The proxy lacks the modules of virt-template.
 				VirtTemplateDeployment: &virtv1.VirtTemplateDeployment{Enabled: &templates},
-				DeveloperConfiguration: &virtv1.DeveloperConfiguration{UseEmulation: true},
+				DeveloperConfiguration: &virtv1.DeveloperConfiguration{
+					UseEmulation: true,
+					// containerd does not find what it mounts so by the digest of an imported image.
+					DisabledFeatureGates: []string{"ImageVolume"},
+				},
 			},
 		},
 	}
