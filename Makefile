@@ -24,7 +24,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-host deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference cluster cluster-down test-host deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,12 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
 	fi
+
+cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt (needs root, Go, mmdebstrap; docs/design/0025-reference-cluster.md)
+	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt)
+
+cluster-down: setup ## end what `make cluster` started
+	@exec $(PY) -m tests.reference.cluster down
 
 test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
 	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))

@@ -62,6 +62,13 @@ class Recipe:
     command: tuple[str, ...] = BUILD
     # modules of ours beside this one that stand in for what the proxy lacks
     stand_ins: Path | None = None
+    # links C libraries of this machine
+    cgo: bool = False
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables of a build."""
+        return {**ENVIRONMENT, "CGO_ENABLED": "1"} if self.cgo else ENVIRONMENT
 
     @property
     def version(self) -> str:
@@ -77,7 +84,7 @@ class Recipe:
         folders = [self.module, *([self.stand_ins] if self.stand_ins else ())]
         for path in (versions, versions.with_suffix(".sum"), *(file for each in folders for file in sorted(each.rglob("*.go")))):
             digest.update(path.read_bytes())
-        facts = (self.command, self.programs, self.variables, sorted(ENVIRONMENT.items()), platform.system(), platform.machine())
+        facts = (self.command, self.programs, self.variables, sorted(self.environment.items()), platform.system(), platform.machine())
         digest.update(repr(facts).encode())
         return digest.hexdigest()[:20]
 
@@ -190,7 +197,7 @@ def _build(program: Program, target: Path, recipe: Recipe) -> None:
     command = ["nice", *recipe.command, f"-modfile={recipe.modfile}", "-ldflags", linker, "-o", str(target / program.name), program.package]
     # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
     ran = subprocess.run(
-        command, cwd=recipe.module, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=recipe.module, env={**os.environ, **recipe.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if ran.returncode:
         raise BuildFailed(program.name, ran.stdout)

@@ -1,5 +1,6 @@
 """The programs beside the real server that the embedded one is tried with: old kubectls, helm, virtctl, operators, e2e.test."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.reference.build import Program, Recipe
@@ -57,6 +58,40 @@ KUBEVIRT = Recipe(
     release="kubevirt.io/kubevirt",
     variables=("kubevirt.io/client-go/version.gitVersion",),
     stand_ins=HERE / "virtctl-1.9" / "templates",
+)
+
+# The rest of a cluster with KubeVirt in it (`cluster/`): what runs on a node, virt-operator, and what goes into the images. The second
+# recipe of KubeVirt's links libvirt. A binding of libnbd stands in for the one that the proxy lacks.
+NODE = Recipe(
+    name="node",
+    module=HERE / "node",
+    programs=tuple(Program(name, f"k8s.io/kubernetes/cmd/{name}") for name in ("kube-scheduler", "kube-proxy", "kubelet")),
+    release="k8s.io/kubernetes",
+)
+PAUSE = Recipe(name="pause", module=HERE / "pause", programs=(Program("pause", "."),), release="go", variables=())
+_KUBEVIRT_NODE = Recipe(
+    name="kubevirt-node",
+    module=HERE / "kubevirt-node",
+    programs=(
+        Program("installer", "."),
+        Program("libvirt-hook-client", "kubevirt.io/kubevirt/cmd/virt-launcher/libvirt-hook-client"),
+        *(
+            Program(f"virt-{name}", f"kubevirt.io/kubevirt/cmd/virt-{name}")
+            for name in ("operator", "exportproxy", "chroot", "launcher-monitor", "probe", "freezer", "tail")
+        ),
+    ),
+    release="kubevirt.io/kubevirt",
+    variables=("kubevirt.io/client-go/version.gitVersion",),
+    stand_ins=HERE / "virtctl-1.9" / "templates",
+)
+KUBEVIRT_NODE = (
+    _KUBEVIRT_NODE,
+    replace(
+        _KUBEVIRT_NODE,
+        name="kubevirt-node-cgo",
+        programs=tuple(Program(f"virt-{name}", f"kubevirt.io/kubevirt/cmd/virt-{name}") for name in ("launcher", "handler")),
+        cgo=True,
+    ),
 )
 
 # A program of our own that uses machines through KubeVirt's client-go and through Kubernetes'.

@@ -1,0 +1,40 @@
+"""The reference cluster starts on this machine, runs a pod, and leaves nothing behind."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.reference.cluster import control, images, namespace
+from tests.reference.cluster.__main__ import missing, up
+from tests.reference.cluster.namespace import Machine
+
+pytestmark = [pytest.mark.reference, pytest.mark.soak]
+
+
+@pytest.fixture(scope="module")
+def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A cluster without KubeVirt."""
+    if reason := missing():
+        pytest.skip(f"needs a machine that can hold a node: {reason}")
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    directory = tmp_path_factory.mktemp("cluster")
+    try:
+        yield up(directory, terminal.write_line if terminal else print)
+    finally:
+        namespace.end(directory)
+
+
+def _pod(name: str) -> dict[str, Any]:
+    container = {"name": "only", "image": images.PAUSE, "imagePullPolicy": "Never"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container]}}
+
+
+def test_pod(machine: Machine) -> None:
+    """The scheduler binds a pod, the kubelet runs it from an image that we wrote, and it has an address of the pods' network."""
+    control.apply(machine, _pod("first"))
+    control.wait("the pod", lambda: control.kubectl(machine, "get", "pod", "first", "-o", "jsonpath={.status.phase}") == "Running")
+    pod = json.loads(control.kubectl(machine, "get", "pod", "first", "-o", "json"))
+    assert pod["spec"]["nodeName"] == namespace.HOSTNAME
+    assert pod["status"]["podIP"].startswith("10.244.0.")
