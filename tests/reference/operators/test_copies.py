@@ -115,7 +115,7 @@ def test_what_a_cluster_lacks_is_named_until_it_is_there(binaries: Binaries, hel
 
 
 def test_without_rights_it_says_what_it_lacks(cluster: Cluster, tmp_path: Path) -> None:
-    binding = "kubevirt-operator-manager-rolebinding"
+    (binding,) = [each["metadata"]["name"] for each in cluster.rights if each["kind"] == "ClusterRoleBinding"]
     kept = cluster.kubectl.ok("get", "clusterrolebinding", binding, "-o", "yaml")
     cluster.kubectl.ok("delete", "clusterrolebinding", binding)
     try:
