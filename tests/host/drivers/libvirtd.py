@@ -9,7 +9,6 @@ emulated takes a minute for each definition. QEMUs, dnsmasqs and the daemon are 
 
 import contextlib
 import os
-import pwd
 import signal
 import subprocess
 import time
@@ -55,13 +54,12 @@ _POOL = "<pool type='dir'><name>{name}</name><target><path>{path}</path></target
 _SECONDS = 60.0
 
 
-def _user() -> tuple[str, str]:
-    """Whom machines run as: Debian's user for them, which its package for whole hosts makes."""
-    try:
-        pwd.getpwnam("libvirt-qemu")
-    except KeyError:
-        return "nobody", "nogroup"
-    return "libvirt-qemu", "libvirt-qemu"
+# Debian's user for machines. Its package for whole hosts makes it, and the daemon does not start without it.
+_USER, _NUMBER = "libvirt-qemu", 64055
+_ACCOUNTS = {
+    "passwd": f"{_USER}:x:{_NUMBER}:{_NUMBER}::/nonexistent:/usr/sbin/nologin\n",
+    "group": f"{_USER}:x:{_NUMBER}:\n",
+}
 
 
 class Libvirtd:
@@ -88,8 +86,11 @@ class Libvirtd:
         for name in (*_COVERED, "pool"):
             (self.work / name).mkdir()
         (self.work / "hidden").touch()
-        (self.work / "etc" / "qemu.conf").write_text(_QEMU_CONF.format(user=_user()[0], group=_user()[1]))
+        (self.work / "etc" / "qemu.conf").write_text(_QEMU_CONF.format(user=_USER, group=_USER))
         (self.work / "etc" / "libvirtd.conf").write_text(_LIBVIRTD_CONF)
+        for name, line in _ACCOUNTS.items():
+            there = Path("/etc", name).read_text()
+            (self.work / name).write_text(there if f"\n{_USER}:" in there else there + line)
         self.start()
         connection = libvirt.open(self.uri)
         try:
@@ -115,6 +116,7 @@ class Libvirtd:
     def start(self) -> None:
         """Start the daemon, and wait until it answers."""
         mounts = [f"mount --bind {self.work / name} {place}" for name, place in _COVERED.items()]
+        mounts += [f"mount --bind {self.work / name} /etc/{name}" for name in _ACCOUNTS]
         script = " && ".join(
             [
                 *(f"mkdir -p {place}" for place in _COVERED.values()),
