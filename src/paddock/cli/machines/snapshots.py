@@ -251,16 +251,30 @@ async def _annotate(server: ServerSession, machine: MachineView, value: object) 
 async def _revert(server: ServerSession, machine: MachineView, snapshot: str, seconds: float) -> None:
     """Have VirtRigaud revert the machine. A reference that is the same as before would ask for nothing."""
     client, key = server.client, machine.key
-    if at(machine.data, "spec", "snapshot", "revertToRef"):
-        await client.patch(machine.kind.target, key, merge_patch({"spec": {"snapshot": None}}))
-    found = await client.patch(machine.kind.target, key, merge_patch({"spec": {"snapshot": {"revertToRef": {"name": snapshot}}}}))
-    generation = at(found, "metadata", "generation")
+    found: Data = {}
+
+    async def want(wish: Mapping[str, Any] | None) -> None:
+        now: Data = await client.patch(machine.kind.target, key, merge_patch({"spec": {"snapshot": wish}}))
+        found.clear()
+        found.update(now)
+
+    def is_seen(now: Data) -> bool:
+        return bool(at(now, "status", "observedGeneration") == at(found, "metadata", "generation"))
+
+    async def seen() -> bool:
+        return is_seen(await client.get(machine.kind.target, key))
 
     async def over() -> bool:
         now = await client.get(machine.kind.target, key)
-        settled = at(now, "status", "observedGeneration") == generation and texts(now, "status", "phase") != "Reconfiguring"
+        settled = is_seen(now) and texts(now, "status", "phase") != "Reconfiguring"
         return settled and texts(conditions(now).get("Ready") or {}, "status") == "True"
 
+    if at(machine.data, "spec", "snapshot", "revertToRef"):
+        await want(None)
+        # A controller that saw only the end of both changes would find nothing to do.
+        if not await changing.until(seen, seconds):
+            raise SnapshotNotTaken(f"no controller took up the change of {machine} within {seconds:g} s", fix="repeat the restore")
+    await want({"revertToRef": {"name": snapshot}})
     if not await changing.until(over, seconds):
         raise SnapshotNotTaken(
             f"{machine} is not back at {snapshot} after {seconds:g} s", fix=f"`paddock why {machine}` says what it waits for"

@@ -118,3 +118,14 @@ def test_a_machine_of_virtrigaud_that_is_on_is_not_left_stopped(monkeypatch: pyt
     assert answer.code == 2
     assert "cannot leave virtrigaud/web stopped after a restore" in answer.err
     assert "`paddock stop web`" in answer.err
+
+
+def test_a_second_restore_to_a_snapshot_waits_until_the_first_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMSnapshot"}
+    taken = {**head, "metadata": {"name": "one"}, "spec": {"vmRef": {"name": "web"}}, "status": {"phase": "Ready"}}
+    reverted = {**RIGAUD, "spec": {**RIGAUD["spec"], "snapshot": {"revertToRef": {"name": "one"}}}}
+    server = FakeServer(monkeypatch, {**reverted, "status": {"powerState": "On"}}, CLASS, taken)
+    answer = server.run("restore", "web", "one", "--yes", "--timeout", "1s")
+    # Nobody takes up the first change here, so there is no second one.
+    assert (answer.code, answer.out) == (2, "") and "no controller took up the change of virtrigaud/web" in answer.err
+    assert "revertToRef" not in server.run("get", "virtualmachines.infra.virtrigaud.io", "web", "-o", "json").out
