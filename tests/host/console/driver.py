@@ -76,6 +76,9 @@ class Driver:
         found, self._problems = self._problems, []
         return found
 
+    def _front(self, page):
+        page.bring_to_front()
+
     def _goto(self, page, address):
         page.goto(address)
 
