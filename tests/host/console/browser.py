@@ -115,10 +115,6 @@ class Page:
         """Load an address."""
         self._do("goto", address=address)
 
-    def front(self) -> None:
-        """Give the page the focus, without which no browser copies."""
-        self._do("front")
-
     def click(self, selector: str) -> None:
         """Click."""
         self._do("locate", method="click", selector=selector, arguments=[])

@@ -76,9 +76,6 @@ class Driver:
         found, self._problems = self._problems, []
         return found
 
-    def _front(self, page):
-        page.bring_to_front()
-
     def _goto(self, page, address):
         page.goto(address)
 
@@ -141,7 +138,8 @@ class Driver:
         page.close()
 
     def _clipboard(self, page):
-        page.context.grant_permissions(["clipboard-read"])
+        # What is not among those that are granted is denied from then on.
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         return page.evaluate("() => navigator.clipboard.readText()")
 
     def _download(self, page, selector):

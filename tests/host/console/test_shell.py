@@ -187,7 +187,6 @@ def test_a_row_has_bars_and_addresses(page: Page, module_browser: Browser) -> No
     page.see("role=row[name=/tiny/] >> .addresses .copy")
     page.see("role=row[name=/tiny/] >> .meter >> nth=1")
     assert page.count("role=row[name=/tiny/] >> .meter") == 2
-    page.front()
     page.click("role=row[name=/tiny/] >> .addresses .copy")
     page.see("text=/Copied \\d/")
     assert page.clipboard() in page.text("role=row[name=/tiny/] >> .addresses")
