@@ -60,7 +60,7 @@ def test_the_command_is_killed_in_every_phase(pair: Pair) -> None:
 def test_each_server_is_killed_on_the_way(pair: Pair) -> None:
     with OneAtATime(pair.hosts) as watcher:
         for host in (pair.a, pair.b):
-            for step in ("stop the source", "carry a disk web-data", "carry a disk web-root", "confirm the machine at the target"):
+            for step in ("stop the source", "carry a disk web-root", "carry a disk web-data", "confirm the machine at the target"):
                 process = pair.until_line(step, "web") if not _is_over(pair) else None
                 if process is None:
                     break
