@@ -4,7 +4,6 @@ The machines are objects of an API server without controllers and guests. A mach
 does it. The console is `paddock ui`, a process of its own, so that its CPU is not that of the API server.
 """
 
-import os
 import shutil
 import statistics
 import threading
@@ -24,6 +23,7 @@ from tests.reference.consoleprogram import ConsoleProgram, open_watches, serving
 from tests.reference.embedded import Embedded, serving
 from tools.bench import objects
 from tools.bench.offline import BenchError, Figure
+from tools.bench.programs import cpu_seconds, pss
 
 MANY, FEW, CHANGING = 1000, 200, 50
 _LOADS = 5
@@ -32,7 +32,6 @@ _APART_SECONDS = 0.05
 _SCROLLED_SECONDS = 5
 # a wheel that turns fast
 _SCROLLED_PIXELS = 1500
-_TICKS = os.sysconf("SC_CLK_TCK")
 _ROWS = "role=grid >> role=row"
 _LOADED = """() => {
   const paint = performance.getEntriesByName("first-contentful-paint")[0];
@@ -188,7 +187,7 @@ class _Bench:
         at_rest = rests.percent()
         heap = page.evaluate(_HEAP)
         # Chromium keeps another one ready.
-        memory = max(map(_pss, _browser_processes(browser, "renderer")))
+        memory = max(map(pss, _browser_processes(browser, "renderer")))
         shown = _Meter(_browser_processes(browser))
         scrolled = page.evaluate(_SCROLL, [_SCROLLED_SECONDS, _SCROLLED_PIXELS])
         for_a_frame = shown.seconds() / scrolled["frames"] * 1000
@@ -240,15 +239,9 @@ class _Meter:
 
 def _cpu(pid: int) -> float:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return cpu_seconds(pid)
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:13])) / _TICKS
-
-
-def _pss(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def _browser_processes(browser: Browser, kind: str = "") -> list[int]:

@@ -15,7 +15,8 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from tools.bench.byhand import Hand
-from tools.bench.tinyguest import Bench, pss, until
+from tools.bench.programs import pss
+from tools.bench.tinyguest import Bench, until
 
 
 async def cold(bench: Bench, machines: Machines, count: int) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 from paddock.app.directory import process
 from paddock.engine.machine.process import holders
 from tools.bench.offline import BenchError, Figure
+from tools.bench.programs import cpu_seconds
 from tools.demo.place import REPOSITORY, Place
 
 # Half of what the demonstration took at first on two cores: 57 s, and of CPU 7.2 s for a guest and 11 s (on a busy host) for the server.
 TARGET_SECONDS, TARGET_GUEST, TARGET_SERVER = 28.5, 3.6, 5.5
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(folder: Path) -> list[Figure]:
@@ -58,14 +58,8 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
 
 def _server_seconds(place: Place) -> float:
     found = process.find(place.host)
-    return 0.0 if found is None else _cpu_seconds(found.pid)
+    return 0.0 if found is None else cpu_seconds(found.pid)
 
 
 def _guest_seconds(place: Place) -> list[float]:
-    return [_cpu_seconds(pid) for lock in place.host.engine.glob("machines/*/lock") for pid in holders(lock)]
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU time of a process, user and system, without its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return [cpu_seconds(pid) for lock in place.host.engine.glob("machines/*/lock") for pid in holders(lock)]

@@ -26,7 +26,7 @@ _ROUNDS = 4
 # All statuses and events are written by then.
 _QUIET_SECONDS = 60.0
 # The machines are made with this much memory for each.
-_MEMORY = 1 << 28
+_MEMORY = 1 << 29
 
 
 def machine(number: int) -> dict[str, Any]:

@@ -28,12 +28,12 @@ from paddock.client.target import plain
 from paddock.engine.machine.process import holders
 from tools.bench.byhand import Started
 from tools.bench.offline import Figure, environment
+from tools.bench.programs import cpu_seconds, pss
 
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
-_TICKS = os.sysconf("SC_CLK_TCK")
 _ADOPTED = "running machines adopted"
 MANY, APART_SECONDS = 100, 0.1
 # machines that run when Paddock is started anew
@@ -104,14 +104,12 @@ class Host:
     def cpu(self) -> float:
         """Seconds of CPU that Paddock has used, with children that ended."""
         assert self._process is not None
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / _TICKS
+        return cpu_seconds(self._process.pid, children=True)
 
     def memory(self) -> int:
         """Bytes that are Paddock's own."""
         assert self._process is not None
-        lines = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        return pss(self._process.pid)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

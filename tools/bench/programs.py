@@ -26,6 +26,18 @@ _READY_SECONDS = 120.0
 _INFLIGHT = ("--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000")
 
 
+def cpu_seconds(pid: int, *, children: bool = False) -> float:
+    """Return the CPU time of a process, user and system; with `children`, those that ended count, too."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11 : 15 if children else 13])) / _TICKS
+
+
+def pss(pid: int) -> int:
+    """Return the memory of a process; what it shares counts in parts."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
 class Program:
     """A running process."""
 
@@ -42,8 +54,7 @@ class Program:
 
     def cpu(self) -> float:
         """Seconds of user and system time so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_seconds(self._process.pid)
 
     def resident(self) -> float:
         """Resident bytes."""

@@ -31,6 +31,7 @@ from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.storage import files
 from tools.bench.byhand import Hand
+from tools.bench.programs import pss
 
 _MEMORY = 128 << 20
 _NETWORK = UserNetwork(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3")
@@ -160,12 +161,6 @@ async def until(machine: QemuMachine, holds: Callable[[], bool]) -> None:
         if machine.observed.phase == "ended":
             raise RuntimeError(f"a machine ended: {machine.observed.end}")
         await asyncio.sleep(0.002)
-
-
-def pss(pid: int) -> float:
-    """A process's share of memory, in bytes."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024.0 for line in lines if line.startswith("Pss:"))
 
 
 def _cpu() -> float:

@@ -33,7 +33,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What an image says of itself."""
+    """The version, commit, time and architecture of an image."""
 
     version: str
     commit: str

@@ -41,12 +41,11 @@ class DiskLink(msgspec.Struct, frozen=True):
 
 
 class LinkRefused(Transient):
-    """A server answered a download or an upload with an error. `text` is its answer."""
+    """A server answered a download or an upload with an error. `why` is its answer."""
 
     def __init__(self, status: int, verb: str, text: str = "") -> None:
         super().__init__(f"the server answers {status} to the {verb} of a disk", why=text)
         self.status = status
-        self.text = text
 
 
 class NoUploads(Terminal):

@@ -39,7 +39,7 @@ SPECS: dict[str, Data] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read
 
 
 class StockedConsole(msgspec.Struct, frozen=True):
-    """What a test knows of it."""
+    """The facts of a stocked console that a test knows."""
 
     link: str
     # the kind of each object, with how many of its texts are programs

@@ -194,7 +194,7 @@ def test_a_row_has_bars_and_addresses(page: Page, module_browser: Browser) -> No
 
 
 def test_text_of_a_guest_never_runs(shell: Page, module_browser: Browser) -> None:
-    """What a guest writes, and what its agent reports of its name, its system and its file systems."""
+    """The output of a guest, and the report of its agent: its name, its system and its file systems."""
     shell.type(
         f'printf \'%s \\033]8;;javascript:alert(1)\\033\\\\link\\033]8;;\\033\\\\ \\033]0;%s\\007 done%s\\n\' "{HOSTILE}" "{HOSTILE}" 1\n'
     )

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paddock.engine.images.build import packages
+
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _EPOCH = "1970-01-01T00:00:00Z"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,7 @@ def layer(path: Path, files: Mapping[str, File]) -> Layer:
 
 def measured(path: Path) -> Layer:
     """Return the layer that a tar file is."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return Layer(path, digest.hexdigest())
+    return Layer(path, packages.digest(path))
 
 
 def write(path: Path, images: Sequence[Image]) -> None:

@@ -1,4 +1,4 @@
-"""What an operator asks a real API server for, from the server's audit log, beside what its chart grants."""
+"""The requests of an operator to a real API server, from the server's audit log, beside the rights that its chart grants."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True)
 class Audited:
-    """What the server allowed and refused."""
+    """The requests that the server allowed and refused."""
 
     allowed: frozenset[Right]
     refused: frozenset[Right]

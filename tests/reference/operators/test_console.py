@@ -146,7 +146,7 @@ def test_pages_share_one_watch_of_each_kind(console: ConsoleProgram, real: Real,
 
 
 def test_the_recording_is_that_of_the_cluster(console: ConsoleProgram, real: Real, pytestconfig: pytest.Config) -> None:
-    """What suites without Go take for a cluster (`tests/scenario/web/test_cluster.py`)."""
+    """The recording that suites without Go take for a cluster (`tests/scenario/web/test_cluster.py`)."""
     access = kubeconfig.find({}, SystemClock(), explicit=real.cluster.access.kubeconfig)
 
     async def played(transport: Transport) -> Json:

@@ -134,7 +134,7 @@ def test_the_source_goes_only_when_the_target_has_the_machine(tmp_path: Path) ->
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("undo", [False, True])
 def test_a_command_that_is_killed_anywhere_goes_on(tmp_path: Path, seed: int, undo: bool) -> None:
-    """The command dies at a request that the seed draws, before or after the server has it; then it is said again, and dies again."""
+    """The command dies at a request that the seed draws, before or after the server has it. The test runs it again, and it dies again."""
     chance, kills = random.Random(seed), 0
 
     async def through(hosts: TwoHosts, work: Callable[[], Awaitable[str]]) -> None:

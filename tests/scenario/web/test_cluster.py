@@ -21,7 +21,7 @@ async def checked() -> list[WebHostCheck]:
 
 @pytest.fixture(scope="module")
 def played() -> tuple[RecordedCluster, dict[str, Any]]:
-    """What a page gets of the recording."""
+    """Return the rows and answers that a page gets of the recording."""
     cluster = RecordedCluster.of_file()
     found: dict[str, Any] = {}
 

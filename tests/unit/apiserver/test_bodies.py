@@ -29,7 +29,7 @@ VALUES = st.recursive(WORDS, values, max_leaves=6)
 
 
 def repeats(text: str) -> bool:
-    """Whether any object has a key twice, by the standard library's reader."""
+    """Return True if any object has a key twice, by the standard library's reader."""
     found = []
 
     def see(pairs: list[tuple[str, Any]]) -> None:

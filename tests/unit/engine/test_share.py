@@ -42,7 +42,7 @@ def test_nobody_else_owns_the_way(tmp_path: Path) -> None:
 
 
 def judged(machine: str, number: int, arguments: tuple[int, ...] = (), architecture: int = 0) -> int:
-    """What the filter answers to a call, as the kernel runs it."""
+    """Return the filter's answer to a call, as the kernel runs it."""
     words = {0: number, 4: architecture or share._CALLS[machine][0]} | {16 + 8 * index: each for index, each in enumerate(arguments)}
     program, place, held = share.instructions(machine), 0, 0
     while True:

@@ -69,14 +69,14 @@ class VolumeBinder:
 
     async def _look_at_claim(self, place: tuple[str, str]) -> None:
         claim = self._read(CLAIMS, *place)
+        if claim is not None and (claim["metadata"].get("deletionTimestamp") or self._is_of_machines(claim)):
+            return
         volumes = list(self._parts.view.list(VOLUMES))
         if claim is None:
             for each in volumes:
                 owner = each["spec"].get("claimRef") or {}
                 if (owner.get("namespace"), owner.get("name")) == place:
                     self.chores.offer(("", each["metadata"]["name"]))
-            return
-        if claim["metadata"].get("deletionTimestamp") or self._is_of_machines(claim):
             return
         status = claim.get("status") or {}
         if binding.is_settled(claim):
@@ -102,14 +102,14 @@ class VolumeBinder:
 
     def _is_of_machines(self, claim: Data) -> bool:
         """Return whether the storage controller of machines makes the volume of a claim."""
-        if self._alone:
-            return False
-        found = self._parts.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
-        return found is not None and found.get("provisioner") == PROVISIONER
+        return not self._alone and self._class_of(claim).get("provisioner") == PROVISIONER
 
     def _waits(self, claim: Data) -> bool:
-        found = self._parts.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
-        return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+        return bool(self._class_of(claim).get("volumeBindingMode") == "WaitForFirstConsumer")
+
+    def _class_of(self, claim: Data) -> Data:
+        """Return the storage class of a claim; empty if there is none."""
+        return self._parts.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "") or {}
 
     def _read(self, collection: str, namespace: str, name: str) -> Data | None:
         record = self._parts.store.decided(StoreKey(collection, namespace, name))

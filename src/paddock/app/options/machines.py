@@ -74,7 +74,7 @@ def _shared(given: Path) -> Path:
     path = given.expanduser().resolve()
     if not path.is_dir():
         raise Terminal(f"--share has {given}, which is no directory of this host", fix="make it first, or correct the path")
-    if path == Path("/") or any(path.is_relative_to(each) for each in hostdirectories.SYSTEM):
+    if hostdirectories.is_of_system(path):
         raise Terminal(f"--share has {path}, which belongs to the host's system", fix="share a directory below it that holds data")
     return path
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from paddock.cli.diagnosis.scene import entries, texts
+from paddock.cli.diagnosis.scene import conditions, entries, holds, texts
 
 Data = Mapping[str, Any]
 Phase = Literal["accepting", "making", "image", "starting", "booting", "usable", "ended", "trouble"]
@@ -69,15 +69,12 @@ def standing(seen: GuestView) -> RunStage:
 
 def _problem(vmi: Data | None) -> str | None:
     """Return why the server could not start an instance; it tries again."""
-    found = (each for each in entries(vmi, "status", "conditions") if each.get("type") == "Synchronized" and each.get("status") == "False")
-    return next((texts(each, "message") for each in found), None)
+    return texts(conditions(vmi).get("Synchronized"), "message") if holds(vmi, "Synchronized", "False") else None
 
 
 def agent_connected(vmi: Data | None) -> bool:
     """Return whether the guest agent answers."""
-    return vmi is not None and any(
-        each.get("type") == "AgentConnected" and each.get("status") == "True" for each in entries(vmi, "status", "conditions")
-    )
+    return holds(vmi, "AgentConnected")
 
 
 def address(vmi: Data | None) -> str:

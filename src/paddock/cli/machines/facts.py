@@ -62,15 +62,21 @@ def of(machine: MachineView) -> MachineRow:
         since=_since(machine.vmi),
         node=_node(machine),
         image=_image(machine),
-        disks=sum(1 for each in entries(template, "volumes") if _is_disk(each, template)),
+        disks=_disks(template),
         guest=texts(machine.vmi, "status", "guestOSInfo", "prettyName"),
         protected=is_protected(machine.data),
     )
 
 
-def _is_disk(volume: Data, template: Data | None) -> bool:
-    shared = {texts(each, "name") for each in entries(template, "domain", "devices", "filesystems")}
-    return texts(volume, "name") not in shared and any(member in volume for member in _DISK_VOLUMES)
+def shared(spec: Data | None) -> set[str]:
+    """Return the names of the volumes that the guest of a spec mounts as directories."""
+    return {texts(each, "name") for each in entries(spec, "domain", "devices", "filesystems")}
+
+
+def _disks(template: Data | None) -> int:
+    mounted = shared(template)
+    volumes = (each for each in entries(template, "volumes") if texts(each, "name") not in mounted)
+    return sum(1 for each in volumes if any(member in each for member in _DISK_VOLUMES))
 
 
 def is_protected(data: Data) -> bool:

@@ -54,7 +54,15 @@ def volumes(machine: MachineView) -> list[Data]:
 
 def shared(machine: MachineView) -> set[str]:
     """Return the names of the volumes that the guest mounts as directories."""
-    return {texts(each, "name") for each in entries(spec_of(machine), "domain", "devices", "filesystems")}
+    return facts.shared(spec_of(machine))
+
+
+def directories(machine: MachineView) -> Iterator[tuple[str, str, bool]]:
+    """Yield the name, the claim and whether it is only read of each claim that the guest mounts as a directory."""
+    there = shared(machine)
+    for volume in volumes(machine):
+        if texts(volume, "name") in there and (claim := texts(volume, "persistentVolumeClaim", "claimName")):
+            yield texts(volume, "name"), claim, bool(at(volume, "persistentVolumeClaim", "readOnly"))
 
 
 def claims(machine: MachineView) -> list[str]:
@@ -72,10 +80,10 @@ def disks(machine: MachineView) -> Iterator[DiskPart]:
         texts(each, "name"): texts(each, "persistentVolumeClaimInfo", "capacity", "storage")
         for each in entries(machine.vmi, "status", "volumeStatus")
     }
-    directories = shared(machine)
+    mounted = shared(machine)
     for volume in volumes(machine):
         name = texts(volume, "name")
-        if name in directories:
+        if name in mounted:
             continue
         data_volume = texts(volume, "dataVolume", "name")
         claim = texts(volume, "persistentVolumeClaim", "claimName") or data_volume

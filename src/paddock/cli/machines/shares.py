@@ -1,7 +1,5 @@
 """The directories that a machine shares with the host, as its objects name them."""
 
-from collections.abc import Iterator
-
 import msgspec
 
 from paddock.base import ownnames
@@ -36,7 +34,7 @@ class MachineShare(msgspec.Struct, frozen=True, kw_only=True):
 async def of(client: Client, machine: MachineView) -> tuple[MachineShare, ...]:
     """Return what a machine shares, read from the server."""
     found = []
-    for name, claim, readonly in _named(machine):
+    for name, claim, readonly in parts.directories(machine):
         data = await _get(client, CLAIMS, Key(machine.namespace, claim))
         volume = texts(data, "spec", "volumeName")
         behind = await _get(client, VOLUMES, Key("", volume)) if volume else None
@@ -56,14 +54,6 @@ async def delete(client: Client, namespace: str, shares: tuple[MachineShare, ...
             except (NotFound, Forbidden):
                 # Without an administrator's rights the volume stays, released, as in Kubernetes.
                 continue
-
-
-def _named(machine: MachineView) -> Iterator[tuple[str, str, bool]]:
-    """Yield the name, the claim and whether it is only read of each claim that the machine shares."""
-    shared = parts.shared(machine)
-    for volume in parts.volumes(machine):
-        if texts(volume, "name") in shared and (claim := texts(volume, "persistentVolumeClaim", "claimName")):
-            yield texts(volume, "name"), claim, bool(at(volume, "persistentVolumeClaim", "readOnly"))
 
 
 async def _get(client: Client, target: Target[Data], key: Key) -> Data | None:

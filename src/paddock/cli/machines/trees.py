@@ -89,16 +89,13 @@ def _disk(disk: parts.DiskPart, claims: Named, volumes: Named) -> TreeNode:
 
 def _directories(machine: MachineView, claims: Named) -> Iterator[TreeNode]:
     """Yield the claims that the guest mounts as directories, with the volumes that they are bound to."""
-    shared = parts.shared(machine)
-    for volume in parts.volumes(machine):
-        name, claim = texts(volume, "name"), texts(volume, "persistentVolumeClaim", "claimName")
-        if name in shared and claim:
-            found = claims.get(claim)
-            bound = texts(found, "spec", "volumeName")
-            below = (TreeNode(kind="PersistentVolume", name=bound),) if bound else ()
-            state = texts(found, "status", "phase") if found else "missing"
-            made = TreeNode(kind="PersistentVolumeClaim", name=claim, state=state, colour="" if found else "red", children=below)
-            yield TreeNode(kind="directory", name=name, state="by virtiofs", children=(made,))
+    for name, claim, _ in parts.directories(machine):
+        found = claims.get(claim)
+        bound = texts(found, "spec", "volumeName")
+        below = (TreeNode(kind="PersistentVolume", name=bound),) if bound else ()
+        state = texts(found, "status", "phase") if found else "missing"
+        made = TreeNode(kind="PersistentVolumeClaim", name=claim, state=state, colour="" if found else "red", children=below)
+        yield TreeNode(kind="directory", name=name, state="by virtiofs", children=(made,))
 
 
 def _nic(nic: parts.NicPart) -> TreeNode:

@@ -123,7 +123,7 @@ class MachineMover:
             namespace=self._target.namespace,
             power=power.WORDS[kind].kept(machine.data, ran=ran),
             ran=ran,
-            agent=observed.agent_is_connected(machine),
+            agent=holds(machine.vmi, "AgentConnected"),
             macs=dict(moveplan.macs(machine.vmi)),
             interfaces=interfaces,
             networks=networks,

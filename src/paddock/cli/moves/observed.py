@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.cli.diagnosis.scene import at, entries, holds, texts
+from paddock.cli.diagnosis.scene import at, entries, texts
 from paddock.cli.machines import finding, waiting, writing
 from paddock.cli.machines.claims import CLAIMS, DATA_VOLUMES
 from paddock.cli.machines.finding import MachineNotFound, MachineView
@@ -123,11 +123,6 @@ def _is_always(machine: MachineView) -> bool:
     return at(machine.vm, "spec", "running") is True or (
         texts(machine.vm, "spec", "runStrategy") == "Always" and writing.wants_to_run(machine)
     )
-
-
-def agent_is_connected(machine: MachineView) -> bool:
-    """Return True if the guest agent answers."""
-    return holds(machine.vmi, "AgentConnected")
 
 
 async def observe(source: MoveSide, target: MoveSide, machine: MachineView) -> ObservedMove:

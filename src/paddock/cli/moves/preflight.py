@@ -11,7 +11,7 @@ from paddock.cli.machines.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
 from paddock.cli.machines.snapshots import SNAPSHOTS
 from paddock.cli.moves import objectcalls, observed, references
 from paddock.cli.moves.mover import MoveOptions
-from paddock.cli.moves.observed import ObservedMove
+from paddock.cli.moves.observed import Named, ObservedMove
 from paddock.cli.moves.sides import NAMESPACES, MoveSide
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import EVERYTHING, WriteOptions
@@ -135,7 +135,7 @@ class MovePreflight:
         wanted = self._options.storage_class
         if wanted and wanted not in classes:
             return [f"the target has no storage class {wanted}; it has {', '.join(sorted(classes)) or 'none'}"]
-        usual = await self._usual_class()
+        usual = _usual(classes)
         if not wanted and not usual:
             return [
                 f"the target has no default storage class; name one with --storage-class: {', '.join(sorted(classes)) or 'it has none'}"
@@ -154,11 +154,6 @@ class MovePreflight:
             free, needed = quantity.binary(max(found)), quantity.binary(size)
             return [f"the storage class {wanted or usual} of the target has {free} free, and the disks need {needed}"]
         return []
-
-    async def _usual_class(self) -> str:
-        """Return the default storage class of the target; empty if it has none."""
-        classes = await observed.named(self._target.client, _CLASSES, "")
-        return next((name for name, each in classes.items() if at(each, "metadata", "annotations", _DEFAULT) == "true"), "")
 
     async def _dry_run(self, now: ObservedMove) -> str:
         """Return the words with which the target would refuse the machine. What it refers to may not be there yet."""
@@ -202,7 +197,7 @@ class MovePreflight:
         }
         for name in sorted(plugged):
             yield f"volume {name} is plugged into this run only, and stays"
-        usual = self._options.storage_class or await self._usual_class()
+        usual = self._options.storage_class or _usual(await observed.named(self._target.client, _CLASSES, ""))
         if others := [each for each in self._classes(now) if each != usual]:
             yield f"the disks lie in the storage class {usual or '(none)'}; at the source, in {', '.join(others)}"
 
@@ -216,6 +211,11 @@ class MovePreflight:
         except Forbidden:
             return 0
         return sum(1 for each in found.values() if texts(each, "spec", "source", "name") == machine.vm_key.name)
+
+
+def _usual(classes: Named) -> str:
+    """Return the default storage class among some; empty if there is none."""
+    return next((name for name, each in classes.items() if at(each, "metadata", "annotations", _DEFAULT) == "true"), "")
 
 
 async def earlier_source(target: MoveSide, machine: MachineView) -> MachineView | None:

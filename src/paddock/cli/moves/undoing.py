@@ -16,6 +16,7 @@ from paddock.cli.moves.sides import MoveSide
 from paddock.client.options import merge_patch
 from paddock.client.target import Data
 from paddock.plan.moves import objects, power, record, steps
+from paddock.plan.moves.record import MoveRecord
 from paddock.plan.moves.steps import UndoStep
 
 _FENCE = "its move is being undone"
@@ -44,9 +45,8 @@ class MoveUndoer:
         done = False
         while True:
             now = await observed.observe(self._source, self._target, machine)
-            if now.moved is not None and now.moved.target != self._target.uid:
-                why = f"it moved to {now.moved.address}, which is not the target that you name"
-                raise CannotMove(f"cannot undo the move of {machine}", why=why, fix="name that target with --to")
+            if now.moved is not None:
+                _demand_target(now.moved, self._target, f"cannot undo the move of {machine}")
             step = steps.next_undo(now.source, now.target)
             if step is UndoStep.NOTHING:
                 return "is back" if done else "has no move to undo"
@@ -97,16 +97,20 @@ class MoveUndoer:
             await start_if_asked(self._source, await finding.find(self._source.client, str(now.machine), now.machine.namespace))
 
 
+def _demand_target(moved: MoveRecord, target: MoveSide, what: str) -> None:
+    """Raise `CannotMove` if a machine moved elsewhere."""
+    if moved.target != target.uid:
+        why = f"it moved to {moved.address}, which is not the target that you name"
+        raise CannotMove(what, why=why, fix="name that target with --to")
+
+
 async def delete_source(source: MoveSide, target: MoveSide, machine: MachineView, tell: Callable[[str], None]) -> str:
     """Delete the source of a confirmed move, with its disks. Raises `CannotMove` where the target does not have the machine."""
     now = await observed.observe(source, target, machine)
     what = f"cannot delete the source of {machine}"
     if now.moved is None or not now.moved.confirmed or now.moved.undo:
         raise CannotMove(what, why="no confirmed move is recorded in it", fix="finish the move first")
-    if now.moved.target != target.uid:
-        raise CannotMove(
-            what, why=f"it moved to {now.moved.address}, which is not the target that you name", fix="name that target with --to"
-        )
+    _demand_target(now.moved, target, what)
     if now.there is None or now.target.fenced:
         raise CannotMove(what, why="the target does not have the machine, or has it fenced", fix="look there first")
     if now.source.live or now.source.wants_to_run or not now.source.fenced:

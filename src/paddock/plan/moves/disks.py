@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import ownnames, quantity
+from paddock.base import quantity
+from paddock.plan.storage import claimsizes
 
 Data = dict[str, Any]
 _MIB = 1 << 20
 _CONTENT = "cdi.kubevirt.io/storage.contentType"
-_GUEST_SIZE = ownnames.GUEST_SIZE.name
 _IMMEDIATE = "cdi.kubevirt.io/storage.bind.immediate.requested"
 # Labels that storage controllers write onto claims.
 _MANAGED = ("app", "app.kubernetes.io/", "cdi.kubevirt.io/")
@@ -43,9 +43,7 @@ class VolumeSurvey(msgspec.Struct, frozen=True):
 
 def size_of(claim: Data) -> int:
     """Return the size of a claim's disk in bytes."""
-    request = _request(claim)
-    guest, _, at = str((claim["metadata"].get("annotations") or {}).get(_GUEST_SIZE) or "").partition("/")
-    return int(guest) if guest.isdecimal() and at == str(request) else request
+    return claimsizes.remembered(claim["metadata"].get("annotations"), _request(claim))
 
 
 def _request(claim: Data) -> int:
@@ -116,7 +114,7 @@ def volume_for(disk: CarriedDisk, namespace: str, labels: Mapping[str, str], sto
     if storage_class:
         wanted["storageClassName"] = storage_class
     own = {name: value for name, value in (claim["metadata"].get("labels") or {}).items() if not name.startswith(_MANAGED)}
-    kept = {_GUEST_SIZE: notes[_GUEST_SIZE]} if _GUEST_SIZE in notes else {}
+    kept = {claimsizes.GUEST_SIZE: notes[claimsizes.GUEST_SIZE]} if claimsizes.GUEST_SIZE in notes else {}
     return {
         "apiVersion": "cdi.kubevirt.io/v1beta1",
         "kind": "DataVolume",

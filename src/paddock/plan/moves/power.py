@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from paddock.meta import fieldpath
+
 Data = dict[str, Any]
 Id = tuple[str, str]
 VM: Id = ("kubevirt.io", "VirtualMachine")
@@ -36,12 +38,12 @@ class _Strategy:
         return _at(self._place, "Halted")
 
     def kept(self, data: Data, *, ran: bool) -> Data:
-        found = _get(data, self._place)
+        found = fieldpath.value_at(data, self._place)
         starts = (found or self._default) not in ("Halted", _MANUAL)
         return _at(self._place, "Halted" if starts and not ran else found)
 
     def needs_start(self, data: Data) -> bool:
-        return bool(_get(data, self._place) == _MANUAL)
+        return bool(fieldpath.value_at(data, self._place) == _MANUAL)
 
 
 class _OfKubevirt(_Strategy):
@@ -51,10 +53,10 @@ class _OfKubevirt(_Strategy):
         super().__init__("spec", "runStrategy", default="Always")
 
     def halted(self, data: Data) -> Data:
-        return {"spec": {"running": False}} if _get(data, ("spec", "running")) is not None else super().halted(data)
+        return {"spec": {"running": False}} if fieldpath.value_at(data, ("spec", "running")) is not None else super().halted(data)
 
     def kept(self, data: Data, *, ran: bool) -> Data:
-        running = _get(data, ("spec", "running"))
+        running = fieldpath.value_at(data, ("spec", "running"))
         return {"spec": {"running": bool(running) and ran}} if running is not None else super().kept(data, ran=ran)
 
 
@@ -83,9 +85,3 @@ def _at(place: tuple[str, ...], value: Any) -> Data:
         value = {name: value}
     document: Data = value
     return document
-
-
-def _get(data: Any, place: tuple[str, ...]) -> Any:
-    for name in place:
-        data = data.get(name) if isinstance(data, Mapping) else None
-    return data

@@ -4,6 +4,7 @@ A DataVolume with `storage` asks for the size that a guest should see, and its c
 filesystem overhead find what they expect. Here a guest gets exactly the requested size.
 """
 
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal
 
 from paddock.base import quantity
@@ -47,11 +48,13 @@ def request_of(claim: PersistentVolumeClaim) -> int:
 
 def guest_size(claim: PersistentVolumeClaim) -> int:
     """Return the guest's size of a claim, in bytes."""
-    request = request_of(claim)
-    guest, _, at = (claim.metadata.annotations or {}).get(GUEST_SIZE, "").partition("/")
-    if guest.isdecimal() and at.isdecimal() and int(at) == request:
-        return int(guest)
-    return request
+    return remembered(claim.metadata.annotations, request_of(claim))
+
+
+def remembered(annotations: Mapping[str, str] | None, request: int) -> int:
+    """Return the guest's size that a claim with this request remembers, in bytes; the request if it remembers none."""
+    guest, _, at = (annotations or {}).get(GUEST_SIZE, "").partition("/")
+    return int(guest) if guest.isdecimal() and at.isdecimal() and int(at) == request else request
 
 
 def needs_growth(claim: PersistentVolumeClaim) -> bool:

@@ -46,12 +46,17 @@ def of_volume(volume: Data) -> HostDirectory | str:
     return HostDirectory(path, readonly=not set(spec.get("accessModes") or ()) & set(_WRITING))
 
 
+def is_of_system(path: PurePath) -> bool:
+    """Return whether a directory is the host's own, whatever the server allows. The path is free of links."""
+    return path == _ROOT or any(path.is_relative_to(each) for each in SYSTEM)
+
+
 def refusal(path: PurePath, allowed: Collection[PurePath], private: Collection[PurePath]) -> str:
     """Return why a directory must not be shared; empty if it may. All paths are free of links.
 
     `allowed` are the directories that the server shares, `private` those in which it keeps its own data.
     """
-    if path == _ROOT or any(path.is_relative_to(each) for each in SYSTEM):
+    if is_of_system(path):
         return "it belongs to the host's system, and is never shared"
     if own := next((each for each in private if path.is_relative_to(each) or each.is_relative_to(path)), None):
         return f"the server keeps its own data in {own}, which is never shared"

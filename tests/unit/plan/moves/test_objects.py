@@ -1,4 +1,4 @@
-"""What the target gets, and what the source is made into and back."""
+"""The objects that the target gets, and the patches of the source on the way and back."""
 
 from typing import Any
 

@@ -14,7 +14,6 @@ from paddock.engine.images.build.programs import BuildError, need, run
 
 # apt-get download --print-uris: 'http://...' name_1.0_amd64.deb 12345 SHA256:...
 _URI = re.compile(r"^'(?P<uri>[^']+)' (?P<file>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,8 @@ def _is_there(path: Path, package: Package) -> bool:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _verify(path: Path, package: Package) -> None:
