@@ -133,6 +133,17 @@ class Informer:
             return self.absent or not revision.isdecimal()
         return not revision.isdecimal() or not self._revision.isdecimal() or int(self._revision) >= int(revision)
 
+    async def is_behind(self, key: Key | None = None) -> bool:
+        """Return whether the server has an object of this key, or any object, that the cache does not have yet.
+
+        Each kind has a watch of its own: an object can arrive before another that was made earlier.
+        """
+        wanted = self._selection
+        if key is not None:
+            wanted = msgspec.structs.replace(wanted, namespace=key.namespace, fields=f"metadata.name={key.name}")
+        page = await self._client.list_raw(self.target, wanted)
+        return any(self.cache.get(_seen(raw).key) is None for raw in page.items)
+
     def handle(self, handler: Handler) -> None:
         """Call this for every change, in order, and now for everything that is there. It must not wait."""
         self._handlers.append(handler)

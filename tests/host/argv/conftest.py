@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,9 @@ class Qemu:
     def end(self) -> None:
         """Ends it and what was started for it."""
         if self._stream is not None:
-            self._stream.close()
+            # A QEMU that ended meanwhile takes no more of what was to be sent.
+            with suppress(BrokenPipeError):
+                self._stream.close()
         for process in (self.process, *self.helpers):
             if process.poll() is None:
                 process.kill()

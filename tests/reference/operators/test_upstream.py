@@ -209,7 +209,7 @@ def test_fronts_of_the_cluster(real: Real, tmp_path: Path) -> None:
         played = play(Script(real.cluster.api, real.cluster.kubectl, EXAMPLES))
         # Vitistack's document wants it, and KubeVirt takes it.
         power = '299 - "spec.running is deprecated, please use spec.runStrategy instead."'
-        assert warned(operator) == [power], [each for each in operator.said() if each["level"] != "info"]
+        assert warned(operator) == [power], "\n".join(str(each) for each in operator.said() if each["level"] != "info")
         assert 'code="403"' not in operator.page("/metrics")[1]
     assert played.rewritten == {"created": {}, "changed": {}}
     assert played.differing == {"created": {}, "changed": {}}

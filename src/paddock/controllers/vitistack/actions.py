@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
 import orjson
 
@@ -17,7 +18,7 @@ from paddock.controllers.vitistack.reader import VitistackCaches
 from paddock.controllers.vitistack.translation import Translation, WantedObjects
 from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.meta.rendering import Rendering
-from paddock.plan.vitistack import claims, objects, phases, problems
+from paddock.plan.vitistack import claims, objects, phases, problems, report
 from paddock.plan.vitistack.claims import ClaimAction, ExistingClaim
 from paddock.plan.vitistack.objects import RemainingObjects
 from paddock.plan.vitistack.observed import Aspect, MachineProblem, ObservedClaim
@@ -30,13 +31,24 @@ from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
 from paddock.runtime.reference import InvolvedObject, is_owned
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.vitistack.devices import iso_name
-from paddock.translate.vitistack.errors import NetworkConfigurationNotFound, StorageClassNotFound, UntranslatableMachine
+from paddock.translate.vitistack.errors import (
+    NetworkConfigurationNotFound,
+    SecretNotFound,
+    StorageClassNotFound,
+    TemplateNotFound,
+    UntranslatableMachine,
+)
 
 _LOG = logging.getLogger(__name__)
 _Step = Callable[[MachineContext, WantedObjects], Awaitable[None]]
 _VM_DATA: Target[Data] = plain("kubevirt.io", "v1", targets.VMS.plural, targets.VMS.kind)
 _INSTALLED: dict[Aspect, str] = {"network": "install Multus", "storage": "install CDI", "machine": "install KubeVirt"}
 _TARGETS: Mapping[str, Target[Data]] = {"PersistentVolumeClaim": targets.CLAIM_DATA, "DataVolume": targets.VOLUMES}
+_SOUGHT: Mapping[type[UntranslatableMachine], Target[Any]] = {
+    TemplateNotFound: targets.TEMPLATES,
+    NetworkConfigurationNotFound: targets.NETWORKS,
+    SecretNotFound: targets.SECRETS,
+}
 
 
 class DiskStorage:
@@ -113,6 +125,7 @@ class MachineMaker:
 
     def __init__(self, means: ControllerParts, attachments: NetworkDefinitions, storage: DiskStorage) -> None:
         settings = means.settings
+        self._caches = means.caches
         self._attachments = attachments
         self._storage = storage
         self._translation = Translation(means.caches, Rendering(mac_set=settings.mac_set, power_field=settings.power_field))
@@ -125,12 +138,22 @@ class MachineMaker:
             wanted = self._translation.of(look.seen, look.machine, look.found)
         except UntranslatableMachine as error:
             look.problem = problem_of_unmet(error)
+            reported = look.machine.status is not None and report.reason_of(look.machine.status) == error.error_type
+            look.behind = not reported and await self._is_behind(look, error)
             return
         self._unread.tell(look.owner, wanted.losses)
         steps: tuple[tuple[Aspect, _Step], ...] = (("network", self._networks), ("storage", self._disks), ("machine", self._machine))
         for aspect, step in steps:
             if look.problem is None:
                 await self._try(look, aspect, step(look, wanted))
+
+    async def _is_behind(self, look: MachineContext, error: UntranslatableMachine) -> bool:
+        """Return whether the server has what a machine lacks. A problem that the server does not confirm is no problem."""
+        if isinstance(error, StorageClassNotFound):
+            return await self._caches.classes.is_behind()
+        if isinstance(error, TemplateNotFound | NetworkConfigurationNotFound | SecretNotFound):
+            return await self._caches.by_plural[_SOUGHT[type(error)].plural].is_behind(Key(look.key.namespace, error.name))
+        return False
 
     @staticmethod
     async def _try(look: MachineContext, aspect: Aspect, work: Awaitable[None]) -> None:

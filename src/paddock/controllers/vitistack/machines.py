@@ -157,6 +157,8 @@ class VitistackMachineReconciler:
         """Make what is missing, and say how it is."""
         if not self._is_final(look):
             await self._making.bring_about(look)
+        if look.behind:
+            return again(GATHER_SECONDS)
         outcome = await self._say(look, past, self._status(look))
         if look.problem is not None and not look.problem.fails:
             self._count(look.problem)

@@ -1,11 +1,16 @@
 """The problems of a Machine, their reports, and their end when the cause ends."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import orjson
 import pytest
 
+from paddock.client.client import Frames
+from paddock.client.options import WatchOptions
 from paddock.client.transport import TransportRequest, TransportResponse
+from paddock.plan.vitistack.problems import ERROR_TYPES
+from paddock.runtime.informer import Informer
 from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine, network
 
 ERRORS = "kubevirt_operator_reconciliation_errors_total"
@@ -70,6 +75,47 @@ def test_a_template_that_comes_later_ends_the_failure(play: Play) -> None:
         await host.up()
         assert await host.names("PersistentVolumeClaim") == ["web-data", "web-root"]
         assert (await host.vm())["spec"]["template"]["spec"]["domain"]["memory"]["guest"] == "3Gi"
+
+    play(script)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delays the watches of everything that machines refer to."""
+    frames = Informer._frames
+
+    async def delayed(informer: Informer, watching: WatchOptions) -> AsyncIterator[Frames]:
+        async for each in frames(informer, watching):
+            if informer.synced and informer.target.plural in ("machinetemplates", "networkconfigurations", "secrets", "storageclasses"):
+                await asyncio.sleep(3)
+            yield each
+
+    monkeypatch.setattr(Informer, "_frames", delayed)
+
+
+@pytest.mark.usefixtures("late")
+def test_a_machine_that_arrives_before_what_was_made_earlier_has_no_problem(play: Play) -> None:
+    """Each kind has a watch of its own, and on a busy host one may be behind another."""
+
+    async def script(host: Vitistack) -> None:
+        size = {"resources": {"memory": {"size": "1Gi"}}, "disks": [{"name": "root", "size": "1Gi", "storageClass": "fast"}]}
+        template = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": {"name": "own"}, "spec": size}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "first-boot"},
+            "stringData": {"userData": "#cloud-config\n{}\n"},
+        }
+        await host.storage_class("fast")
+        async with host.recorded() as states:
+            await host.make(template, network(), secret)
+            card = {"name": "eth0", "networkName": "prod"}
+            await host.make(machine(template="own", networks=[card], cloudInit={"secretRef": {"name": "first-boot", "key": "userData"}}))
+            await host.up()
+        problems = {each["reason"] for state in states for each in state.get("status", {}).get("conditions", ()) if each["type"] == "Ready"}
+        assert not problems & set(ERROR_TYPES), problems
+        assert not set(await host.events("web", "Machine")) & set(ERROR_TYPES)
+        assert not any(errors(host, each) for each in ERROR_TYPES)
 
     play(script)
 
