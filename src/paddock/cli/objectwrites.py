@@ -7,7 +7,6 @@ import msgspec
 from paddock.base.errors import Terminal
 from paddock.cli.discovery import KindDiscovery, ServedKind
 from paddock.cli.servers import ServerSession
-from paddock.client.errors import NotFound
 from paddock.client.options import WriteOptions
 from paddock.client.target import Data, Key
 
@@ -33,19 +32,11 @@ async def located(session: ServerSession, discovery: KindDiscovery, data: Data) 
     return kind, data
 
 
-async def current(session: ServerSession, kind: ServedKind, key: Key) -> Data | None:
-    """Return an object as the server has it; None if it has none."""
-    try:
-        return await session.client.get(kind.target, key)
-    except NotFound:
-        return None
-
-
 async def apply(session: ServerSession, discovery: KindDiscovery, data: Data, options: WriteOptions) -> WrittenObject:
     """Make or change an object by server-side apply. Raises `Conflict` for fields that other managers have set."""
     kind, data = await located(session, discovery, data)
     key = key_of(data)
-    before = await current(session, kind, key)
+    before = await session.client.find(kind.target, key)
     made = await session.client.apply(kind.target, data, options)
     return written(kind, key, before, made, options)
 

@@ -13,14 +13,14 @@ import builtins
 import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
 from paddock.client import warnings
-from paddock.client.errors import BadAnswer, Expired, error_of
+from paddock.client.errors import BadAnswer, Expired, NotFound, error_of
 from paddock.client.options import (
     DELETE,
     EVERYTHING,
@@ -38,6 +38,8 @@ from paddock.client.target import Data, Key, Target
 from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 
 T = TypeVar("T")
+# An object, never None.
+Found = TypeVar("Found", bound=msgspec.Struct | dict[str, Any])
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 _LOG = logging.getLogger(__name__)
 _PAGE = 500
@@ -140,6 +142,13 @@ class Client:
         """One object, or a part of it that is an object of the same kind."""
         reply = await self._send("GET", target.qualified, target.path(key.namespace, key.name, subresource))
         return target.read(reply.body)
+
+    async def find(self, target: Target[Found], key: Key) -> Found | None:
+        """One object; None if it is not there."""
+        try:
+            return await self.get(target, key)
+        except NotFound:
+            return None
 
     async def get_raw(self, target: Target[T], key: Key) -> bytes:
         """One object as its JSON."""

@@ -5,8 +5,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import orjson
-
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
@@ -60,7 +58,7 @@ class CaseRun:
         for target, key in self._made:
             try:
                 async with asyncio.timeout(_CLEANUP_SECONDS):
-                    while await self._find((target, key)) is not None:
+                    while await self._client.find(target, key) is not None:
                         await asyncio.sleep(_LOOK_SECONDS)
             except (TimeoutError, PaddockError):
                 left.append(f"{target.kind} {key}")
@@ -72,7 +70,7 @@ class CaseRun:
         ref = (machine or {}).get("spec", {}).get("providerRef") or {}
         if not ref.get("name"):
             return
-        found = await self._find((_PROVIDERS, Key(ref.get("namespace") or self._namespace, ref["name"])))
+        found = await self._client.find(_PROVIDERS, Key(ref.get("namespace") or self._namespace, ref["name"]))
         reported = ((found or {}).get("status") or {}).get("reportedCapabilities")
         if reported is None:
             return
@@ -98,7 +96,7 @@ class CaseRun:
                     await self._wait(step, place)
                 await self._validate(step, place)
         except TimeoutError:
-            seen = judging.described(await self._find(place))
+            seen = judging.described(await self._client.find(*place))
             wanted = step.waitFor.condition if step.waitFor is not None else step.type
             raise ConformanceFailure(f"step {step.name}: {_title(place)} is not {wanted} after {step.seconds:g} s", why=seen) from None
         except (ConformanceFailure, CaseNotApplicable):
@@ -108,13 +106,13 @@ class CaseRun:
 
     async def _wait(self, step: CaseStep, place: Place) -> None:
         assert step.waitFor is not None
-        while not judging.holds(step.waitFor.condition, await self._find(place)):
+        while not judging.holds(step.waitFor.condition, await self._client.find(*place)):
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _validate(self, step: CaseStep, place: Place) -> None:
         """A validation holds at once; beside another step, within the time of the step."""
         while step.validate:
-            found = await self._find(place)
+            found = await self._client.find(*place)
             if found is None:
                 raise ConformanceFailure(f"step {step.name}: {_title(place)} is not there")
             problems = [each for each in (judging.problem(check, found) for check in step.validate) if each]
@@ -123,12 +121,6 @@ class CaseRun:
             if step.type == "validate":
                 raise ConformanceFailure(f"step {step.name}: {_title(place)}: {'; '.join(problems)}")
             await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _find(self, place: Place) -> Data | None:
-        try:
-            return dict(orjson.loads(await self._client.get_raw(*place)))
-        except NotFound:
-            return None
 
     async def _delete(self, place: Place) -> None:
         with contextlib.suppress(NotFound):

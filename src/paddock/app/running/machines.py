@@ -147,12 +147,12 @@ class Watch:
 
     async def look(self) -> None:
         """Read the machine's objects once."""
-        vm, vmi = await asyncio.gather(_get(self._client, MACHINES, self.key), _get(self._client, INSTANCES, self.key))
+        vm, vmi = await asyncio.gather(self._client.find(MACHINES, self.key), self._client.find(INSTANCES, self.key))
         volumes: tuple[Data, ...] = ()
         # A running guest has its disks.
         if texts(vmi, "status", "phase") != "Running":
             wanted = [Key(self.key.namespace, name) for name in _volume_names(vm)]
-            volumes = tuple(each for each in await asyncio.gather(*(_get(self._client, VOLUMES, key) for key in wanted)) if each)
+            volumes = tuple(each for each in await asyncio.gather(*(self._client.find(VOLUMES, key) for key in wanted)) if each)
         self.seen = GuestView(vm=vm, vmi=vmi, volumes=volumes, answers=self._answers)
         self.standing = readiness.standing(self.seen)
         if self.standing.phase == "booting":
@@ -172,17 +172,10 @@ class Watch:
         return NotUsable(text, ObjectPlace("kubevirt.io", "VirtualMachine", self.key.namespace, self.key.name))
 
 
-async def _get(client: Client, target: Target[Data], key: Key) -> Data | None:
-    try:
-        return await client.get(target, key)
-    except NotFound:
-        return None
-
-
 async def balancer(client: Client, key: Key) -> str:
     """Return the address of a machine's load balancer; empty while it has none. It follows the machine within a moment."""
     for _ in range(_BALANCER_LOOKS):
-        service = await _get(client, SERVICES, key)
+        service = await client.find(SERVICES, key)
         for each in entries(service, "status", "loadBalancer", "ingress"):
             if found := texts(each, "ip"):
                 return found
@@ -224,4 +217,4 @@ async def _left(client: Client, made: Sequence[CreatedObject], keys: Sequence[Ke
     disks = [Key(key.namespace, f"{key.name}-root") for key in keys]
     asked = [(one.target, one.key) for one in made]
     asked += [(target, key) for key in keys for target in (MACHINES, INSTANCES)] + [(VOLUMES, key) for key in disks]
-    return any(await asyncio.gather(*(_get(client, target, key) for target, key in asked)))
+    return any(await asyncio.gather(*(client.find(target, key) for target, key in asked)))

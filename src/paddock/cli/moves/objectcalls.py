@@ -22,14 +22,6 @@ def key_of(data: Data) -> Key:
     return Key(data["metadata"].get("namespace") or "", data["metadata"]["name"])
 
 
-async def find(client: Client, target: Target[Data], key: Key) -> Data | None:
-    """Return an object; None if it is not there."""
-    try:
-        return await client.get(target, key)
-    except NotFound:
-        return None
-
-
 async def delete(client: Client, target: Target[Data], data: Data) -> None:
     """Delete an object, and no later one of its name."""
     try:
@@ -41,7 +33,7 @@ async def delete(client: Client, target: Target[Data], data: Data) -> None:
 async def gone(client: Client, target: Target[Data], data: Data) -> None:
     """Wait until an object is gone. Raises `NotGone`."""
     end = asyncio.get_running_loop().time() + LONG_SECONDS
-    while (found := await find(client, target, key_of(data))) is not None and found["metadata"]["uid"] == data["metadata"]["uid"]:
+    while (found := await client.find(target, key_of(data))) is not None and found["metadata"]["uid"] == data["metadata"]["uid"]:
         if asyncio.get_running_loop().time() > end:
             fix = "see what holds its finalizers, and say the same command again"
             raise NotGone(f"{target.kind} {data['metadata']['name']} does not go away", fix=fix)
@@ -50,7 +42,7 @@ async def gone(client: Client, target: Target[Data], data: Data) -> None:
 
 async def drop_disk(side: MoveSide, name: str) -> None:
     """Delete a claim with its data and the DataVolume that filled it, and wait until both are gone."""
-    found = [(target, await find(side.client, target, Key(side.namespace, name))) for target in (DATA_VOLUMES, CLAIMS)]
+    found = [(target, await side.client.find(target, Key(side.namespace, name))) for target in (DATA_VOLUMES, CLAIMS)]
     for target, data in found:
         if data is not None:
             await delete(side.client, target, data)

@@ -9,7 +9,7 @@ from paddock.cli.machines import facts, finding, waiting
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
 from paddock.cli.machines.snapshots import SNAPSHOTS
-from paddock.cli.moves import objectcalls, observed, references
+from paddock.cli.moves import observed, references
 from paddock.cli.moves.mover import MoveOptions
 from paddock.cli.moves.observed import Named, ObservedMove
 from paddock.cli.moves.sides import NAMESPACES, MoveSide
@@ -86,7 +86,7 @@ class MovePreflight:
     async def _lacks(self, now: ObservedMove) -> AsyncIterator[str]:
         """Yield what keeps the target from taking the machine."""
         client, namespace = self._target.client, self._target.namespace
-        if await objectcalls.find(client, NAMESPACES, Key("", namespace)) is None:
+        if await client.find(NAMESPACES, Key("", namespace)) is None:
             yield f"the target has no namespace {namespace}; make it, or name another with --to-namespace"
             return
         for each in await self._taken(now):
@@ -108,7 +108,7 @@ class MovePreflight:
         """Return the machines that have the name at the target."""
         found = []
         for kind in MACHINES if not now.machine.kind.front else (*FRONTS, VM):
-            there = await objectcalls.find(self._target.client, kind.target, Key(self._target.namespace, now.machine.name))
+            there = await self._target.client.find(kind.target, Key(self._target.namespace, now.machine.name))
             if there is None:
                 continue
             earlier = record.read(there)
@@ -173,7 +173,7 @@ class MovePreflight:
 
     async def _has_earlier(self, now: ObservedMove) -> bool:
         place = Key(self._target.namespace, now.machine.name)
-        return await objectcalls.find(self._target.client, now.machine.kind.target, place) is not None
+        return await self._target.client.find(now.machine.kind.target, place) is not None
 
     # --- differences ------------------------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ def _usual(classes: Named) -> str:
 
 async def earlier_source(target: MoveSide, machine: MachineView) -> MachineView | None:
     """Return the fenced source of an earlier move of this machine that the target still has."""
-    found = await objectcalls.find(target.client, machine.kind.target, Key(target.namespace, machine.name))
+    found = await target.client.find(machine.kind.target, Key(target.namespace, machine.name))
     earlier = record.read(found) if found is not None else None
     if found is None or earlier is None or earlier.id != record.id_of(machine.data):
         return None

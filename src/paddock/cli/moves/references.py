@@ -7,7 +7,6 @@ import msgspec
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.trees import services_of
-from paddock.cli.moves import objectcalls
 from paddock.cli.moves.sides import MoveSide
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden
@@ -69,7 +68,7 @@ async def compare(target: MoveSide, machine: MachineView, carried: Sequence[Data
     """Compare the references of a machine with what the target has. What the move of this id has made is as it should be."""
     missing, obstacles = [], list[str]()
     for data in carried:
-        there = await objectcalls.find(target.client, target_of(data), _key(data, target.namespace))
+        there = await target.client.find(target_of(data), _key(data, target.namespace))
         if there is None:
             missing.append(data)
         elif (not id or record.id_of(there) != id) and objects.content(there) != objects.content(data):
@@ -77,7 +76,7 @@ async def compare(target: MoveSide, machine: MachineView, carried: Sequence[Data
     for reference in _references(machine):
         wanted = [_EXPECTED[kind] for kind in reference.to if kind in _EXPECTED]
         place = target.namespace if reference.namespace in (None, machine.namespace) else reference.namespace
-        if wanted and machine.kind.front and await objectcalls.find(target.client, wanted[0], Key(place or "", reference.name)) is None:
+        if wanted and machine.kind.front and await target.client.find(wanted[0], Key(place or "", reference.name)) is None:
             obstacles.append(f"{wanted[0].kind} {place}/{reference.name} does not exist there; make it first")
     return ReferenceSurvey(tuple(missing), tuple(obstacles))
 
@@ -112,7 +111,7 @@ async def _first(client: Client, reference: FieldReference, namespace: str) -> D
     for kind in reference.to:
         if (target := CARRIED.get(kind)) is not None:
             key = Key((reference.namespace or namespace) if target.namespaced else "", reference.name)
-            if (found := await objectcalls.find(client, target, key)) is not None:
+            if (found := await client.find(target, key)) is not None:
                 return found
     return None
 

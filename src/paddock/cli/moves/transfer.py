@@ -87,7 +87,7 @@ class DiskCarrier:
     async def drop(self, name: str) -> None:
         """Delete what an earlier attempt has left, and wait until it is gone. Raises `DiskNotCarried` for what others made."""
         for target in (DATA_VOLUMES, CLAIMS):
-            found = await objectcalls.find(self._target.client, target, Key(self._target.namespace, name))
+            found = await self._target.client.find(target, Key(self._target.namespace, name))
             if found is not None and record.id_of(found) != self._moved.id:
                 raise DiskNotCarried(f"{target.kind} {name} at the target is in the way", fix="delete it if nobody needs it")
         await objectcalls.drop_disk(self._target, name)
@@ -96,7 +96,7 @@ class DiskCarrier:
         """Wait for a phase of the disk at the target."""
         end = asyncio.get_running_loop().time() + _READY_SECONDS
         while True:
-            found = await objectcalls.find(self._target.client, DATA_VOLUMES, Key(self._target.namespace, name))
+            found = await self._target.client.find(DATA_VOLUMES, Key(self._target.namespace, name))
             if found is None:
                 raise DiskNotCarried(f"disk {name} is gone from the target", fix="say the same command again")
             phase = texts(found, "status", "phase")

@@ -188,12 +188,12 @@ class RestoreReconciler:
             return
         key = Key(restore.metadata.namespace or "", restore.spec.target.name)
         # Neither from the cache: what was made a moment ago, or put to use, may not be in there.
-        machine = await self._target(key)
+        machine = await self._client.find(MACHINES, key)
         used = set(volumes_of(machine).claims.values()) if machine is not None else set()
         on = [each.metadata.name for each in await self._made(restore) if each.metadata.name in used]
         kept = set(on) if on and await self._own(restore, key, on) else set()
         # Read anew: a machine that is going has let go of what it was adopting.
-        machine = await self._target(key)
+        machine = await self._client.find(MACHINES, key)
         for claim in await self._made(restore):
             meta = claim.metadata
             if meta.name not in kept and _is_nobodys(claim, machine):
@@ -261,14 +261,14 @@ class RestoreReconciler:
         """Hand the claims over to the machine, unless they are to be nobody's; False when it is gone, or going, and takes none."""
         if restore.spec.volumeOwnershipPolicy == "None":
             return True
-        machine = await self._target(target)
+        machine = await self._client.find(MACHINES, target)
         if machine is None:
             return False
         owner = Adopter(MACHINES, target, machine.metadata.uid or "", preservation.may_own, controller=False)
         owned = [await self._adopt(restore, owner, Key(target.namespace, name)) for name in claims]
         if not all(owned):
             # The pool of one that is marked keeps its disks.
-            machine = await self._target(target)
+            machine = await self._client.find(MACHINES, target)
             return machine is not None and preservation.is_marked(machine.metadata.annotations)
         return True
 
@@ -279,13 +279,6 @@ class RestoreReconciler:
         except NotFound:
             return True
         return not self._is_ours(restore, claim) or await adopt(self._client, owner, CLAIMS, claim)
-
-    async def _target(self, key: Key) -> VirtualMachine | None:
-        """The machine as the server has it."""
-        try:
-            return await self._client.get(MACHINES, key)
-        except NotFound:
-            return None
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
         await self._machine_lock.unlock(Key(restore.metadata.namespace or "", restore.spec.target.name), restore.metadata.name)

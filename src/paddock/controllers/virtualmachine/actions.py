@@ -178,9 +178,8 @@ class VirtualMachineActions:
         """The spec that the instance was started from."""
         if not revision:
             return None
-        try:
-            kept = await self._client.get(targets.REVISIONS, Key(sight.key.namespace, revision))
-        except NotFound:
+        kept = await self._client.find(targets.REVISIONS, Key(sight.key.namespace, revision))
+        if kept is None:
             return None
         spec: Data | None = (kept.get("data") or {}).get("spec")
         return spec

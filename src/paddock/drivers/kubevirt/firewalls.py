@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.errors import AlreadyExists
 from paddock.client.options import DeletionOptions, json_patch
 from paddock.client.target import Data, Key
 from paddock.contract.payloads import NetworkPayload
@@ -183,7 +183,7 @@ class FirewallControl:
         """Make, change or delete the policy of a machine. It is there before the machine is started."""
         key = Key(self._cluster.namespace, f"{machine.metadata.name}-firewall")
         client = self._cluster.client
-        found = await self._found(key)
+        found = await self._cluster.client.find(targets.POLICIES, key)
         if found is None and wanted.spec is not None:
             metadata = {"name": key.name, "namespace": key.namespace, "ownerReferences": [owner_reference(machine)]}
             body = {"apiVersion": targets.POLICIES.api_version, "kind": targets.POLICIES.kind, "metadata": metadata, "spec": wanted.spec}
@@ -203,9 +203,3 @@ class FirewallControl:
             await client.delete(targets.POLICIES, key, DeletionOptions(uid=found["metadata"]["uid"]))
         elif found.get("spec") != wanted.spec:
             await client.patch_raw(targets.POLICIES, key, json_patch([{"op": "replace", "path": "/spec", "value": wanted.spec}]))
-
-    async def _found(self, key: Key) -> Data | None:
-        try:
-            return await self._cluster.client.get(targets.POLICIES, key)
-        except NotFound:
-            return None

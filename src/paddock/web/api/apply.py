@@ -72,7 +72,7 @@ async def _one(server: ServerSession, discovery: KindDiscovery, data: Data, opti
             raise WebRefusal(409, str(error), why="another manager has set these fields", fix=fix) from error
     kind, data = await objectwrites.located(server, discovery, data)
     key = objectwrites.key_of(data)
-    now = await objectwrites.current(server, kind, key)
+    now = await server.client.find(kind.target, key)
     if now is None:
         raise WebRefusal(409, f"there is no {kind.kind} {key.name} any more", why="somebody deleted it", fix="take the edit back")
     if changed_meanwhile(data, now):
