@@ -53,7 +53,7 @@ class MachineContext(msgspec.Struct):
     made: bool = False
     # something was written, so what is cached is not all there is
     wrote: bool = False
-    # the server has what the caches lack: it is looked at again before anything is reported
+    # the server has what the caches lack, so there is nothing to report yet
     behind: bool = False
     problem: MachineProblem | None = None
     error: PaddockError | None = None
