@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.app.server import eventloop
+from paddock.base.errors import Terminal
 from paddock.client.target import Key
 from paddock.controllers.vitistack import machines
 from paddock.controllers.vitistack.settings import VitistackSettings
@@ -25,6 +26,8 @@ _RESYNC_SECONDS = VitistackSettings().resync_seconds
 _ROUNDS = 4
 # All statuses and events are written by then.
 _QUIET_SECONDS = 60.0
+# of the clock of the bench
+_PATIENCE_SECONDS = 3600
 # The machines are made with this much memory for each.
 _MEMORY = 1 << 29
 
@@ -56,11 +59,13 @@ class _Bench:
         ]
 
     async def _until_all_run(self) -> None:
-        while True:
+        for _ in range(_PATIENCE_SECONDS):
             await asyncio.sleep(1)
             found = (await self._host.api.get(_MACHINES)).data["items"]
-            if all(each.get("status", {}).get("phase") == "Running" for each in found):
+            waiting = [each.get("status", {}) for each in found if each.get("status", {}).get("phase") != "Running"]
+            if not waiting:
                 return
+        raise Terminal(f"{len(waiting)} of {self._count} machines do not run", why=str(waiting[0]))
 
     async def _at_rest(self) -> list[Figure]:
         revision = self._host.api.store.revision
