@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from os import urandom
 from typing import Any, TypeVar
 
 from paddock.apiserver.admission.gate import AdmissionGate
 from paddock.apiserver.admission.world import AdmissionContext, Judge
 from paddock.apiserver.objects.encoding import Data, decode
+from paddock.apiserver.objects.holders import ValueHolders, ValuesOf
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.reading import ObjectReader
 from paddock.apiserver.objects.tables import ResourceTables
@@ -61,6 +62,7 @@ class StoreView:
         self._store = store
         # What was noted last of each object, by collection and function.
         self._notes: dict[tuple[str, Callable[[Data], Any]], dict[StoreKey, tuple[bytes, Any]]] = {}
+        self._holders: dict[tuple[str, ValuesOf], ValueHolders] = {}
 
     def get(self, resource: str, namespace: str, name: str) -> Data | None:
         """An object, or None."""
@@ -84,6 +86,13 @@ class StoreView:
                 said = note(decode(record.value))
             after[record.key] = (record.value, said)
             yield (record.key.namespace, record.key.name), said
+
+    def holders(self, resource: str, values_of: ValuesOf, value: Hashable) -> Iterator[tuple[str, str]]:
+        """Yield the namespace and name of each object that holds a value; `values_of` reads each form of an object once."""
+        known = self._holders.get((resource, values_of))
+        if known is None:
+            known = self._holders[resource, values_of] = ValueHolders(self._store, resource, values_of)
+        return ((key.namespace, key.name) for key in known.of(value))
 
     def _newest(self, resource: str) -> Iterator[StoredValue]:
         moving = self._store.deciding(resource)

@@ -1,5 +1,6 @@
 """User data and network data as cloud-init reads them: headers, and whether a document is what it says."""
 
+import functools
 from collections.abc import Iterator
 
 import yaml
@@ -20,6 +21,9 @@ NO_HEADER = "no header that cloud-init knows, such as #cloud-config or #!; the g
 _DEEPEST = 200
 # Every value costs time and memory before any check of the document.
 _MOST_EVENTS = 100_000
+# Each collection begins with one of these at least, so a short text with few of them is not nested deep.
+_OPENINGS = "[{-?:"
+_SHORT = 1 << 14
 _NETWORK_VERSIONS = ("1", "2")
 
 
@@ -82,6 +86,23 @@ def mapping_problem(text: str) -> str:
 
 
 def _compose(text: str) -> yaml.Node | None:
+    """Return the root of a document, which nobody changes. Raises `yaml.YAMLError` and `UnicodeError`."""
+    return _composed_lately(text) if len(text) <= _SHORT else _composed(text)
+
+
+def _composed(text: str) -> yaml.Node | None:
+    if len(text) > _SHORT or sum(map(text.count, _OPENINGS)) > _DEEPEST:
+        _bound(text)
+    root: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
+    return root
+
+
+# One request asks several times about the same text, and a machine's run has that of the machine.
+_composed_lately = functools.lru_cache(maxsize=8)(_composed)
+
+
+def _bound(text: str) -> None:
+    """Raise `yaml.YAMLError` for a document that is nested too deep or has too many values to be composed."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=yaml.CSafeLoader)):
         if count > _MOST_EVENTS:
@@ -92,8 +113,6 @@ def _compose(text: str) -> yaml.Node | None:
                 raise yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-    root: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
-    return root
 
 
 def _member(node: yaml.Node | None, name: str) -> yaml.Node | None:

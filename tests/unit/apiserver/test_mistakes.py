@@ -149,6 +149,9 @@ async def test_addresses_that_two_cards_have() -> None:
         assert twice.status == 201 and "interfaces[1].macAddress: the card n0 of this machine has the same address" in told(twice.warnings)
         other = await api.post(VMS, carded("other", "02:00:00:00:00:0A"))
         assert "interfaces[0].macAddress: the VirtualMachine twice has the same address on the same network" in told(other.warnings)
+        more = await api.post(VMS, carded("more", "02:00:00:00:00:0a"))
+        assert told(more.warnings).count("has the same") + told(more.warnings).count("have the same") == 1
+        assert "the VirtualMachine twice and others have the same address on the same network" in told(more.warnings)
         assert (await api.post(VMS, carded("third", "02:00:00:00:00:0b"))).warnings == []
         # What did not change is not told again.
         assert (await api.merge(f"{VMS}/other", {"metadata": {"labels": {"a": "b"}}})).warnings == []

@@ -1,6 +1,9 @@
 """The findings about user data and network data, also of the hostile kind."""
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paddock.meta import cloudconfig
 
@@ -71,3 +74,16 @@ def test_network_data_with_a_version(text: str) -> None:
 )
 def test_network_data_without_one(text: str) -> None:
     assert cloudconfig.network_problem(text) != ""
+
+
+@given(st.text(alphabet="[]{}-?: \nab,&*'\"|>!#\t", max_size=60))
+def test_no_document_is_nested_deeper_than_it_has_openings(text: str) -> None:
+    """So only a text with many of them has its depth counted before it is composed."""
+    depth = deepest = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            deepest = max(depth, deepest)
+    except yaml.YAMLError:
+        pass
+    assert deepest <= sum(map(text.count, cloudconfig._OPENINGS))

@@ -4,6 +4,7 @@ The pipelines of these kinds are made with trusting settings; what is reserved i
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -222,11 +223,19 @@ def _same_addresses(new: Data, old: Data | None, view: ObjectView) -> Iterator[F
     own = macs.cards(new)
     if not own or (old is not None and own == macs.cards(old)):
         return
-    home = (new["metadata"].get("namespace", ""), new["metadata"].get("name", ""))
-    noted = view.noted("virtualmachines.kubevirt.io", macs.cards)
-    others = ((name, cards) for (namespace, name), cards in noted if namespace == home[0] and name != home[1])
-    for card, name in macs.shared(own, others):
-        yield finding.warning(card.path, macs.message(name), macs.RULE)
+    namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
+    for card in own:
+        holders = view.holders("virtualmachines.kubevirt.io", _wired, (namespace, card.network, card.address))
+        # Two are enough for the sentence, however many there are.
+        others = list(islice((each for _, each in holders if each != name), 2))
+        if others:
+            yield finding.warning(card.path, macs.message(*others), macs.RULE)
+
+
+def _wired(machine: Data) -> Iterator[tuple[str, str, str]]:
+    """Yield the addresses of a machine with their networks and its namespace."""
+    namespace = machine["metadata"].get("namespace", "")
+    return ((namespace, card.network, card.address) for card in macs.cards(machine))
 
 
 def _dead_templates(new: Data, old: Data, view: ObjectView) -> Iterator[Finding]:

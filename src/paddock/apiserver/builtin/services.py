@@ -8,7 +8,6 @@ import ipaddress
 import re
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta import failure
@@ -125,23 +124,24 @@ def _keep_given(spec: Data, before: Data) -> None:
                 spec.pop(key, None)
 
 
-class _Claims(NamedTuple):
-    """The address and ports of one Service."""
-
-    address: str | None
-    # protocol and number
-    node_ports: tuple[tuple[str, int], ...]
+# An address, a port on the nodes with its protocol, or its number alone.
+_Claim = str | tuple[str, int] | int
 
 
-def _claims(service: Data) -> _Claims:
+def _claims(service: Data) -> Iterator[_Claim]:
     spec = service.get("spec") or {}
-    return _Claims(spec.get("clusterIP"), tuple(_node_ports(spec)))
+    if spec.get("clusterIP"):
+        yield spec["clusterIP"]
+    for protocol, number in _node_ports(spec):
+        yield protocol, number
+        yield number
 
 
-def _others(new: Data, context: WriteContext) -> Iterator[_Claims]:
+def _is_taken(claim: _Claim, new: Data, context: WriteContext) -> bool:
+    """Return whether another Service has it."""
     meta = new["metadata"]
     own = (meta.get("namespace"), meta.get("name"))
-    return (said for place, said in context.view.noted(_COLLECTION, _claims) if place != own)
+    return any(place != own for place in context.view.holders(_COLLECTION, _claims, claim))
 
 
 def _seed(new: Data) -> int:
@@ -166,11 +166,10 @@ def _allocate(new: Data, context: WriteContext, network: ipaddress.IPv4Network) 
 
 
 def _free_address(new: Data, context: WriteContext, network: ipaddress.IPv4Network) -> str:
-    taken = {each.address for each in _others(new, context)} | {own_address(network)}
     count, seed = network.num_addresses - 2, _seed(new)
-    for step in range(min(count, len(taken) + 1)):
+    for step in range(count):
         address = str(network[1 + (seed + step) % count])
-        if address not in taken:
+        if address != own_address(network) and not _is_taken(address, new, context):
             return address
     raise failure.internal(f"no address of {network} is free")
 
@@ -185,18 +184,17 @@ def _allocate_ports(new: Data, context: WriteContext) -> None:
     ports = new["spec"].get("ports") or ()
     if all(port.get("nodePort") for port in ports):
         return
-    # One number is never given to two Services, whatever the protocol.
-    taken = {number for each in _others(new, context) for _, number in each.node_ports}
-    taken |= {number for _, number in _node_ports(new["spec"])}
+    given = {number for _, number in _node_ports(new["spec"])}
     seed = _seed(new)
     for port in ports:
         if not port.get("nodePort"):
             candidates = (NODE_PORTS[(seed + step) % len(NODE_PORTS)] for step in range(len(NODE_PORTS)))
-            number = next((each for each in candidates if each not in taken), None)
+            # One number is never given to two Services, whatever the protocol.
+            number = next((each for each in candidates if each not in given and not _is_taken(each, new, context)), None)
             if number is None:
                 raise failure.internal("no node port is free")
             port["nodePort"] = number
-            taken.add(number)
+            given.add(number)
 
 
 def _check_address(new: Data, address: str, context: WriteContext, network: ipaddress.IPv4Network) -> Iterator[Finding]:
@@ -209,7 +207,7 @@ def _check_address(new: Data, address: str, context: WriteContext, network: ipad
     why = ""
     if known not in network:
         why = f"failed to allocate IP {address}: the provided IP is not in the valid range. The range of valid IPs is {network}"
-    elif any(each.address == address for each in _others(new, context)) or (address == own_address(network) and not _is_own(new)):
+    elif _is_taken(address, new, context) or (address == own_address(network) and not _is_own(new)):
         why = f"failed to allocate IP {address}: provided IP is already allocated"
     if why:
         yield finding.invalid(path, [address], why, _RULE)
@@ -220,7 +218,7 @@ def _is_own(new: Data) -> bool:
 
 
 def _check_node_ports(new: Data, context: WriteContext) -> Iterator[Finding]:
-    taken = {port for each in _others(new, context) for port in each.node_ports}
+    given = set()
     for index, port in enumerate(new["spec"].get("ports") or ()):
         number = port.get("nodePort")
         if not number:
@@ -229,6 +227,6 @@ def _check_node_ports(new: Data, context: WriteContext) -> Iterator[Finding]:
         if number not in NODE_PORTS:
             known = f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
             yield finding.invalid(path, number, f"provided port is not in the valid range. The range of valid ports is {known}", _RULE)
-        elif (port["protocol"], number) in taken:
+        elif (port["protocol"], number) in given or _is_taken((port["protocol"], number), new, context):
             yield finding.invalid(path, number, "provided port is already allocated", _RULE)
-        taken.add((port["protocol"], number))
+        given.add((port["protocol"], number))

@@ -1,6 +1,6 @@
 """Behaviour of a kind besides its schema. Pure: old and new objects and a view of the store in, a new object or a `Failure` out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -25,6 +25,9 @@ class ObjectView(Protocol):
 
     def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
         """Yield the result of a pure function for each object, by namespace and name. It runs once for each form of an object."""
+
+    def holders(self, resource: str, values_of: Callable[[Data], Iterable[Hashable]], value: Hashable) -> Iterator[tuple[str, str]]:
+        """Yield the namespace and name of each object that holds a value. `values_of` is pure, and reads each form of an object once."""
 
 
 class WriteContext(msgspec.Struct, frozen=True):

@@ -84,7 +84,10 @@ def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float,
     if machine.kind.front:
         given = texts(machine.data, "status", "id")
         yield "made", f"VirtualMachine {key.name}" if key else f"{given} at its Provider" if given else "no VirtualMachine yet"
-    yield "size", f"{found.cpus or '?'} {'CPU' if found.cpus == 1 else 'CPUs'}, {facts.size(found.memory) if found.memory else '?'} of memory"
+    yield (
+        "size",
+        f"{found.cpus or '?'} {'CPU' if found.cpus == 1 else 'CPUs'}, {facts.size(found.memory) if found.memory else '?'} of memory",
+    )
     yield "addresses", ", ".join(found.ips)
     yield "node", found.node
     yield "image", one_line(found.image)

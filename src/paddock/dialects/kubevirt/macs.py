@@ -1,6 +1,6 @@
 """Hardware addresses that machines say themselves, and who else on the same network has them. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from paddock.schema.finding import Path
@@ -45,19 +45,10 @@ def _network(network: dict[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def shared(own: Iterable[NicAddress], others: Iterable[tuple[str, Iterable[NicAddress]]]) -> Iterator[tuple[NicAddress, str]]:
-    """The cards whose address another machine has on the same network, with its name."""
-    wanted = {(card.network, card.address): card for card in own}
-    for name, theirs in others:
-        for card in theirs:
-            mine = wanted.get((card.network, card.address))
-            if mine is not None:
-                yield mine, name
-
-
-def message(machine: str) -> str:
-    """The sentence about two machines with one address."""
-    return f"the VirtualMachine {machine} has the same address on the same network: frames reach one of them at most"
+def message(machine: str, another: str = "") -> str:
+    """The sentence about machines with one address: one of them by name, and whether there are others."""
+    who = f"the VirtualMachine {machine} and others have" if another else f"the VirtualMachine {machine} has"
+    return f"{who} the same address on the same network: frames reach one of them at most"
 
 
 def _members(value: Any) -> dict[str, Any]:
