@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paddock.apiserver.builtin.claims import PROTECTION
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping.keyqueue import KeyQueue
-from paddock.apiserver.objects.encoding import Data, envelope
+from paddock.apiserver.objects.encoding import Data, decode, envelope
 from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.store.contract import CommittedWrite, StoreKey
 
@@ -38,9 +38,11 @@ class ClaimProtection:
                     self._going.pop(change.key, None)
                 else:
                     self._note(change.key, change.value)
-            elif change.key.collection == INSTANCES:
-                for key in self._going:
-                    if key.namespace == change.key.namespace:
+            elif change.key.collection == INSTANCES and self._going:
+                before = change.previous.value if change.previous is not None else None
+                for _, name in {each for value in (before, change.value) if value for each in _used(decode(value))}:
+                    key = StoreKey(CLAIMS, change.key.namespace, name)
+                    if key in self._going:
                         self._offer(key)
 
     def _note(self, key: StoreKey, value: bytes) -> None:
@@ -58,14 +60,18 @@ class ClaimProtection:
         if resource is None or record is None:
             return
         meta = envelope(record.value)
-        if meta.deletionTimestamp and PROTECTION in meta.finalizers and name not in set(self._used(namespace)):
+        if meta.deletionTimestamp and PROTECTION in meta.finalizers and not self._is_used(namespace, name):
             await self._parts.writer.replace(resource, namespace, name, _released, _WHO)
 
-    def _used(self, namespace: str) -> Iterator[str]:
-        """The claims of the running machines of a namespace."""
-        for instance in self._parts.view.list(INSTANCES, namespace):
-            if (instance.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                yield from claims_of(instance)
+    def _is_used(self, namespace: str, name: str) -> bool:
+        """Return whether a running machine has it."""
+        return any(True for _ in self._parts.view.holders(INSTANCES, _used, (namespace, name)))
+
+
+def _used(instance: Data) -> Iterator[tuple[str, str]]:
+    """Yield namespace and name of the claims of a machine while it runs."""
+    if (instance.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+        yield from ((instance["metadata"]["namespace"], name) for name in claims_of(instance))
 
 
 def claims_of(instance: Data) -> Iterator[str]:

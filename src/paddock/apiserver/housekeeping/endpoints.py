@@ -4,6 +4,8 @@ A controller of machines or pods that runs beside this server fills them. So an 
 is missing is made, and a mirrored slice is known by its shape, whoever made it.
 """
 
+from collections.abc import Iterator
+
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
@@ -76,10 +78,9 @@ class EndpointsController:
 
     def _slices(self, place: tuple[str, str], manager: str) -> list[Data]:
         """The slices of a Service that a controller manages."""
-        namespace, name = place
-        wanted = {mirrors.SERVICE: name, mirrors.MANAGER: manager}
-        found = ((each, each["metadata"].get("labels") or {}) for each in self._parts.view.list(SLICES, namespace))
-        return [each for each, labels in found if wanted.items() <= labels.items()]
+        holders = sorted(self._parts.view.holders(SLICES, _managed, (*place, manager)))
+        found = (self._parts.view.get(SLICES, *each) for each in holders)
+        return [each for each in found if each is not None]
 
     async def _furnish(self, service: Data, endpoints: Data | None) -> None:
         meta = service["metadata"]
@@ -128,3 +129,11 @@ class EndpointsController:
         except failure.Failure as gone:
             if gone.code != 404:
                 raise
+
+
+def _managed(piece: Data) -> Iterator[tuple[str, str, str]]:
+    """Yield namespace, Service and manager of a slice."""
+    meta = piece["metadata"]
+    labels = meta.get("labels") or {}
+    if mirrors.SERVICE in labels and mirrors.MANAGER in labels:
+        yield meta["namespace"], labels[mirrors.SERVICE], labels[mirrors.MANAGER]

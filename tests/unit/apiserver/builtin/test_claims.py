@@ -1,8 +1,11 @@
 """Claims, volumes and classes (docs/spec/kube-api.md section 7)."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import orjson
 import pytest
 
 from paddock.apiserver.housekeeping.claims import ClaimProtection
@@ -91,29 +94,77 @@ def test_more_than_any_disk_has_is_refused_where_this_host_makes_the_disks(play:
     play(script)
 
 
+def instance(name: str, *claims: str, phase: str = "Running") -> bytes:
+    volumes = [{"persistentVolumeClaim": {"claimName": each}} for each in claims]
+    metadata = {"name": name, "namespace": "default"}
+    return orjson.dumps({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": phase}})
+
+
+async def put(api: Harness, name: str, value: bytes) -> None:
+    """Write an instance, past the API."""
+    key = StoreKey("virtualmachineinstances.kubevirt.io", "default", name)
+    before = api.store.get(key)
+    await api.store.put(key, before.revision if before else 0, lambda revision: value).committed()
+
+
+@asynccontextmanager
+async def protected(api: Harness) -> AsyncIterator[ClaimProtection]:
+    claims = ClaimProtection(api.parts)
+    claims.start()
+    try:
+        yield claims
+    finally:
+        await claims.chores.stop()
+
+
+async def left(api: Harness, claims: ClaimProtection) -> set[str]:
+    """Return the claims that are there when everything is looked at."""
+    await asyncio.wait_for(claims.chores.settled(), 5)
+    return {each["metadata"]["name"] for each in (await api.get(CLAIMS)).data["items"]}
+
+
 def test_a_claim_in_use_is_kept_until_nobody_uses_it(play: Play) -> None:
+    """Until the machine goes, ends, or gives the disk back."""
+
     async def script(api: Harness) -> None:
-        claims = ClaimProtection(api.parts)
-        claims.start()
-        try:
-            for name in ("used", "free"):
+        async with protected(api) as claims:
+            for name in ("goes", "ends", "unplugged", "free"):
                 await api.post(CLAIMS, claim(name))
-            key = StoreKey("virtualmachineinstances.kubevirt.io", "default", "vm")
-            machine = b'{"metadata":{"name":"vm"},"spec":{"volumes":[{"persistentVolumeClaim":{"claimName":"used"}}]}}'
-            pending = api.store.put(key, 0, lambda revision: machine)
-            await pending.committed()
-            for name in ("used", "free"):
+            for name in ("goes", "ends"):
+                await put(api, name, instance(name, name))
+            await put(api, "plugs", instance("plugs", "other", "unplugged"))
+            for name in ("goes", "ends", "unplugged", "free"):
                 assert (await api.delete(f"{CLAIMS}/{name}")).status == 200
-            await asyncio.wait_for(claims.chores.settled(), 5)
-            assert (await api.get(f"{CLAIMS}/free")).status == 404
-            assert (await api.get(f"{CLAIMS}/used")).data["metadata"]["deletionTimestamp"]
+            assert await left(api, claims) == {"goes", "ends", "unplugged"}
+            assert (await api.get(f"{CLAIMS}/goes")).data["metadata"]["deletionTimestamp"]
+            await put(api, "plugs", instance("plugs", "other"))
+            assert await left(api, claims) == {"goes", "ends"}
+            await put(api, "ends", instance("ends", "ends", phase="Failed"))
+            assert await left(api, claims) == {"goes"}
+            key = StoreKey("virtualmachineinstances.kubevirt.io", "default", "goes")
             record = api.store.get(key)
             assert record is not None
-            await api.store.delete(key, record.revision, lambda revision: machine).committed()
-            await asyncio.wait_for(claims.chores.settled(), 5)
-            assert (await api.get(f"{CLAIMS}/used")).status == 404
-        finally:
-            await claims.chores.stop()
+            await api.store.delete(key, record.revision, lambda revision: record.value).committed()
+            assert await left(api, claims) == set()
+
+    play(script)
+
+
+def test_news_of_a_machine_concern_its_own_claims(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When many machines go at once, each has news several times, and each has claims that wait for it."""
+
+    async def script(api: Harness) -> None:
+        async with protected(api) as claims:
+            names = [f"vm-{number}" for number in range(20)]
+            for name in names:
+                await api.post(CLAIMS, claim(name))
+                await put(api, name, instance(name, name))
+                assert (await api.delete(f"{CLAIMS}/{name}")).status == 200
+            assert await left(api, claims) == set(names)
+            looked: list[tuple[str, str]] = []
+            monkeypatch.setattr(claims.chores, "offer", looked.append)
+            await put(api, "vm-7", instance("vm-7", "vm-7", phase="Failed"))
+            assert looked == [("default", "vm-7")]
 
     play(script)
 
