@@ -38,7 +38,7 @@ def machine(number: int, prefix: str = "vm") -> dict[str, Any]:
             "labels": labels,
             "annotations": {"example.com/owner": "team-blue", "example.com/ticket": "OPS-4711"},
         },
-        "spec": {"runStrategy": "Manual", "dataVolumeTemplates": [_disk(name)], "template": _template(name)},
+        "spec": {"runStrategy": "Manual", "dataVolumeTemplates": [_disk(name)], "template": _template(name, number)},
     }
 
 
@@ -57,7 +57,12 @@ def _disk(name: str) -> dict[str, Any]:
     }
 
 
-def _template(name: str) -> dict[str, Any]:
+def _mac(number: int) -> str:
+    """An address of its own: the server looks for machines that share one."""
+    return "02:00:" + ":".join(f"{each:02x}" for each in number.to_bytes(4, "big"))
+
+
+def _template(name: str, number: int) -> dict[str, Any]:
     disks = [
         {"name": "root", "bootOrder": 1, "disk": {"bus": "virtio"}},
         {"name": "cloudinit", "disk": {"bus": "virtio"}},
@@ -65,7 +70,7 @@ def _template(name: str) -> dict[str, Any]:
     ]
     interfaces = [
         {"name": "default", "masquerade": {}, "model": "virtio", "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
-        {"name": "backend", "bridge": {}, "macAddress": "02:00:00:aa:bb:01"},
+        {"name": "backend", "bridge": {}, "macAddress": _mac(number)},
     ]
     return {
         "metadata": {"labels": {"kubevirt.io/vm": name, "app": "web"}, "annotations": {"example.com/note": "load"}},
