@@ -58,7 +58,8 @@ def granted(objects: Sequence[Json]) -> Iterator[Right]:
     """Yield the rights that roles grant."""
     for each in objects:
         for rule in each.get("rules") or ():
-            for group in rule["apiGroups"]:
+            # What readers of the metrics may is about no resource.
+            for group in rule.get("apiGroups", ()):
                 for resource in rule["resources"]:
                     yield from (Right(group, resource, verb) for verb in rule["verbs"])
 
@@ -70,7 +71,7 @@ def without(objects: Sequence[Json], right: Right) -> Sequence[Json]:
 
 def _but(rules: Sequence[Json], right: Right) -> Iterator[Json]:
     for rule in rules:
-        if right.group not in rule["apiGroups"] or right.resource not in rule["resources"]:
+        if right.group not in rule.get("apiGroups", ()) or right.resource not in rule["resources"]:
             yield rule
             continue
         others = [each for each in rule["resources"] if each != right.resource]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 import threading
@@ -41,9 +42,21 @@ class Operator:
 
     def page(self, path: str) -> tuple[int, str]:
         """One of its pages."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        return self._get(f"http://127.0.0.1:{self.port}{path}")
+
+    def secure_metrics(self, token: str, trust: Path | None = None) -> tuple[int, str]:
+        """The metrics over TLS; without a certificate to trust, any will do."""
+        port = next(each["metrics"] for each in self.said() if each["message"] == "metrics and health endpoints listening")
+        tls = ssl.create_default_context(cafile=str(trust) if trust else None)
+        if trust is None:
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        asked = urllib.request.Request(f"https://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
+        return self._get(asked, urllib.request.HTTPSHandler(context=tls))
+
+    def _get(self, asked: str | urllib.request.Request, *handlers: urllib.request.BaseHandler) -> tuple[int, str]:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *handlers)
         try:
-            with opener.open(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with opener.open(asked, timeout=5) as answer:
                 return int(answer.status), answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -17,7 +17,7 @@ from tests.reference.operators.running import Operator, operating
 from tests.reference.operators.scenario import EXAMPLES, INTERVAL, Script
 
 pytestmark = pytest.mark.reference
-ARGUMENTS = ("--reconcile-interval", INTERVAL, "--namespace", NAMESPACE, "--dialect", "stakater,vitistack")
+ARGUMENTS = ("--reconcile-interval", INTERVAL, "--namespace", NAMESPACE, "--dialect", "stakater,vitistack", "--metrics-secure")
 SEED = int(os.environ.get("RIGHTS_SEED", "1"))
 # Rights that the script does not call for, and the code that does.
 CONFLICTS = "the status of an object is read again after a conflict (runtime/statuses.py)"
@@ -46,8 +46,10 @@ def acting(cluster: Cluster, log: Path) -> Iterator[Operator]:
         yield operator
 
 
-def steps(cluster: Cluster) -> Iterator[str]:
-    """Play the script, one step at a time."""
+def steps(cluster: Cluster, operator: Operator) -> Iterator[str]:
+    """Play the script, one step at a time. The first is a scrape of the metrics."""
+    operator.secure_metrics(cluster.access.token)
+    yield "scraped"
     script = Script(cluster.api, cluster.kubectl, EXAMPLES)
     script.prepare()
     for name, act in (("created", script.apply), ("mended", script.tamper), ("changed", script.change), ("deleted", script.delete)):
@@ -62,7 +64,7 @@ def played(binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.TempP
     with made(binaries, helms[0], directory, definitions()) as cluster:
         with acting(cluster, directory / "log") as operator:
             operator.wait_ready()
-            assert len(list(steps(cluster))) == 4
+            assert len(list(steps(cluster, operator))) == 5
         yield cluster, audited(cluster.audit)
 
 
@@ -93,12 +95,12 @@ def is_refused_without(cluster: Cluster, right: Right, log: Path) -> bool:
     cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(without(cluster.rights, right)))
     try:
         with acting(cluster, log) as operator:
-            return any(audited(cluster.audit, before).refused or not _is_ready(operator) for _ in steps(cluster))
+            return any(audited(cluster.audit, before).refused or not _is_ready(operator) for _ in steps(cluster, operator))
     finally:
         cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(cluster.rights))
         with acting(cluster, log.with_suffix(".after")) as operator:
             operator.wait_ready()
-            assert len(list(steps(cluster))) == 4
+            assert len(list(steps(cluster, operator))) == 5
 
 
 def _is_ready(operator: Operator) -> bool:

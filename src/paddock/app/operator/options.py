@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from paddock.app.controllers.fronts import BINDING_FALLBACKS, DIALECTS, FrontSettings
-from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
+from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, MetricsSecurity, OperatorSettings
 from paddock.base import duration
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
@@ -130,6 +130,18 @@ _HEALTH = Setting(
     "ADDRESS",
     "Address of /healthz and /readyz; 0 disables them (default: :8081)",
 )
+_SECURE = Setting(
+    "--metrics-secure",
+    "",
+    flag,
+    "BOOL",
+    "Serve /metrics over TLS, and only to clients with a token whose user may get /metrics (default: false)",
+)
+_CERTIFICATE_FOLDER = Setting(
+    "--metrics-cert-path", "", Path, "DIR", "Directory of the metrics' certificate and key (default: a certificate of the operator's own)"
+)
+_CERTIFICATE = Setting("--metrics-cert-name", "", str, "NAME", "File name of the metrics' certificate (default: tls.crt)")
+_KEY = Setting("--metrics-cert-key", "", str, "NAME", "File name of the metrics' private key (default: tls.key)")
 _ELECT = Setting(
     "--leader-elect", "LEADER_ELECTION", flag, "BOOL", "Run leader election so that only one replica is active (default: true)"
 )
@@ -190,14 +202,11 @@ _LOG_LEVEL = Setting("--log-level", "LOG_LEVEL", level, "LEVEL", "Minimum log le
 _GROUPS = {
     "controllers": (_INTERVAL, _WORKERS, _CLONING, _FALLBACK, _MAC_SET, _POWER, _CERTIFICATES, _HOSTS, _MIGRATION_HOSTS, _ENFORCED),
     "leader election": (_ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY),
-    "health, metrics and log": (_HEALTH, _METRICS, _LOG_FORMAT, _LOG_LEVEL),
+    "health, metrics and log": (_HEALTH, _METRICS, _SECURE, _CERTIFICATE_FOLDER, _CERTIFICATE, _KEY, _LOG_FORMAT, _LOG_LEVEL),
 }
 # Options of VirtRigaud's manager (docs/spec/virtrigaud.md 5.1) that are refused, with what to do instead.
-_PLAIN = "leave it out: the pages are served in plain HTTP; put a proxy such as kube-rbac-proxy before them"
 _FOREIGN = {
-    "--metrics-secure": _PLAIN,
-    "--metrics-cert-": _PLAIN,
-    "--enable-http2": _PLAIN,
+    "--enable-http2": "leave it out: the pages are served over HTTP/1.1",
     "--webhook-cert-": "leave it out: there is no webhook",
     "--zap-": "use --log-level and --log-format",
     "--version": "use `paddock version`",
@@ -253,6 +262,10 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
             raise BadSetting(source, word, problem) from None
 
     known, usual, dialects = OperatorSettings(), FrontSettings(), _dialects(parsed.dialect, parsed.front)
+    metrics, health = said(_METRICS, known.metrics), said(_HEALTH, known.health)
+    certificate = MetricsSecurity(
+        folder=said(_CERTIFICATE_FOLDER, None), certificate=said(_CERTIFICATE, "tls.crt"), key=said(_KEY, "tls.key")
+    )
     fronts = FrontSettings(
         wanted=frozenset(dialects),
         workers=said(_WORKERS, usual.workers),
@@ -275,8 +288,9 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         context=parsed.context,
         front=parsed.front,
         fronts=fronts,
-        metrics=said(_METRICS, known.metrics),
-        health=said(_HEALTH, known.health),
+        metrics=metrics,
+        health=health,
+        security=_security(certificate, metrics, health) if said(_SECURE, False) else _plain(certificate),
         lease=LeaderElectionSettings(
             wanted=said(_ELECT, known.lease.wanted),
             name=parsed.lease or f"paddock-operator{chosen}",
@@ -288,6 +302,23 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         log_format=said(_LOG_FORMAT, known.log_format),
         log_level=said(_LOG_LEVEL, known.log_level),
     )
+
+
+def _security(certificate: MetricsSecurity, metrics: ListenAddress | None, health: ListenAddress | None) -> MetricsSecurity:
+    """Probes come without a token, so they need an address of their own."""
+    # Port 0 is another one each time.
+    if metrics is not None and metrics == health and metrics.port:
+        raise Terminal(
+            "--metrics-secure cannot share an address with the probes",
+            why="a kubelet's probes bring no token",
+            fix="give --metrics-bind-address and --health-probe-bind-address different ports",
+        )
+    return certificate
+
+
+def _plain(certificate: MetricsSecurity) -> None:
+    if certificate != MetricsSecurity():
+        raise Terminal("a certificate of the metrics has no effect without TLS", fix="add --metrics-secure, or take --metrics-cert-* out")
 
 
 def refuse(given: Sequence[str]) -> None:

@@ -14,6 +14,15 @@ class ListenAddress(msgspec.Struct, frozen=True):
     port: int
 
 
+class MetricsSecurity(msgspec.Struct, frozen=True, kw_only=True):
+    """Metrics over TLS, for clients with a token whose user may read them."""
+
+    # the folder of the certificate and its key; None: the operator makes a certificate of its own
+    folder: Path | None = None
+    certificate: str = "tls.crt"
+    key: str = "tls.key"
+
+
 class LeaderElectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The leader election of replicas."""
 
@@ -37,6 +46,8 @@ class OperatorSettings(msgspec.Struct, frozen=True, kw_only=True):
     # None: not served
     metrics: ListenAddress | None = ListenAddress("", 8080)
     health: ListenAddress | None = ListenAddress("", 8081)
+    # None: the metrics are plain HTTP for everybody
+    security: MetricsSecurity | None = None
     lease: LeaderElectionSettings = LeaderElectionSettings()
     # the operator's own, where the lease is; empty: that of the way in
     namespace: str = ""

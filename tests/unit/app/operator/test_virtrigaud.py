@@ -180,9 +180,7 @@ async def test_its_settings_reach_the_controllers() -> None:
 @pytest.mark.parametrize(
     ("option", "advice"),
     [
-        ("--metrics-secure", "plain HTTP"),
-        ("--metrics-cert-path=/certs", "plain HTTP"),
-        ("--enable-http2", "plain HTTP"),
+        ("--enable-http2", "HTTP/1.1"),
         ("--webhook-cert-name=a", "there is no webhook"),
         ("--zap-log-level=debug", "--log-level"),
         ("--version", "paddock version"),
