@@ -290,7 +290,7 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         fronts=fronts,
         metrics=metrics,
         health=health,
-        security=_security(certificate, metrics, health) if said(_SECURE, False) else _plain(certificate),
+        security=_security(certificate, metrics, health, secure=said(_SECURE, False)),
         lease=LeaderElectionSettings(
             wanted=said(_ELECT, known.lease.wanted),
             name=parsed.lease or f"paddock-operator{chosen}",
@@ -304,8 +304,15 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
     )
 
 
-def _security(certificate: MetricsSecurity, metrics: ListenAddress | None, health: ListenAddress | None) -> MetricsSecurity:
-    """Probes come without a token, so they need an address of their own."""
+def _security(
+    certificate: MetricsSecurity, metrics: ListenAddress | None, health: ListenAddress | None, *, secure: bool
+) -> MetricsSecurity | None:
+    if not secure:
+        if certificate != MetricsSecurity():
+            raise Terminal(
+                "a certificate of the metrics has no effect without TLS", fix="add --metrics-secure, or take --metrics-cert-* out"
+            )
+        return None
     # Port 0 is another one each time.
     if metrics is not None and metrics == health and metrics.port:
         raise Terminal(
@@ -314,11 +321,6 @@ def _security(certificate: MetricsSecurity, metrics: ListenAddress | None, healt
             fix="give --metrics-bind-address and --health-probe-bind-address different ports",
         )
     return certificate
-
-
-def _plain(certificate: MetricsSecurity) -> None:
-    if certificate != MetricsSecurity():
-        raise Terminal("a certificate of the metrics has no effect without TLS", fix="add --metrics-secure, or take --metrics-cert-* out")
 
 
 def refuse(given: Sequence[str]) -> None:
