@@ -20,7 +20,7 @@ import orjson
 
 from paddock.base.errors import PaddockError
 from paddock.client import warnings
-from paddock.client.errors import BadAnswer, Expired, error_of
+from paddock.client.errors import ApiError, BadAnswer, Expired, MissingRight, error_of
 from paddock.client.options import (
     DELETE,
     EVERYTHING,
@@ -123,6 +123,11 @@ class Client:
         self._observe = observe
         self._version: Data | None = None
         self._warned: set[str] = set()
+        self._missing_right: Callable[[MissingRight], None] | None = None
+
+    def on_missing_right(self, handler: Callable[[MissingRight], None]) -> None:
+        """Call this with each refusal because of a right that the user lacks, beside raising it."""
+        self._missing_right = handler
 
     async def __aenter__(self) -> "Client":
         return self
@@ -318,7 +323,7 @@ class Client:
         finally:
             self._tell(ask.method, about, status, started)
         if reply.status >= 400:
-            raise error_of(reply.status, reply.body, reply.headers.get("retry-after", ""))
+            raise self._error(reply.status, reply.body, reply.headers.get("retry-after", ""))
         if "warning" in reply.headers:
             warnings.note(reply.headers["warning"])
             self._warn(reply.headers["warning"], about)
@@ -342,7 +347,13 @@ class Client:
                 body += chunk
         finally:
             flow.close()
-        raise error_of(flow.status, body, flow.headers.get("retry-after", ""))
+        raise self._error(flow.status, body, flow.headers.get("retry-after", ""))
+
+    def _error(self, status: int, body: bytes, retry_after: str) -> ApiError:
+        error = error_of(status, body, retry_after)
+        if self._missing_right is not None and isinstance(error, MissingRight):
+            self._missing_right(error)
+        return error
 
     def _warn(self, text: str, about: str) -> None:
         if self._settings.warnings and text not in self._warned and len(self._warned) < _MOST_WARNINGS:

@@ -1,10 +1,14 @@
 """Errors of a request. Each type says whether a retry can help; an `ApiError` is an answer of the server, the others are not."""
 
+import re
 from typing import Any
 
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal, Transient
+
+# The words of every Kubernetes API server since 1.12, which has no other form of them.
+_REFUSED = re.compile(r'User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?')
 
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,6 +50,37 @@ class Unauthorized(ApiError, Terminal):
 
 class Forbidden(ApiError, Terminal):
     """The user may not, or nobody may now."""
+
+
+class RefusedRight(msgspec.Struct, frozen=True):
+    """A right on a resource that a user lacks. Without a namespace it is one at the cluster scope."""
+
+    user: str
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The right in words."""
+        resource = ".".join(filter(None, (self.resource, self.group))) + (f"/{self.subresource}" if self.subresource else "")
+        where = f'in namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f"cannot {self.verb} {resource} {where}"
+
+
+class MissingRight(Forbidden):
+    """The user has no right to this; `right` is what to grant."""
+
+    def __init__(self, code: int, said: StatusDetails, right: RefusedRight, retry_after: float | None = None) -> None:
+        super().__init__(code, said, retry_after)
+        self.right = right
+        resource = "/".join(filter(None, (right.resource, right.subresource)))
+        group = f'API group "{right.group}"' if right.group else "the core API group"
+        kind = f'a Role in namespace "{right.namespace}" or a ClusterRole' if right.namespace else "a ClusterRole"
+        self.fix = f'grant {right.user} the verb "{right.verb}" on {resource} of {group} with {kind}'
 
 
 class NotFound(ApiError, Terminal):
@@ -150,8 +185,21 @@ def error_of(code: int, body: bytes, retry_after: str = "") -> ApiError:
         said = StatusDetails(message=body[:_LONGEST_TEXT].decode(errors="replace").strip())
     code = code if code >= 400 else said.code
     wait = float(retry_after) if retry_after.isdecimal() else _said_wait(said)
+    if code == 403 and (right := _refused_right(said)) is not None:
+        return MissingRight(code, said, right, wait)
     found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else OtherStatus)
     return found(code, said, wait)
+
+
+def _refused_right(said: StatusDetails) -> RefusedRight | None:
+    """Return the right that an authorizer refused; None for the refusals of quotas, policies and webhooks."""
+    found = _REFUSED.search(said.message)
+    if found is None:
+        return None
+    user, verb, path, group, namespace = found.groups()
+    resource, _, subresource = path.partition("/")
+    name = str((said.details or {}).get("name") or "")
+    return RefusedRight(user, verb, group, resource, subresource, namespace or "", name)
 
 
 def _said_wait(said: StatusDetails) -> float | None:

@@ -1,7 +1,7 @@
 """The two backends of the front doors: a cluster with KubeVirt's definitions and the chart's rights, and the embedded server."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.reference.operators import upstream
 from tests.reference.operators.helm import NAMESPACE, PADDOCK, Helm
 from tests.reference.operators.node import run_handler, run_node
 from tests.reference.operators.others import collect_garbage, play_kubevirt
-from tests.reference.operators.rights import auditing
+from tests.reference.operators.rights import Right, audited, auditing, without
 from tests.reference.operators.running import beside
 from tests.reference.operators.upstream import Upstream
 from tests.reference.recipes import KUBEVIRT
@@ -106,6 +106,17 @@ def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd],
         kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
         operator = write_kubeconfig(directory / "operator", access.url, token, access.authority)
         yield Cluster(access, operator, api, kubectl, directory / "audit.log", rights)
+
+
+@contextmanager
+def lacking(cluster: Cluster, right: Right) -> Iterator[Callable[[], bool]]:
+    """Take a right away until the block ends; yields whether the operator was refused anything since."""
+    before = cluster.audit.stat().st_size
+    cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(without(cluster.rights, right)))
+    try:
+        yield lambda: bool(audited(cluster.audit, before).refused)
+    finally:
+        cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(cluster.rights))
 
 
 @contextmanager

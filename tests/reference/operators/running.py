@@ -62,6 +62,12 @@ class Operator:
             return error.code, error.read().decode()
 
     @property
+    def is_ready(self) -> bool:
+        """True if its pages are there and say so."""
+        listens = any(each["message"] == "metrics and health endpoints listening" for each in self.said())
+        return listens and self.page("/readyz")[0] == 200
+
+    @property
     def leads(self) -> bool:
         """True if it leads."""
         return any(line.startswith("paddock_leader{") and line.endswith(" 1") for line in self.page("/metrics")[1].splitlines())

@@ -1,8 +1,6 @@
 """The rights of the chart `paddock` on a real API server: enough, none too many, and an operator that lacks one is refused something."""
 
-import os
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,13 +10,12 @@ import yaml
 from tests.reference.build import Binaries
 from tests.reference.operators.conftest import Cluster, definitions, made, others
 from tests.reference.operators.helm import NAMESPACE, Helm
-from tests.reference.operators.rights import Audited, Right, audited, granted, without
+from tests.reference.operators.rights import Audited, Right, audited, granted, is_asked_otherwise, removable, without
 from tests.reference.operators.running import Operator, operating
 from tests.reference.operators.scenario import EXAMPLES, INTERVAL, Script
 
 pytestmark = pytest.mark.reference
 ARGUMENTS = ("--reconcile-interval", INTERVAL, "--namespace", NAMESPACE, "--dialect", "stakater,vitistack", "--metrics-secure")
-SEED = int(os.environ.get("RIGHTS_SEED", "1"))
 # Rights that the script does not call for, and the code that does.
 CONFLICTS = "the status of an object is read again after a conflict (runtime/statuses.py)"
 ADOPTION = "an object of the same name is read before it is adopted (runtime/adoption.py)"
@@ -33,11 +30,6 @@ ELSEWHERE = {
     Right("k8s.cni.cncf.io", "network-attachment-definitions", "get"): ADOPTION,
     Right("cdi.kubevirt.io", "datavolumes", "create"): "disks of Vitistack's machines that are filled from images",
 }
-
-
-def is_asked_otherwise(right: Right) -> bool:
-    """Return whether a server's log cannot show that a right is used: the admission of owners, and lists where watches bring them."""
-    return right.resource.endswith("/finalizers") or right.verb == "list"
 
 
 @contextmanager
@@ -83,12 +75,6 @@ def test_no_right_is_too_many(played: tuple[Cluster, Audited]) -> None:
     assert {each for each in granted(cluster.rights) if each.verb == "list"} == watched
 
 
-def removable(cluster: Cluster, seen: Audited) -> Sequence[Right]:
-    """Return the rights whose lack the script must show, in the order of the seed."""
-    found = [each for each in dict.fromkeys(granted(cluster.rights)) if each in seen.allowed or each.resource.endswith("/finalizers")]
-    return random.Random(SEED).sample(found, len(found))
-
-
 def is_refused_without(cluster: Cluster, right: Right, log: Path) -> bool:
     """Return whether an operator without a right is refused something, or says at /readyz that it cannot work."""
     before = cluster.audit.stat().st_size
@@ -110,14 +96,12 @@ def _is_ready(operator: Operator) -> bool:
 def test_a_right_that_is_missing_shows(played: tuple[Cluster, Audited], tmp_path: Path) -> None:
     """One right, by the seed; RIGHTS_SEED=n takes another one, and `make soak` takes all."""
     cluster, seen = played
-    right = removable(cluster, seen)[0]
+    right = removable(cluster.rights, seen)[0]
     assert is_refused_without(cluster, right, tmp_path / "log"), right
 
 
 @pytest.mark.soak
 def test_every_right_that_is_missing_shows(played: tuple[Cluster, Audited], tmp_path: Path) -> None:
     cluster, seen = played
-    unnoticed = [
-        each for number, each in enumerate(removable(cluster, seen)) if not is_refused_without(cluster, each, tmp_path / f"log{number}")
-    ]
-    assert unnoticed == []
+    rights = removable(cluster.rights, seen)
+    assert [each for number, each in enumerate(rights) if not is_refused_without(cluster, each, tmp_path / f"log{number}")] == []

@@ -12,6 +12,7 @@ from paddock.app.controllers import fronts
 from paddock.app.operator import definitions, metricscertificate
 from paddock.app.operator.metricsaccess import MetricsAccess
 from paddock.app.operator.metricscertificate import MetricsCertificate
+from paddock.app.operator.rights import MissingRights
 from paddock.app.operator.settings import ListenAddress, OperatorSettings
 from paddock.app.server.probes import HEALTH, METRICS, Probes
 from paddock.base import together
@@ -35,26 +36,21 @@ class Operator:
         self, settings: OperatorSettings, client: Client, machinery: Machinery, *, identity: str, front: Client | None = None
     ) -> None:
         self._settings = settings
-        lease = settings.lease
-        terms = LeaseTerms(
-            key=Key(settings.namespace, lease.name),
-            identity=identity,
-            duration=lease.duration,
-            deadline=lease.deadline,
-            retry=lease.retry,
-        )
         self.program = ControllerManager(
-            client, component=COMPONENT, instance=identity, machinery=machinery, terms=terms if lease.wanted else None
+            client, component=COMPONENT, instance=identity, machinery=machinery, terms=_terms(settings, identity)
         )
+        self._missing = [MissingRights(client, "")]
         self._programs = [self.program]
         other = None
         if front is not None:
             other = ControllerManager(front, component=COMPONENT, instance=identity, machinery=machinery, api="front")
             self.program.join(other)
             self._programs.append(other)
+            self._missing.append(MissingRights(front, "front: "))
         fronts.wire(self.program, settings.fronts, other)
         self._lacking = "required resources not checked yet"
         self.program.health.add_ready("definitions", lambda: self._lacking)
+        self.program.health.add_ready("rights", lambda: "; ".join(filter(None, (each.problem for each in self._missing))))
         self._probes: list[Probes] = []
         self._certificate: MetricsCertificate | None = None
         # where the pages are: /metrics, then the others; None where they are not served
@@ -64,7 +60,7 @@ class Operator:
         """Work until cancelled. Raises `Foreign`, and what a controller or the election ended with."""
         await self._serve()
         try:
-            work = [self._control()]
+            work = [self._control(), *(each.watch() for each in self._missing)]
             if self._certificate is not None:
                 work.append(metricscertificate.keep_fresh(self._certificate))
             await together.run(work, until=asyncio.FIRST_COMPLETED)
@@ -136,3 +132,19 @@ class Operator:
             except PaddockError as problem:
                 found.append(f"{where}{problem}")
         return found
+
+
+def _terms(settings: OperatorSettings, identity: str) -> dict[str, LeaseTerms]:
+    lease = settings.lease
+    if not lease.wanted:
+        return {}
+    return {
+        dialect: LeaseTerms(
+            key=Key(settings.namespace, f"{lease.name}-{dialect}"),
+            identity=identity,
+            duration=lease.duration,
+            deadline=lease.deadline,
+            retry=lease.retry,
+        )
+        for dialect in sorted(settings.fronts.wanted)
+    }

@@ -145,14 +145,14 @@ _KEY = Setting("--metrics-cert-key", "", str, "NAME", "File name of the metrics'
 _ELECT = Setting(
     "--leader-elect", "LEADER_ELECTION", flag, "BOOL", "Run leader election so that only one replica is active (default: true)"
 )
-_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "Namespace of the lease (default: the Pod's or the kubeconfig's)")
+_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "Namespace of the leases (default: the Pod's or the kubeconfig's)")
 _DURATION = Setting(
-    "--leader-elect-lease-duration", "", seconds, "DURATION", "Time without renewal after which others take the lease (default: 15s)"
+    "--leader-elect-lease-duration", "", seconds, "DURATION", "Time without renewal after which others take a lease (default: 15s)"
 )
 _DEADLINE = Setting(
     "--leader-elect-renew-deadline", "", seconds, "DURATION", "Time without renewal after which the leader stops (default: 10s)"
 )
-_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "Interval of attempts to take or renew the lease (default: 2s)")
+_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "Interval of attempts to take or renew a lease (default: 2s)")
 _FALLBACK = Setting(
     "--stakater-binding-fallback",
     "STAKATER_BINDING_FALLBACK",
@@ -243,7 +243,7 @@ def parser(text: str) -> Parser:
             alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read in (flag, enforced) else {}
             group.add_argument(each.option, metavar=each.metavar, help=each.text + variable, **alone)
         if title == "leader election":
-            words = "Name of the lease (default: paddock-operator, with the dialects appended if --dialect is given)"
+            words = "Name of the leases, to which each appends its dialect (default: paddock-operator)"
             group.add_argument("--lease", default="", metavar="NAME", help=words)
     return options
 
@@ -282,7 +282,6 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
     said(_ENFORCED, True)
     if "virtrigaud" in dialects:
         _check_dead(environ)
-    chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
     return OperatorSettings(
         kubeconfig=parsed.kubeconfig,
         context=parsed.context,
@@ -293,7 +292,7 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         security=_security(certificate, metrics, health, secure=said(_SECURE, False)),
         lease=LeaderElectionSettings(
             wanted=said(_ELECT, known.lease.wanted),
-            name=parsed.lease or f"paddock-operator{chosen}",
+            name=parsed.lease or known.lease.name,
             duration=said(_DURATION, known.lease.duration),
             deadline=said(_DEADLINE, known.lease.deadline),
             retry=said(_RETRY, known.lease.retry),

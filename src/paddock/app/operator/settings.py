@@ -27,8 +27,8 @@ class LeaderElectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The leader election of replicas."""
 
     wanted: bool = True
-    # empty: made from the dialects, so that operators with different ones do not wait for each other
-    name: str = ""
+    # A dialect's lease has its name appended: operators exclude each other in the dialects that they share.
+    name: str = "paddock-operator"
     duration: float = 15.0
     deadline: float = 10.0
     retry: float = 2.0
@@ -49,7 +49,7 @@ class OperatorSettings(msgspec.Struct, frozen=True, kw_only=True):
     # None: the metrics are plain HTTP for everybody
     security: MetricsSecurity | None = None
     lease: LeaderElectionSettings = LeaderElectionSettings()
-    # the operator's own, where the lease is; empty: that of the way in
+    # the operator's own, where the leases are; empty: that of the way in
     namespace: str = ""
     log_format: str = "json"
     log_level: str = "info"

@@ -36,7 +36,7 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROOT = {"authorization": "Bearer root"}
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SETTINGS = OperatorSettings(
-    fronts=FrontSettings(wanted=frozenset()),
+    fronts=FrontSettings(wanted=frozenset({"gadgets"})),
     metrics=ListenAddress("127.0.0.1", 0),
     health=ListenAddress("127.0.0.2", 0),
     security=MetricsSecurity(),
@@ -240,7 +240,7 @@ def test_an_operator_with_secure_metrics(monkeypatch: pytest.MonkeyPatch, tmp_pa
             reader, other = await token_of(api, "reader"), await token_of(api, "other")
             await allow(api, "reader")
             status, text = await page(operator, token=reader)
-            assert status == 200 and 'paddock_leader{lease="default/l"} 1\n' in text
+            assert status == 200 and 'paddock_leader{lease="default/l-gadgets"} 1\n' in text
             assert (await page(operator, token=other))[0] == 403
             assert (await page(operator))[0] == (await page(operator, token="made.up.token"))[0] == 401
             assert (await page(operator, "/readyz", reader))[0] == 403

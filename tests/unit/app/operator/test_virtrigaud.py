@@ -61,7 +61,7 @@ async def page(made: Operator, path: str) -> tuple[int, str]:
 
 
 async def holder(api: Harness) -> str:
-    reply = await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l")
+    reply = await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l-virtrigaud")
     return str(reply.data.get("spec", {}).get("holderIdentity", ""))
 
 
