@@ -19,8 +19,8 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.client import warnings
-from paddock.client.errors import ApiError, BadAnswer, Expired, MissingRight, error_of
+from paddock.client import declaredfields, warnings
+from paddock.client.errors import ApiError, BadAnswer, Expired, MissingRight, UndeclaredFields, error_of
 from paddock.client.options import (
     DELETE,
     EVERYTHING,
@@ -250,8 +250,21 @@ class Client:
         raw = target.write(value)
         key = key_of(raw)
         path = target.path(key.namespace, key.name, options.subresource)
-        reply = await self._send("PATCH", target.qualified, path, options.query(self._settings.manager), body=raw, media=_APPLY)
+        try:
+            reply = await self._send("PATCH", target.qualified, path, options.query(self._settings.manager), body=raw, media=_APPLY)
+        except UndeclaredFields as error:
+            raise await self._complete(error, target, raw) from error
         return target.read(reply.body)
+
+    async def _complete(self, error: UndeclaredFields, target: Target[T], raw: bytes) -> UndeclaredFields:
+        """Name every field that is not declared: the server names some, and others the next time."""
+        place = f"apis/{target.group}" if target.group else "api"
+        try:
+            document = orjson.loads(await self.request("GET", f"/openapi/v3/{place}/{target.version}"))
+        except (PaddockError, ValueError):
+            return error
+        fields = declaredfields.undeclared(document, target.version, orjson.loads(raw))
+        return UndeclaredFields(error.code, error.kind, error.version, fields) if fields else error
 
     async def delete(self, target: Target[T], key: Key, deletion: DeletionOptions = DELETE) -> None:
         """Delete an object, or mark it as going when it has finalizers."""

@@ -10,6 +10,10 @@ from paddock.base.errors import PaddockError, Terminal, Transient
 # The words of every Kubernetes API server since 1.12, which has no other form of them.
 _REFUSED = re.compile(r'User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?')
 
+# What an API server answers to an object that it cannot apply: the kind, and one field or several.
+_UNTYPED = re.compile(r"failed to create typed patch object \([^;]*; (\S+), Kind=(\w+)\).*field not declared in schema", re.DOTALL)
+_UNDECLARED = re.compile(r"\.(\S+): field not declared in schema")
+
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     """The parts of a Status that decide something."""
@@ -107,6 +111,17 @@ class Invalid(ApiError, Terminal):
     """The object breaks its schema or a rule; `causes` tells which."""
 
 
+class UndeclaredFields(ApiError, Terminal):
+    """The object has fields that its kind on this server lacks, as that of an older release does. Nothing was written."""
+
+    def __init__(self, code: int, kind: str, version: str, fields: tuple[str, ...]) -> None:
+        super().__init__(code, StatusDetails(f"{kind} of {version} does not have {', '.join(fields)} on this server"))
+        self.kind = kind
+        self.version = version
+        self.fields = fields
+        self.fix = f"remove these fields, or update what serves {version.rpartition('/')[0] or 'the core group'}"
+
+
 class TooLarge(ApiError, Terminal):
     """The body is over the server's limit."""
 
@@ -187,6 +202,8 @@ def error_of(code: int, body: bytes, retry_after: str = "") -> ApiError:
     wait = float(retry_after) if retry_after.isdecimal() else _said_wait(said)
     if code == 403 and (right := _refused_right(said)) is not None:
         return MissingRight(code, said, right, wait)
+    if typed := _UNTYPED.search(said.message):
+        return UndeclaredFields(code, typed[2], typed[1], tuple(dict.fromkeys(_UNDECLARED.findall(said.message))))
     found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else OtherStatus)
     return found(code, said, wait)
 

@@ -37,7 +37,7 @@ _KUBEVIRT = (
     "kubevirts.kubevirt.io",
 )
 _RULES = Rules()
-_CONFIGURATION: Json = {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}
+CONFIGURATION: Json = {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}
 LAUNCHERS = "/api/v1/namespaces/{}/pods"
 
 
@@ -186,7 +186,7 @@ def real(pytestconfig: pytest.Config, binaries: Binaries, helms: list[Helm], tmp
     values = ("dialects={kubermatic,stakater,vitistack}", "front.secretName=front")
     with ExitStack() as ends:
         cluster = ends.enter_context(made(binaries, helms[0], directory / "cluster", wanted, *values, more=theirs.rules))
-        ends.enter_context(upstream.kubevirt(theirs, cluster.api, _CONFIGURATION))
+        ends.enter_context(upstream.kubevirt(theirs, cluster.api, CONFIGURATION))
         ends.enter_context(beside(upstream.way_in(theirs, cluster.api, "virt-handler"), run_handler))
         for each in (run_node, collect_garbage):
             ends.enter_context(beside(cluster.access.kubeconfig, each))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -87,28 +88,42 @@ class RigaudPlay:
         self._until(lambda: self._phase("VMMigration", "move") == "Validating")
         self._remove("VMMigration", "move")
         self._until(lambda: "deletionTimestamp" in self._get(CLAIM).get("metadata", {"deletionTimestamp": ""}))
-        # The API server protects claims, and the controller that ends the protection is not there.
-        self.api.request("PATCH", CLAIM, {"metadata": {"finalizers": None}}, headers=MERGE_PATCH)
+        self._end_protection()
 
     def change(self) -> None:
         """Run a set through three revisions, of which it keeps one."""
         for cpu in (1, 2, 1, 3):
             self._apply(vmset(1, "many", template={"resources": {"cpu": cpu}, "powerState": "Off"}, revisionHistoryLimit=1))
             generation = self._get(f"{base('VMSet')}/many").get("metadata", {}).get("generation")
-            self._until(lambda generation=generation: self._set_is_complete(generation))
+            self._until(partial(self._set_is_complete, generation))
         self._until(lambda: len(self._get(_REVISIONS)["items"]) == 2)
 
     def delete(self) -> None:
         """Delete everything."""
-        kinds = ("VMSet", "VMClone", "VMSnapshot", "VirtualMachine", "VMImage", "VMClass", "VMNetworkAttachment", "VMPlacementPolicy")
+        kinds = (
+            "VMMigration",
+            "VMSet",
+            "VMClone",
+            "VMSnapshot",
+            "VirtualMachine",
+            "VMImage",
+            "VMClass",
+            "VMNetworkAttachment",
+            "VMPlacementPolicy",
+        )
         for kind in (*kinds, "Provider"):
             for each in self.api.request("GET", base(kind)).body["items"]:
                 self._remove(kind, each["metadata"]["name"])
+        self._end_protection()
         # What a garbage collector would do.
         self.kubectl.run("delete", "controllerrevisions,secrets,deployments,services", "--all", "--wait=false")
         self._until(lambda: not self._left())
 
     # --- what there is ----------------------------------------------------------------------------------------------------
+
+    def _end_protection(self) -> None:
+        """The API server protects claims, and the controller that ends the protection is not there."""
+        self.api.request("PATCH", CLAIM, {"metadata": {"finalizers": None}}, headers=MERGE_PATCH)
 
     def _left(self) -> list[str]:
         kinds = ("VMSet", "VMClone", "VMSnapshot", "VirtualMachine", "VMMigration", "Provider")

@@ -44,8 +44,8 @@ class PodRunner:
 
     def _play(self, path: str, pod: Json) -> None:
         (container,) = pod["spec"]["containers"]
-        (program, *words) = (*container["command"], *container["args"])
-        assert program == "paddock"
+        words: list[str] = [*container["command"], *container["args"]]
+        assert words.pop(0) == "paddock"
         service = self.cluster.api.request("GET", f"/api/v1/namespaces/{self.namespace}/services/{pod['metadata']['name']}").body
         (port,) = service["spec"]["ports"]
         address = f"http://{service['metadata']['name']}.{self.namespace}.svc:{port['port']}"

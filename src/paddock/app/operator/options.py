@@ -263,9 +263,6 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
 
     known, usual, dialects = OperatorSettings(), FrontSettings(), _dialects(parsed.dialect, parsed.front)
     metrics, health = said(_METRICS, known.metrics), said(_HEALTH, known.health)
-    certificate = MetricsSecurity(
-        folder=said(_CERTIFICATE_FOLDER, None), certificate=said(_CERTIFICATE, "tls.crt"), key=said(_KEY, "tls.key")
-    )
     fronts = FrontSettings(
         wanted=frozenset(dialects),
         workers=said(_WORKERS, usual.workers),
@@ -289,7 +286,7 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         fronts=fronts,
         metrics=metrics,
         health=health,
-        security=_security(certificate, metrics, health, secure=said(_SECURE, False)),
+        security=_security(said, metrics, health),
         lease=LeaderElectionSettings(
             wanted=said(_ELECT, known.lease.wanted),
             name=parsed.lease or known.lease.name,
@@ -303,11 +300,13 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
     )
 
 
-def _security(
-    certificate: MetricsSecurity, metrics: ListenAddress | None, health: ListenAddress | None, *, secure: bool
-) -> MetricsSecurity | None:
-    if not secure:
-        if certificate != MetricsSecurity():
+def _security(said: Callable[[Setting, Any], Any], metrics: ListenAddress | None, health: ListenAddress | None) -> MetricsSecurity | None:
+    usual = MetricsSecurity()
+    found = MetricsSecurity(
+        folder=said(_CERTIFICATE_FOLDER, None), certificate=said(_CERTIFICATE, usual.certificate), key=said(_KEY, usual.key)
+    )
+    if not said(_SECURE, False):
+        if found != usual:
             raise Terminal(
                 "a certificate of the metrics has no effect without TLS", fix="add --metrics-secure, or take --metrics-cert-* out"
             )
@@ -319,7 +318,7 @@ def _security(
             why="a kubelet's probes bring no token",
             fix="give --metrics-bind-address and --health-probe-bind-address different ports",
         )
-    return certificate
+    return found
 
 
 def refuse(given: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from paddock.app.commands import status
-from paddock.app.operator import readiness
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
 
@@ -87,7 +86,7 @@ def test_every_replica_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_waits_until_all_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(readiness.time, "sleep", pauses.append)
+    monkeypatch.setattr("paddock.app.operator.readiness.time.sleep", pauses.append)
     with replica("127.0.0.1", 0, (500, LACKING), (503, ""), (200, READY)) as port:
         assert asked(f"--operator=http://127.0.0.1:{port}", "--wait=10m") == (0, "127.0.0.1: ready\n")
     assert len(pauses) == 2
