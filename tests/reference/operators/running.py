@@ -64,8 +64,12 @@ class Operator:
     @property
     def is_ready(self) -> bool:
         """True if its pages are there and say so."""
-        listens = any(each["message"] == "metrics and health endpoints listening" for each in self.said())
-        return listens and self.page("/readyz")[0] == 200
+        return self.listens and self.page("/readyz")[0] == 200
+
+    @property
+    def listens(self) -> bool:
+        """True if its pages are there."""
+        return any(each["message"] == "metrics and health endpoints listening" for each in self.said())
 
     @property
     def leads(self) -> bool:
@@ -83,7 +87,7 @@ class Operator:
 
     def wait_ready(self) -> float:
         """Wait until it says so."""
-        self.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in self.said()))
+        self.wait(lambda: self.listens)
         return self.wait(lambda: self.page("/readyz")[0] == 200)
 
     def sweeps(self, controller: str) -> float:

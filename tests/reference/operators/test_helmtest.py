@@ -60,7 +60,7 @@ class PodRunner:
 
 @contextmanager
 def kubelet(cluster: Cluster, namespace: str, operator: Operator) -> Iterator[PodRunner]:
-    operator.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in operator.said()))
+    operator.wait(lambda: operator.listens)
     runner = PodRunner(cluster, namespace, operator.port)
     thread = threading.Thread(target=runner.run, daemon=True)
     thread.start()

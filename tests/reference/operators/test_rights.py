@@ -40,6 +40,7 @@ def acting(cluster: Cluster, log: Path) -> Iterator[Operator]:
 
 def steps(cluster: Cluster, operator: Operator) -> Iterator[str]:
     """Play the script, one step at a time. The first is a scrape of the metrics."""
+    operator.wait(lambda: operator.listens)
     operator.secure_metrics(cluster.access.token)
     yield "scraped"
     script = Script(cluster.api, cluster.kubectl, EXAMPLES)
