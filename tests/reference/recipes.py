@@ -60,6 +60,18 @@ KUBEVIRT = Recipe(
     stand_ins=HERE / "virtctl-1.9" / "templates",
 )
 
+# Older releases: what virt-operator installs, and virt-api. A module of ours stands in for the glog that KubeVirt 1.3 has of its own.
+OLDER_KUBEVIRTS = {
+    release: replace(
+        KUBEVIRT,
+        name=f"kubevirt-cluster-{release}",
+        programs=KUBEVIRT.programs[:2],
+        modfile=f"{release}.mod",
+        stand_ins=HERE / "kubevirt-older",
+    )
+    for release in ("1.3", "1.6")
+}
+
 # The rest of a cluster with KubeVirt in it (`cluster/`): what runs on a node, virt-operator, and what goes into the images. The second
 # recipe of KubeVirt's links libvirt. A binding of libnbd stands in for the one that the proxy lacks.
 NODE = Recipe(

@@ -60,7 +60,7 @@ class Operator:
         self._worked = worked
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(name))
         terms = LeaseTerms(key=Key("default", "operator"), identity=name)
-        self.program = ControllerManager(self.client, component="operator", instance=name, machinery=machinery, terms=terms)
+        self.program = ControllerManager(self.client, component="operator", instance=name, machinery=machinery, terms={"": terms})
         self.maps = self.program.informers.of(MAPS)
         secrets = self.program.informers.of(SECRETS)
         self.set = DesiredSet(self.client, [secrets], manager="operator")

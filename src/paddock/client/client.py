@@ -19,8 +19,8 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.client import warnings
-from paddock.client.errors import BadAnswer, Expired, NotFound, error_of
+from paddock.client import declaredfields, warnings
+from paddock.client.errors import ApiError, BadAnswer, Expired, MissingRight, NotFound, UndeclaredFields, error_of
 from paddock.client.options import (
     DELETE,
     EVERYTHING,
@@ -125,6 +125,11 @@ class Client:
         self._observe = observe
         self._version: Data | None = None
         self._warned: set[str] = set()
+        self._missing_right: Callable[[MissingRight], None] | None = None
+
+    def on_missing_right(self, handler: Callable[[MissingRight], None]) -> None:
+        """Call this with each refusal because of a right that the user lacks, beside raising it."""
+        self._missing_right = handler
 
     async def __aenter__(self) -> "Client":
         return self
@@ -254,8 +259,21 @@ class Client:
         raw = target.write(value)
         key = key_of(raw)
         path = target.path(key.namespace, key.name, options.subresource)
-        reply = await self._send("PATCH", target.qualified, path, options.query(self._settings.manager), body=raw, media=_APPLY)
+        try:
+            reply = await self._send("PATCH", target.qualified, path, options.query(self._settings.manager), body=raw, media=_APPLY)
+        except UndeclaredFields as error:
+            raise await self._complete(error, target, raw) from error
         return target.read(reply.body)
+
+    async def _complete(self, error: UndeclaredFields, target: Target[T], raw: bytes) -> UndeclaredFields:
+        """Name every field that is not declared: the server names some, and others the next time."""
+        place = f"apis/{target.group}" if target.group else "api"
+        try:
+            document = orjson.loads(await self.request("GET", f"/openapi/v3/{place}/{target.version}"))
+        except (PaddockError, ValueError):
+            return error
+        fields = declaredfields.undeclared(document, target.version, orjson.loads(raw))
+        return UndeclaredFields(error.code, error.kind, error.version, fields) if fields else error
 
     async def delete(self, target: Target[T], key: Key, deletion: DeletionOptions = DELETE) -> None:
         """Delete an object, or mark it as going when it has finalizers."""
@@ -327,7 +345,7 @@ class Client:
         finally:
             self._tell(ask.method, about, status, started)
         if reply.status >= 400:
-            raise error_of(reply.status, reply.body, reply.headers.get("retry-after", ""))
+            raise self._error(reply.status, reply.body, reply.headers.get("retry-after", ""))
         if "warning" in reply.headers:
             warnings.note(reply.headers["warning"])
             self._warn(reply.headers["warning"], about)
@@ -351,7 +369,13 @@ class Client:
                 body += chunk
         finally:
             flow.close()
-        raise error_of(flow.status, body, flow.headers.get("retry-after", ""))
+        raise self._error(flow.status, body, flow.headers.get("retry-after", ""))
+
+    def _error(self, status: int, body: bytes, retry_after: str) -> ApiError:
+        error = error_of(status, body, retry_after)
+        if self._missing_right is not None and isinstance(error, MissingRight):
+            self._missing_right(error)
+        return error
 
     def _warn(self, text: str, about: str) -> None:
         if self._settings.warnings and text not in self._warned and len(self._warned) < _MOST_WARNINGS:

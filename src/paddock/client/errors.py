@@ -1,10 +1,18 @@
 """Errors of a request. Each type says whether a retry can help; an `ApiError` is an answer of the server, the others are not."""
 
+import re
 from typing import Any
 
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal, Transient
+
+# The words of every Kubernetes API server since 1.12, which has no other form of them.
+_REFUSED = re.compile(r'User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?')
+
+# What an API server answers to an object that it cannot apply: the kind, and one field or several.
+_UNTYPED = re.compile(r"failed to create typed patch object \([^;]*; (\S+), Kind=(\w+)\).*field not declared in schema", re.DOTALL)
+_UNDECLARED = re.compile(r"\.(\S+): field not declared in schema")
 
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,6 +56,37 @@ class Forbidden(ApiError, Terminal):
     """The user may not, or nobody may now."""
 
 
+class RefusedRight(msgspec.Struct, frozen=True):
+    """A right on a resource that a user lacks. Without a namespace it is one at the cluster scope."""
+
+    user: str
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The right in words."""
+        resource = ".".join(filter(None, (self.resource, self.group))) + (f"/{self.subresource}" if self.subresource else "")
+        where = f'in namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f"cannot {self.verb} {resource} {where}"
+
+
+class MissingRight(Forbidden):
+    """The user has no right to this; `right` is what to grant."""
+
+    def __init__(self, code: int, said: StatusDetails, right: RefusedRight, retry_after: float | None = None) -> None:
+        super().__init__(code, said, retry_after)
+        self.right = right
+        resource = "/".join(filter(None, (right.resource, right.subresource)))
+        group = f'API group "{right.group}"' if right.group else "the core API group"
+        kind = f'a Role in namespace "{right.namespace}" or a ClusterRole' if right.namespace else "a ClusterRole"
+        self.fix = f'grant {right.user} the verb "{right.verb}" on {resource} of {group} with {kind}'
+
+
 class NotFound(ApiError, Terminal):
     """The object, or the kind, is not there."""
 
@@ -70,6 +109,17 @@ class Expired(ApiError, Transient):
 
 class Invalid(ApiError, Terminal):
     """The object breaks its schema or a rule; `causes` tells which."""
+
+
+class UndeclaredFields(ApiError, Terminal):
+    """The object has fields that its kind on this server lacks, as that of an older release does. Nothing was written."""
+
+    def __init__(self, code: int, kind: str, version: str, fields: tuple[str, ...]) -> None:
+        super().__init__(code, StatusDetails(f"{kind} of {version} does not have {', '.join(fields)} on this server"))
+        self.kind = kind
+        self.version = version
+        self.fields = fields
+        self.fix = f"remove these fields, or update what serves {version.rpartition('/')[0] or 'the core group'}"
 
 
 class TooLarge(ApiError, Terminal):
@@ -150,8 +200,23 @@ def error_of(code: int, body: bytes, retry_after: str = "") -> ApiError:
         said = StatusDetails(message=body[:_LONGEST_TEXT].decode(errors="replace").strip())
     code = code if code >= 400 else said.code
     wait = float(retry_after) if retry_after.isdecimal() else _said_wait(said)
+    if code == 403 and (right := _refused_right(said)) is not None:
+        return MissingRight(code, said, right, wait)
+    if typed := _UNTYPED.search(said.message):
+        return UndeclaredFields(code, typed[2], typed[1], tuple(dict.fromkeys(_UNDECLARED.findall(said.message))))
     found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else OtherStatus)
     return found(code, said, wait)
+
+
+def _refused_right(said: StatusDetails) -> RefusedRight | None:
+    """Return the right that an authorizer refused; None for the refusals of quotas, policies and webhooks."""
+    found = _REFUSED.search(said.message)
+    if found is None:
+        return None
+    user, verb, path, group, namespace = found.groups()
+    resource, _, subresource = path.partition("/")
+    name = str((said.details or {}).get("name") or "")
+    return RefusedRight(user, verb, group, resource, subresource, namespace or "", name)
 
 
 def _said_wait(said: StatusDetails) -> float | None:

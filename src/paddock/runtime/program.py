@@ -1,11 +1,15 @@
 """The parts of a program with controllers: what starts in which order, when it is ready, and how it ends.
 
 informers -> caches whole -> (leadership) -> controllers        and backwards at the end:
-controllers finish -> lease released -> events sent -> watches closed
+controllers finish -> leases released -> events sent -> watches closed
+
+Controllers may be in groups, each with a lease of its own: programs with overlapping groups then take turns in what they share.
 """
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from functools import partial
 
 from paddock.base import together
 from paddock.client.client import Client
@@ -23,7 +27,14 @@ class ControllerManager:
     """Controllers with all they stand on."""
 
     def __init__(
-        self, client: Client, *, component: str, instance: str, machinery: Machinery, terms: LeaseTerms | None = None, api: str = ""
+        self,
+        client: Client,
+        *,
+        component: str,
+        instance: str,
+        machinery: Machinery,
+        terms: Mapping[str, LeaseTerms] | None = None,
+        api: str = "",
     ) -> None:
         self.client = client
         self.machinery = machinery
@@ -31,24 +42,26 @@ class ControllerManager:
         self.informers = Informers(client, machinery, api=api)
         self.recorder = Recorder(client, component, instance, machinery)
         self.health = HealthChecks(machinery.metrics)
-        self._controllers: list[Controller] = []
-        # Without terms nobody else can be there (the embedded server has one process).
-        self._election = None if terms is None else Election(client, terms, machinery)
+        # the group of the controllers that are added from now on
+        self.group = ""
+        self._controllers: dict[str, list[Controller]] = {}
+        # By group. Without terms nobody else can be there (the embedded server has one process).
+        self._elections = {group: Election(client, each, machinery) for group, each in (terms or {}).items()}
         self._members = [self]
         self._problem = "the program has not started"
         self.health.add_ready("caches", lambda: "; ".join(filter(None, (each.informers.unready() for each in self._members))))
         self.health.add_ready("program", lambda: self._problem)
-        if (election := self._election) is not None:
-            self.health.add_ready("election", lambda: election.problem)
+        if elections := self._elections.values():
+            self.health.add_ready("election", lambda: "; ".join(dict.fromkeys(each.problem for each in elections if each.problem)))
 
     @property
     def leading(self) -> bool:
-        """True if this replica acts."""
-        return self._election is None or self._election.leading
+        """True if this replica acts in every group."""
+        return all(each.leading for each in self._elections.values())
 
     def add(self, controller: Controller) -> None:
         """Run this controller; before `run`."""
-        self._controllers.append(controller)
+        self._controllers.setdefault(self.group, []).append(controller)
 
     def join(self, other: "ControllerManager") -> None:
         """Run what stands on another API together with this, under this one's leadership; before `run`."""
@@ -71,13 +84,15 @@ class ControllerManager:
     async def _act(self) -> None:
         for each in self._members:
             await each.informers.wait_synced()
-        if self._election is None:
-            await self._control()
-        else:
-            await self._election.run(self._control)
+        if not self._elections:
+            await self._control({group for each in self._members for group in each._controllers})
+            return
+        work = [election.run(partial(self._control, {group})) for group, election in self._elections.items()]
+        await together.run(work, until=asyncio.FIRST_COMPLETED)
 
-    async def _control(self) -> None:
-        if not self._controllers:
+    async def _control(self, groups: set[str]) -> None:
+        found = [one for each in self._members for group in sorted(groups) for one in each._controllers.get(group, ())]
+        if not found:
             # Its caches are read by the controllers of another program.
             await asyncio.get_running_loop().create_future()
-        await together.run([controller.run() for each in self._members for controller in each._controllers], until=asyncio.FIRST_COMPLETED)
+        await together.run([controller.run() for controller in found], until=asyncio.FIRST_COMPLETED)

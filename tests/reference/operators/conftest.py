@@ -1,7 +1,7 @@
 """The two backends of the front doors: a cluster with KubeVirt's definitions and the chart's rights, and the embedded server."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.reference.operators import upstream
 from tests.reference.operators.helm import NAMESPACE, PADDOCK, Helm
 from tests.reference.operators.node import run_handler, run_node
 from tests.reference.operators.others import collect_garbage, play_kubevirt
-from tests.reference.operators.rights import auditing
+from tests.reference.operators.rights import Right, audited, auditing, without
 from tests.reference.operators.running import beside
 from tests.reference.operators.upstream import Upstream
 from tests.reference.recipes import KUBEVIRT
@@ -37,7 +37,7 @@ _KUBEVIRT = (
     "kubevirts.kubevirt.io",
 )
 _RULES = Rules()
-_CONFIGURATION: Json = {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}
+CONFIGURATION: Json = {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}
 LAUNCHERS = "/api/v1/namespaces/{}/pods"
 
 
@@ -109,6 +109,17 @@ def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd],
 
 
 @contextmanager
+def lacking(cluster: Cluster, right: Right) -> Iterator[Callable[[], bool]]:
+    """Take a right away until the block ends; yields whether the operator was refused anything since."""
+    before = cluster.audit.stat().st_size
+    cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(without(cluster.rights, right)))
+    try:
+        yield lambda: bool(audited(cluster.audit, before).refused)
+    finally:
+        cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(cluster.rights))
+
+
+@contextmanager
 def others(access: Access) -> Iterator[None]:
     """KubeVirt, CDI and the garbage collector of a cluster."""
     with beside(access.kubeconfig, play_kubevirt), beside(access.kubeconfig, collect_garbage):
@@ -175,7 +186,7 @@ def real(pytestconfig: pytest.Config, binaries: Binaries, helms: list[Helm], tmp
     values = ("dialects={kubermatic,stakater,vitistack}", "front.secretName=front")
     with ExitStack() as ends:
         cluster = ends.enter_context(made(binaries, helms[0], directory / "cluster", wanted, *values, more=theirs.rules))
-        ends.enter_context(upstream.kubevirt(theirs, cluster.api, _CONFIGURATION))
+        ends.enter_context(upstream.kubevirt(theirs, cluster.api, CONFIGURATION))
         ends.enter_context(beside(upstream.way_in(theirs, cluster.api, "virt-handler"), run_handler))
         for each in (run_node, collect_garbage):
             ends.enter_context(beside(cluster.access.kubeconfig, each))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 import threading
@@ -41,12 +42,34 @@ class Operator:
 
     def page(self, path: str) -> tuple[int, str]:
         """One of its pages."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        return self._get(f"http://127.0.0.1:{self.port}{path}")
+
+    def secure_metrics(self, token: str, trust: Path | None = None) -> tuple[int, str]:
+        """The metrics over TLS; without a certificate to trust, any will do."""
+        port = next(each["metrics"] for each in self.said() if each["message"] == "metrics and health endpoints listening")
+        tls = ssl.create_default_context(cafile=str(trust) if trust else None)
+        if trust is None:
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        asked = urllib.request.Request(f"https://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
+        return self._get(asked, urllib.request.HTTPSHandler(context=tls))
+
+    def _get(self, asked: str | urllib.request.Request, *handlers: urllib.request.BaseHandler) -> tuple[int, str]:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *handlers)
         try:
-            with opener.open(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with opener.open(asked, timeout=5) as answer:
                 return int(answer.status), answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+    @property
+    def is_ready(self) -> bool:
+        """True if its pages are there and say so."""
+        return self.listens and self.page("/readyz")[0] == 200
+
+    @property
+    def listens(self) -> bool:
+        """True if its pages are there."""
+        return any(each["message"] == "metrics and health endpoints listening" for each in self.said())
 
     @property
     def leads(self) -> bool:
@@ -64,7 +87,7 @@ class Operator:
 
     def wait_ready(self) -> float:
         """Wait until it says so."""
-        self.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in self.said()))
+        self.wait(lambda: self.listens)
         return self.wait(lambda: self.page("/readyz")[0] == 200)
 
     def sweeps(self, controller: str) -> float:

@@ -10,8 +10,9 @@ import yaml
 from tests.reference import crds
 from tests.reference.build import Binaries
 from tests.reference.client import MERGE_PATCH, Json
-from tests.reference.operators.conftest import Cluster, definitions, made
+from tests.reference.operators.conftest import Cluster, definitions, lacking, made
 from tests.reference.operators.helm import NAMESPACE, Helm
+from tests.reference.operators.rights import Right
 from tests.reference.operators.running import Operator, operating
 
 pytestmark = pytest.mark.reference
@@ -41,14 +42,17 @@ def is_made(cluster: Cluster, name: str) -> bool:
     return cluster.api.request("GET", f"/apis/kubevirt.io/v1/namespaces/default/virtualmachines/{name}").ok
 
 
-def test_one_of_two_leads_and_the_other_takes_over(cluster: Cluster, tmp_path: Path, record_property: Record) -> None:
-    storage = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "default"},
-        "provisioner": "example.com/none",
-    }
+@pytest.fixture(scope="module")
+def stored(cluster: Cluster) -> Cluster:
+    """The cluster, with a class of storage for the machines' disks."""
+    metadata = {"name": "default"}
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata, "provisioner": "example.com/none"}
     cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(storage))
+    return cluster
+
+
+def test_one_of_two_leads_and_the_other_takes_over(stored: Cluster, tmp_path: Path, record_property: Record) -> None:
+    cluster = stored
     with operating(cluster.operator, tmp_path / "one", *ARGUMENTS) as one, operating(cluster.operator, tmp_path / "two", *ARGUMENTS) as two:
         for each in (one, two):
             each.wait_ready()
@@ -127,3 +131,48 @@ def test_without_rights_it_says_what_it_lacks(cluster: Cluster, tmp_path: Path) 
         document = yaml.safe_load(kept)
         document["metadata"] = {"name": binding}
         cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(document))
+
+
+def test_a_right_that_was_cut_is_named_until_it_is_granted(stored: Cluster, tmp_path: Path) -> None:
+    cluster = stored
+    with operating(cluster.operator, tmp_path / "log", *ARGUMENTS) as operator:
+        with lacking(cluster, Right("kubevirt.io", "virtualmachines", "create")):
+            operator.wait_ready()
+            operator.wait(lambda: operator.leads)
+            apply_machine(cluster, "refused")
+            operator.wait(lambda: operator.page("/readyz")[0] == 500)
+            account = "system:serviceaccount:kubevirt-operator-system:paddock"
+            fix = f'grant {account} the verb "create" on virtualmachines of API group "kubevirt.io"'
+            named = f'[-]rights cannot create virtualmachines.kubevirt.io in namespace "default": {fix}'
+            assert named in operator.page("/readyz")[1]
+            (told,) = [each for each in operator.said() if each["message"] == "right missing"]
+            assert told["problem"] == 'cannot create virtualmachines.kubevirt.io in namespace "default"' and told["fix"].startswith(fix)
+            # The machine's own status says it, too.
+            path = "/apis/vitistack.io/v1alpha1/namespaces/default/machines/refused"
+            operator.wait(lambda: fix in str(cluster.api.request("GET", path).body.get("status", {})))
+        operator.wait_ready()
+        operator.wait(lambda: is_made(cluster, "refused"))
+
+
+def leading(operator: Operator) -> set[str]:
+    """Return the dialects in which an operator leads."""
+    lines = [line for line in operator.page("/metrics")[1].splitlines() if line.startswith("paddock_leader{") and line.endswith(" 1")]
+    return {line.partition("paddock-operator-")[2].partition('"')[0] for line in lines}
+
+
+def test_operators_with_a_common_dialect_exclude_each_other_in_it(stored: Cluster, tmp_path: Path) -> None:
+    cluster = stored
+    both = ("--dialect", "stakater,vitistack", *ARGUMENTS[2:])
+    with operating(cluster.operator, tmp_path / "one", *ARGUMENTS) as one:
+        one.wait_ready()
+        one.wait(lambda: leading(one) == {"vitistack"})
+        with operating(cluster.operator, tmp_path / "both", *both) as other:
+            other.wait_ready()
+            other.wait(lambda: leading(other) == {"stakater"})
+            apply_machine(cluster, "shared")
+            one.wait(lambda: is_made(cluster, "shared"))
+            assert leading(one) == {"vitistack"} and leading(other) == {"stakater"}
+            one.process.send_signal(signal.SIGTERM)
+            assert one.process.wait(15) == 0
+            other.wait(lambda: leading(other) == {"stakater", "vitistack"})
+            assert one.complaints() == other.complaints() == []

@@ -143,7 +143,8 @@ def test_deviations(front: Front) -> None:
 
     # A disk whose content nobody would check is not made.
     told = front.condition(f"{MACHINES}/summing", "Failure")
-    assert told["reason"] == "FailedApply" and "source.http.checksum: field not declared in schema" in told["message"]
+    fields = "spec.dataVolumeTemplates[].spec.source.http.checksum"
+    assert told["reason"] == "FailedApply" and f"VirtualMachine of kubevirt.io/v1 does not have {fields} on this server" in told["message"]
 
     resolved = front.condition(f"{MACHINES}/guarding", "DataSourceResolved")
     assert (resolved["status"], resolved["reason"]) == ("False", "ClientCertificateUnsupported")

@@ -100,7 +100,7 @@ def unknown_to_cdi(upstream: Upstream, objects: Sequence[Json]) -> list[str]:
 
 @contextmanager
 def kubevirt(upstream: Upstream, api: Api, configuration: Json) -> Iterator[None]:
-    """KubeVirt, at work in a cluster that has its definitions."""
+    """KubeVirt, at work in a cluster that has its definitions; of older releases there is virt-api alone."""
     _install(upstream, api, configuration)
     with ExitStack() as programs:
         port = _start(upstream, api, "virt-api", programs)
@@ -109,7 +109,8 @@ def kubevirt(upstream: Upstream, api: Api, configuration: Json) -> Iterator[None
         for each in upstream.objects:
             if each["kind"] in _WEBHOOKS:
                 _create(api, _on_loopback(each, port, upstream.authority))
-        _start(upstream, api, "virt-controller", programs)
+        if (upstream.programs / "virt-controller").exists():
+            _start(upstream, api, "virt-controller", programs)
         yield
 
 

@@ -20,6 +20,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $address := toString . }}
 {{- if ne $address "0" }}{{ regexFind "[0-9]+$" $address }}{{ end }}
 {{- end }}
+{{/* Not empty if the metrics are served, and with TLS and authentication. */}}
+{{- define "metrics.secure" -}}
+{{- if and .Values.metrics.secure (include "port" .Values.settings.METRICS_BIND_ADDRESS) }}true{{ end }}
+{{- end }}
 {{- define "image" -}}
 {{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.Version }}{{ end }}
 {{- end }}

@@ -25,6 +25,8 @@ _BACKDATED = timedelta(days=1)
 _RENEW_DAYS = 30
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 Key = ec.EllipticCurvePrivateKey
+# From when until when.
+Validity = tuple[datetime, datetime]
 
 
 class UnusableAuthority(Terminal):
@@ -104,8 +106,7 @@ class Authority:
 
     def is_old(self, certificate: x509.Certificate | bytes) -> bool:
         """Return whether a certificate expires soon, so that a new one is due."""
-        found = certificate if isinstance(certificate, x509.Certificate) else x509.load_pem_x509_certificate(certificate)
-        return found.not_valid_after_utc <= self._now() + timedelta(days=_RENEW_DAYS)
+        return is_old(certificate, self._now())
 
     def _is_good(self, certificate: Path, key: Path, wanted: list[str]) -> bool:
         try:
@@ -131,24 +132,52 @@ class Authority:
         certificate.write_bytes(self._sign(key, subject, names=names))
 
     def _sign(self, key: Key, subject: x509.Name, *, names: Iterable[str]) -> bytes:
-        now = self._now()
-        alternatives = [_general_name(name) for name in names]
-        usage = ExtendedKeyUsageOID.SERVER_AUTH if alternatives else ExtendedKeyUsageOID.CLIENT_AUTH
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._certificate.subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _BACKDATED)
-            .not_valid_after(min(now + timedelta(days=_LEAF_DAYS), self._certificate.not_valid_after_utc))
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        )
-        if alternatives:
-            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        validity = self._validity()
+        return _pem(_leaf(key, subject, names, validity).issuer_name(self._certificate.subject).sign(self._key, hashes.SHA256()))
+
+    def _validity(self) -> Validity:
+        begin, end = _leaf_validity(self._now())
+        return begin, min(end, self._certificate.not_valid_after_utc)
+
+
+def self_signed(name: str, names: Iterable[str], now: datetime) -> tuple[bytes, bytes]:
+    """A serving certificate that no authority signed, and its key, as PEM: it encrypts, and clients cannot verify it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(name)
+    made = _leaf(key, subject, names, _leaf_validity(now)).issuer_name(subject).sign(key, hashes.SHA256())
+    return _pem(made), _key_pem(key)
+
+
+def is_old(certificate: x509.Certificate | bytes, now: datetime) -> bool:
+    """Return whether a certificate expires soon, so that a new one is due."""
+    found = certificate if isinstance(certificate, x509.Certificate) else x509.load_pem_x509_certificate(certificate)
+    return found.not_valid_after_utc <= now + timedelta(days=_RENEW_DAYS)
+
+
+def _leaf_validity(now: datetime) -> Validity:
+    return now - _BACKDATED, now + timedelta(days=_LEAF_DAYS)
+
+
+def _leaf(key: Key, subject: x509.Name, names: Iterable[str], validity: Validity) -> x509.CertificateBuilder:
+    """A certificate without an issuer: of a server if it has names, else of a client."""
+    alternatives = [_general_name(name) for name in names]
+    usage = ExtendedKeyUsageOID.SERVER_AUTH if alternatives else ExtendedKeyUsageOID.CLIENT_AUTH
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(validity[0])
+        .not_valid_after(validity[1])
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    )
+    return builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False) if alternatives else builder
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def write_private(path: Path, content: bytes) -> None:

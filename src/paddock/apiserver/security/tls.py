@@ -20,25 +20,35 @@ class UnusableCertificate(Terminal):
     """A certificate cannot be served."""
 
 
+def server_context(least: str = "VersionTLS12") -> ssl.SSLContext:
+    """Return a context that shows no certificate yet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS[least]
+    context.set_ciphers(_CIPHERS)
+    # Without compression no secret can be guessed from lengths; without renegotiation nobody can make the server work for free.
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 class ServingContext:
     """The context that connections are made with. `pair` names the certificate to use now."""
 
-    def __init__(self, pair: Callable[[], Pair], clients: Path, least: str = "VersionTLS12") -> None:
+    def __init__(self, pair: Callable[[], Pair], clients: Path | None, least: str = "VersionTLS12") -> None:
         self._pair = pair
-        self.context = context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = VERSIONS[least]
-        context.set_ciphers(_CIPHERS)
-        # Without compression no secret can be guessed from lengths; without renegotiation nobody can make the server work for free.
-        context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+        self.context = server_context(least)
+        if clients is not None:
+            self._welcome(clients)
+        self._seen: tuple[object, ...] = ()
+        self.refresh()
+
+    def _welcome(self, clients: Path) -> None:
         try:
-            context.load_verify_locations(clients)
+            self.context.load_verify_locations(clients)
         except (OSError, ssl.SSLError) as error:
             raise UnusableCertificate(f"cannot read the authority of clients in {clients}", why=str(error)) from None
         # Welcome, and not demanded: others come with tokens.
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.set_alpn_protocols(["http/1.1"])
-        self._seen: tuple[object, ...] = ()
-        self.refresh()
+        self.context.verify_mode = ssl.CERT_OPTIONAL
 
     def refresh(self) -> bool:
         """Take the certificate of now, if it is another one; says whether it was. A bad one changes nothing and is an error."""

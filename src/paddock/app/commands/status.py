@@ -1,17 +1,24 @@
-"""`paddock status`: shows whether the server of a directory is ready."""
+"""`paddock status`: shows whether the server of a directory is ready, or the replicas of an operator."""
 
 import json
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
+
+import msgspec
 
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
+from paddock.app.operator import readiness
+from paddock.app.operator.readiness import ReplicaReadiness
+from paddock.base import duration
 from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
 
-TEXT = "Show whether the control plane is ready, its address, its process and its kubeconfig."
+TEXT = """Show whether the control plane is ready, its address, its process and its kubeconfig.
+With --operator, show whether every replica of a `paddock operator` is ready, and if not, why."""
 _EXITS = {0: "ready", 1: "not running, or not ready", 2: "wrong usage"}
 
 
@@ -20,12 +27,18 @@ def parser() -> arguments.Parser:
     options = arguments.parser("status", TEXT, exits=_EXITS)
     arguments.add_directory(options)
     arguments.add_format(options, formats=("text", "json"))
+    words = "Ask the operator whose probes have this address, such as http://127.0.0.1:8081; all replicas if the name has several addresses"
+    options.add_argument("--operator", metavar="URL", default="", help=words)
+    words = "With --operator: time to wait until all replicas are ready (default: 0s)"
+    options.add_argument("--wait", metavar="DURATION", default="0s", help=words)
     return options
 
 
 def run(given: list[str], console: Console) -> int:
     """Print one line or a document; return 0 when the server is ready, 1 otherwise."""
     parsed = parser().parse_args(given)
+    if parsed.operator:
+        return _show_replicas(readiness.wait(parsed.operator, duration.parse(parsed.wait) / duration.SECOND), parsed.output, console)
     places = DataPaths(parsed.dir or default_root())
     found = process.find(places)
     ready = found is not None and _is_ready(found.address, places)
@@ -46,6 +59,16 @@ def run(given: list[str], console: Console) -> int:
         if found.problem:
             console.out(f"machines are unmanaged: {found.problem}\n")
     return 0 if ready else 1
+
+
+def _show_replicas(found: Sequence[ReplicaReadiness], form: str, console: Console) -> int:
+    if form == "json":
+        console.out(json.dumps([msgspec.to_builtins(each) for each in found]) + "\n")
+    else:
+        for each in found:
+            said = f"not ready: {'; '.join(each.problems)}" if each.problems else "ready"
+            console.out(f"{each.address}: {said}\n" if each.address else f"{said}\n")
+    return 0 if all(each.ready for each in found) else 1
 
 
 def _is_ready(address: str, places: DataPaths) -> bool:

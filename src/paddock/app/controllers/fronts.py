@@ -112,7 +112,12 @@ WIRES: Mapping[str, Wire] = {"stakater": _stakater, "vitistack": _vitistack, "ku
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager | None = None) -> None:
-    """Add the controllers of the dialects that are wanted."""
+    """Add the controllers of the dialects that are wanted, each dialect's as a group of its own."""
+    programs = (program,) if front is None else (program, front)
     for name, each in WIRES.items():
         if name in fronts.wanted:
+            for member in programs:
+                member.group = name
             each(program, fronts, front or program)
+    for member in programs:
+        member.group = ""

@@ -5,12 +5,17 @@ endpoints listen -> required kinds are served and ours -> caches synced -> (lead
 
 import asyncio
 import logging
+import socket
 from collections.abc import Sequence
 
 from paddock.app.controllers import fronts
-from paddock.app.operator import definitions
+from paddock.app.operator import definitions, metricscertificate
+from paddock.app.operator.metricsaccess import MetricsAccess
+from paddock.app.operator.metricscertificate import MetricsCertificate
+from paddock.app.operator.rights import MissingRights
 from paddock.app.operator.settings import ListenAddress, OperatorSettings
 from paddock.app.server.probes import HEALTH, METRICS, Probes
+from paddock.base import together
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.target import Key
@@ -31,27 +36,23 @@ class Operator:
         self, settings: OperatorSettings, client: Client, machinery: Machinery, *, identity: str, front: Client | None = None
     ) -> None:
         self._settings = settings
-        lease = settings.lease
-        terms = LeaseTerms(
-            key=Key(settings.namespace, lease.name),
-            identity=identity,
-            duration=lease.duration,
-            deadline=lease.deadline,
-            retry=lease.retry,
-        )
         self.program = ControllerManager(
-            client, component=COMPONENT, instance=identity, machinery=machinery, terms=terms if lease.wanted else None
+            client, component=COMPONENT, instance=identity, machinery=machinery, terms=_terms(settings, identity)
         )
+        self._missing = [MissingRights(client, "")]
         self._programs = [self.program]
         other = None
         if front is not None:
             other = ControllerManager(front, component=COMPONENT, instance=identity, machinery=machinery, api="front")
             self.program.join(other)
             self._programs.append(other)
+            self._missing.append(MissingRights(front, "front: "))
         fronts.wire(self.program, settings.fronts, other)
         self._lacking = "required resources not checked yet"
         self.program.health.add_ready("definitions", lambda: self._lacking)
+        self.program.health.add_ready("rights", lambda: "; ".join(filter(None, (each.problem for each in self._missing))))
         self._probes: list[Probes] = []
+        self._certificate: MetricsCertificate | None = None
         # where the pages are: /metrics, then the others; None where they are not served
         self.ports: tuple[int | None, int | None] = (None, None)
 
@@ -59,15 +60,21 @@ class Operator:
         """Work until cancelled. Raises `Foreign`, and what a controller or the election ended with."""
         await self._serve()
         try:
-            await self._wait_for_definitions()
-            await self.program.run()
+            work = [self._control(), *(each.watch() for each in self._missing)]
+            if self._certificate is not None:
+                work.append(metricscertificate.keep_fresh(self._certificate))
+            await together.run(work, until=asyncio.FIRST_COMPLETED)
         finally:
             for each in self._probes:
                 await each.close()
 
+    async def _control(self) -> None:
+        await self._wait_for_definitions()
+        await self.program.run()
+
     async def _serve(self) -> None:
         metrics, health = self._settings.metrics, self._settings.health
-        if metrics is not None and metrics == health:
+        if metrics is not None and metrics == health and self._settings.security is None:
             port = await self._listen(metrics, HEALTH | METRICS, "METRICS_BIND_ADDRESS")
             self.ports = (port, port)
         else:
@@ -81,13 +88,20 @@ class Operator:
     async def _listen(self, address: ListenAddress | None, pages: frozenset[str], variable: str) -> int | None:
         if address is None:
             return None
-        probes = Probes(self.program.health, pages)
+        probes = self._secure(pages) if pages == METRICS and self._settings.security is not None else Probes(self.program.health, pages)
         self._probes.append(probes)
         try:
             return await probes.listen(address.host, address.port)
         except OSError as error:
             place = f"{address.host or 'all addresses'}, port {address.port}"
             raise Terminal(f"cannot serve pages on {place}", why=str(error), fix=f"choose another address with {variable}") from error
+
+    def _secure(self, pages: frozenset[str]) -> Probes:
+        assert self._settings.security is not None
+        clock = self.program.machinery.clock
+        self._certificate = metricscertificate.find(self._settings.security, socket.gethostname(), clock)
+        access = MetricsAccess(self.program.client, clock)
+        return Probes(self.program.health, pages, tls=self._certificate.context, guard=access.refusal)
 
     async def _wait_for_definitions(self) -> None:
         """Until every kind that is needed is served and, where it is a front kind, is the one that is known here."""
@@ -118,3 +132,19 @@ class Operator:
             except PaddockError as problem:
                 found.append(f"{where}{problem}")
         return found
+
+
+def _terms(settings: OperatorSettings, identity: str) -> dict[str, LeaseTerms]:
+    lease = settings.lease
+    if not lease.wanted:
+        return {}
+    return {
+        dialect: LeaseTerms(
+            key=Key(settings.namespace, f"{lease.name}-{dialect}"),
+            identity=identity,
+            duration=lease.duration,
+            deadline=lease.deadline,
+            retry=lease.retry,
+        )
+        for dialect in sorted(settings.fronts.wanted)
+    }

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from paddock.app.controllers.fronts import BINDING_FALLBACKS, DIALECTS, FrontSettings
-from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
+from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, MetricsSecurity, OperatorSettings
 from paddock.base import duration
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
@@ -130,17 +130,29 @@ _HEALTH = Setting(
     "ADDRESS",
     "Address of /healthz and /readyz; 0 disables them (default: :8081)",
 )
+_SECURE = Setting(
+    "--metrics-secure",
+    "",
+    flag,
+    "BOOL",
+    "Serve /metrics over TLS, and only to clients with a token whose user may get /metrics (default: false)",
+)
+_CERTIFICATE_FOLDER = Setting(
+    "--metrics-cert-path", "", Path, "DIR", "Directory of the metrics' certificate and key (default: a certificate of the operator's own)"
+)
+_CERTIFICATE = Setting("--metrics-cert-name", "", str, "NAME", "File name of the metrics' certificate (default: tls.crt)")
+_KEY = Setting("--metrics-cert-key", "", str, "NAME", "File name of the metrics' private key (default: tls.key)")
 _ELECT = Setting(
     "--leader-elect", "LEADER_ELECTION", flag, "BOOL", "Run leader election so that only one replica is active (default: true)"
 )
-_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "Namespace of the lease (default: the Pod's or the kubeconfig's)")
+_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "Namespace of the leases (default: the Pod's or the kubeconfig's)")
 _DURATION = Setting(
-    "--leader-elect-lease-duration", "", seconds, "DURATION", "Time without renewal after which others take the lease (default: 15s)"
+    "--leader-elect-lease-duration", "", seconds, "DURATION", "Time without renewal after which others take a lease (default: 15s)"
 )
 _DEADLINE = Setting(
     "--leader-elect-renew-deadline", "", seconds, "DURATION", "Time without renewal after which the leader stops (default: 10s)"
 )
-_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "Interval of attempts to take or renew the lease (default: 2s)")
+_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "Interval of attempts to take or renew a lease (default: 2s)")
 _FALLBACK = Setting(
     "--stakater-binding-fallback",
     "STAKATER_BINDING_FALLBACK",
@@ -190,14 +202,11 @@ _LOG_LEVEL = Setting("--log-level", "LOG_LEVEL", level, "LEVEL", "Minimum log le
 _GROUPS = {
     "controllers": (_INTERVAL, _WORKERS, _CLONING, _FALLBACK, _MAC_SET, _POWER, _CERTIFICATES, _HOSTS, _MIGRATION_HOSTS, _ENFORCED),
     "leader election": (_ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY),
-    "health, metrics and log": (_HEALTH, _METRICS, _LOG_FORMAT, _LOG_LEVEL),
+    "health, metrics and log": (_HEALTH, _METRICS, _SECURE, _CERTIFICATE_FOLDER, _CERTIFICATE, _KEY, _LOG_FORMAT, _LOG_LEVEL),
 }
 # Options of VirtRigaud's manager (docs/spec/virtrigaud.md 5.1) that are refused, with what to do instead.
-_PLAIN = "leave it out: the pages are served in plain HTTP; put a proxy such as kube-rbac-proxy before them"
 _FOREIGN = {
-    "--metrics-secure": _PLAIN,
-    "--metrics-cert-": _PLAIN,
-    "--enable-http2": _PLAIN,
+    "--enable-http2": "leave it out: the pages are served over HTTP/1.1",
     "--webhook-cert-": "leave it out: there is no webhook",
     "--zap-": "use --log-level and --log-format",
     "--version": "use `paddock version`",
@@ -234,7 +243,7 @@ def parser(text: str) -> Parser:
             alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read in (flag, enforced) else {}
             group.add_argument(each.option, metavar=each.metavar, help=each.text + variable, **alone)
         if title == "leader election":
-            words = "Name of the lease (default: paddock-operator, with the dialects appended if --dialect is given)"
+            words = "Name of the leases, to which each appends its dialect (default: paddock-operator)"
             group.add_argument("--lease", default="", metavar="NAME", help=words)
     return options
 
@@ -253,6 +262,7 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
             raise BadSetting(source, word, problem) from None
 
     known, usual, dialects = OperatorSettings(), FrontSettings(), _dialects(parsed.dialect, parsed.front)
+    metrics, health = said(_METRICS, known.metrics), said(_HEALTH, known.health)
     fronts = FrontSettings(
         wanted=frozenset(dialects),
         workers=said(_WORKERS, usual.workers),
@@ -269,17 +279,17 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
     said(_ENFORCED, True)
     if "virtrigaud" in dialects:
         _check_dead(environ)
-    chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
     return OperatorSettings(
         kubeconfig=parsed.kubeconfig,
         context=parsed.context,
         front=parsed.front,
         fronts=fronts,
-        metrics=said(_METRICS, known.metrics),
-        health=said(_HEALTH, known.health),
+        metrics=metrics,
+        health=health,
+        security=_security(said, metrics, health),
         lease=LeaderElectionSettings(
             wanted=said(_ELECT, known.lease.wanted),
-            name=parsed.lease or f"paddock-operator{chosen}",
+            name=parsed.lease or known.lease.name,
             duration=said(_DURATION, known.lease.duration),
             deadline=said(_DEADLINE, known.lease.deadline),
             retry=said(_RETRY, known.lease.retry),
@@ -288,6 +298,27 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Operator
         log_format=said(_LOG_FORMAT, known.log_format),
         log_level=said(_LOG_LEVEL, known.log_level),
     )
+
+
+def _security(said: Callable[[Setting, Any], Any], metrics: ListenAddress | None, health: ListenAddress | None) -> MetricsSecurity | None:
+    usual = MetricsSecurity()
+    found = MetricsSecurity(
+        folder=said(_CERTIFICATE_FOLDER, None), certificate=said(_CERTIFICATE, usual.certificate), key=said(_KEY, usual.key)
+    )
+    if not said(_SECURE, False):
+        if found != usual:
+            raise Terminal(
+                "a certificate of the metrics has no effect without TLS", fix="add --metrics-secure, or take --metrics-cert-* out"
+            )
+        return None
+    # Port 0 is another one each time.
+    if metrics is not None and metrics == health and metrics.port:
+        raise Terminal(
+            "--metrics-secure cannot share an address with the probes",
+            why="a kubelet's probes bring no token",
+            fix="give --metrics-bind-address and --health-probe-bind-address different ports",
+        )
+    return found
 
 
 def refuse(given: Sequence[str]) -> None:

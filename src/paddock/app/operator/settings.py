@@ -14,12 +14,21 @@ class ListenAddress(msgspec.Struct, frozen=True):
     port: int
 
 
+class MetricsSecurity(msgspec.Struct, frozen=True, kw_only=True):
+    """Metrics over TLS, for clients with a token whose user may read them."""
+
+    # the folder of the certificate and its key; None: the operator makes a certificate of its own
+    folder: Path | None = None
+    certificate: str = "tls.crt"
+    key: str = "tls.key"
+
+
 class LeaderElectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The leader election of replicas."""
 
     wanted: bool = True
-    # empty: made from the dialects, so that operators with different ones do not wait for each other
-    name: str = ""
+    # A dialect's lease has its name appended: operators exclude each other in the dialects that they share.
+    name: str = "paddock-operator"
     duration: float = 15.0
     deadline: float = 10.0
     retry: float = 2.0
@@ -37,8 +46,10 @@ class OperatorSettings(msgspec.Struct, frozen=True, kw_only=True):
     # None: not served
     metrics: ListenAddress | None = ListenAddress("", 8080)
     health: ListenAddress | None = ListenAddress("", 8081)
+    # None: the metrics are plain HTTP for everybody
+    security: MetricsSecurity | None = None
     lease: LeaderElectionSettings = LeaderElectionSettings()
-    # the operator's own, where the lease is; empty: that of the way in
+    # the operator's own, where the leases are; empty: that of the way in
     namespace: str = ""
     log_format: str = "json"
     log_level: str = "info"

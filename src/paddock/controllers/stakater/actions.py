@@ -231,7 +231,8 @@ class MachineApplier:
     def _tell_fallback(self, look: ReconcilePass, plan: _Plan) -> None:
         notes = (plan.found.metadata.annotations or {}) if plan.found is not None else {}
         if plan.bound.instead and notes.get(objects.FALLBACK) != plan.bound.note:
-            note = f"the binding of these networks is not registered, and they have another instead: {plan.bound.note}"
+            why = "not registered, or its feature gate NetworkBindingPlugins is off (KubeVirt before 1.5)"
+            note = f"the binding of these networks is {why}, and they have another instead: {plan.bound.note}"
             self._teller.tell(look.about, "Warning", "BindingFallback", note)
 
     async def _see_to_disks(self, look: ReconcilePass, plan: _Plan) -> list[str]:

@@ -16,7 +16,7 @@ from paddock.dialects.stakater.rules import MACHINE_LABEL
 from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.objects import Resource
 from paddock.meta.world import ObjectSet, namespace_of
-from paddock.plan.stakater import disks
+from paddock.plan.stakater import disks, plugins
 from paddock.plan.stakater.conditions import ReferencedObjects
 from paddock.plan.stakater.disks import PlannedDisk
 from paddock.plan.stakater.status import PassOutcome, StatusFacts
@@ -94,14 +94,20 @@ class StakaterCaches:
 
     def _of_bindings(self, change: CacheChange) -> Iterable[Key]:
         """All machines, when a binding plug-in comes or goes."""
-        before, after = (_plugins(seen) if seen is not None else frozenset() for seen in (change.old, change.new))
+        before, after = (_plugins(seen) if seen is not None else frozenset[str]() for seen in (change.old, change.new))
         return [seen.key for seen in self.fronts.cache] if before != after else ()
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
     def plugins(self) -> frozenset[str]:
-        """The binding plug-ins that are registered."""
-        return frozenset[str]().union(*(_plugins(seen) for seen in self.installations.cache))
+        """The binding plug-ins that machines may use."""
+        found: set[str] = set()
+        for seen in self.installations.cache:
+            registered = _plugins(seen)
+            if registered is None:
+                return frozenset()
+            found |= registered
+        return frozenset(found)
 
     def overhead(self) -> FilesystemOverhead | None:
         """Return the configured overhead of filesystems."""
@@ -152,10 +158,8 @@ def _machine(seen: CachedObject) -> Iterable[str]:
     return (str(Key(seen.key.namespace, label)),) if label else ()
 
 
-def _plugins(seen: CachedObject) -> frozenset[str]:
-    spec = orjson.loads(seen.raw).get("spec") or {}
-    network = (spec.get("configuration") or {}).get("network") or {}
-    return frozenset(network.get("binding") or ())
+def _plugins(seen: CachedObject) -> frozenset[str] | None:
+    return plugins.usable(orjson.loads(seen.raw))
 
 
 def _refers(seen: CachedObject) -> Iterator[str]:

@@ -8,7 +8,7 @@ import orjson
 
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound
+from paddock.client.errors import BadRequest, Conflict, Forbidden, Invalid, MissingRight, NotFound
 from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, plain
 from paddock.controllers.vitistack import targets
@@ -277,11 +277,10 @@ def problem_of_unmet(error: UntranslatableMachine) -> MachineProblem:
 def problem_of_backend(error: PaddockError, aspect: Aspect) -> MachineProblem:
     """Return the problem behind the backend's answer to a write of that aspect."""
     text = str(error)
-    if isinstance(error, Forbidden):
-        if "exceeded quota" in text:
-            return MachineProblem(problems.RESOURCES, f"{text}; raise the quota or make the machine smaller", aspect)
-        if "cannot" in text and "in API group" in text:
-            return MachineProblem(problems.BACKEND, f"{text}; check the permissions of the controller", aspect)
+    if isinstance(error, MissingRight):
+        return MachineProblem(problems.BACKEND, text, aspect)
+    if isinstance(error, Forbidden) and "exceeded quota" in text:
+        return MachineProblem(problems.RESOURCES, f"{text}; raise the quota or make the machine smaller", aspect)
     if isinstance(error, Forbidden | Invalid | BadRequest):
         return MachineProblem(problems.BACKEND, f"{text}; correct the machine", aspect, fails=True)
     if isinstance(error, NotFound):

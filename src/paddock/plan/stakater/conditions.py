@@ -171,4 +171,4 @@ def _bindings(bound: BoundMachine) -> ApplyBlocker | None:
     names: Mapping[str, str] = dict(bound.missing)
     cards = ", ".join(f"{plugin} of the network {network}" for network, plugin in names.items())
     text = f"the network binding {cards} is not registered in the KubeVirt object, and STAKATER_BINDING_FALLBACK is fail"
-    return waiting("BindingUnavailable", text)
+    return waiting("BindingUnavailable", f"{text}; register it, and before KubeVirt 1.5 enable the feature gate NetworkBindingPlugins")

@@ -4,12 +4,14 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 import pytest
 
+from paddock.app import localtransport
 from paddock.app.controllers import fronts
 from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.operator.definitions import ForeignDefinition
@@ -17,7 +19,9 @@ from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base.errors import Terminal
 from paddock.client.access import Access, StaticCredential
+from paddock.client.client import Client
 from paddock.client.http.https import Https
+from paddock.client.localtransport import LocalTransport
 from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
 from paddock.client.transport import TransportRequest
@@ -25,7 +29,7 @@ from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests import apiclient, virtualtime
-from tests.apiharness import Harness
+from tests.apiharness import GuardedHarness, Harness
 
 GADGETS = plain("example.com", "v1", "gadgets", "Gadget")
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -92,8 +96,8 @@ class World:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def lease(self) -> str:
-        reply = await self.api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l")
+    async def lease(self, dialect: str = "gadgets") -> str:
+        reply = await self.api.get(f"/apis/coordination.k8s.io/v1/namespaces/default/leases/l-{dialect}")
         return str(reply.data.get("spec", {}).get("holderIdentity", ""))
 
 
@@ -132,10 +136,10 @@ def test_pages() -> None:
             assert (await world.api.post(CRDS, DEFINITION)).status == 201
             await asyncio.sleep(10)
             status, text = await pages.get("/readyz")
-            assert (status, text) == (200, "[+]caches ok\n[+]definitions ok\n[+]election ok\n[+]program ok\nok\n")
+            assert (status, text) == (200, "[+]caches ok\n[+]definitions ok\n[+]election ok\n[+]program ok\n[+]rights ok\nok\n")
             assert (await pages.get("/healthz"))[0] == 200
             status, text = await pages.get("/metrics", metrics=True)
-            assert status == 200 and 'paddock_leader{lease="default/l"} 1\n' in text
+            assert status == 200 and 'paddock_leader{lease="default/l-gadgets"} 1\n' in text
             # Each page has its port.
             assert (await pages.get("/metrics"))[0] == 404
             assert (await pages.get("/readyz", metrics=True))[0] == 404
@@ -224,3 +228,91 @@ def test_a_definition_of_crossplane_ends_it(monkeypatch: pytest.MonkeyPatch) -> 
             assert await world.lease() == ""
 
     play(script)
+
+
+def test_operators_exclude_each_other_in_the_dialects_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One has both dialects, the other one of them: it stands by for that one, and takes it over alone."""
+    controlled: dict[str, set[str]] = {"one": set(), "two": set()}
+    programs: list[ControllerManager] = []
+
+    def wire_as(dialect: str) -> fronts.Wire:
+        def wire(program: ControllerManager, settings: FrontSettings, front: ControllerManager) -> None:
+            if program not in programs:
+                programs.append(program)
+            # The operators are made in this order.
+            identity = "one" if program is programs[0] else "two"
+
+            async def look(key: Key) -> Outcome:
+                controlled[identity].add(dialect)
+                return DONE
+
+            informer = program.informers.of(GADGETS)
+            program.add(Controller(f"{dialect}-{identity}", informer, look, machinery=program.machinery))
+
+        return wire
+
+    monkeypatch.setattr(fronts, "WIRES", {each: wire_as(each) for each in ("gadgets", "gizmos")})
+
+    def wanting(*dialects: str) -> OperatorSettings:
+        return msgspec.structs.replace(SETTINGS, fronts=FrontSettings(wanted=frozenset(dialects)))
+
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        await world.api.post(PLACE, {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}})
+        async with world.operator(wanting("gadgets"), "one") as one:
+            await asyncio.sleep(10)
+            async with world.operator(wanting("gadgets", "gizmos"), "two") as two:
+                await asyncio.sleep(30)
+                assert controlled == {"one": {"gadgets"}, "two": {"gizmos"}}
+                assert [await world.lease(each) for each in ("gadgets", "gizmos")] == ["one", "two"]
+                # Who waits for one dialect is ready, and acts in the other.
+                assert (await two.get("/readyz"))[0] == 200
+                leads = [two.operator.program.leading]
+                one.task.cancel()
+                await asyncio.gather(one.task, return_exceptions=True)
+                await asyncio.sleep(10)
+                leads.append(two.operator.program.leading)
+                assert leads == [False, True]
+                assert controlled["two"] == {"gadgets", "gizmos"}
+
+    play(script)
+
+
+def test_a_right_that_is_missing_is_named_until_it_is_granted(tmp_path: Path) -> None:
+    """The operator is a user with rights of its own, and lacks one."""
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    root = {"authorization": "Bearer root"}
+    rules = [
+        {"apiGroups": ["example.com"], "resources": ["gadgets", "extras"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["create"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
+
+    async def inside() -> None:
+        async with GuardedHarness(tmp_path) as api:
+            assert (await api.post(CRDS, DEFINITION, **root)).status == 201
+            assert (await api.post(role, {"metadata": {"name": "operator"}, "rules": rules}, **root)).status == 201
+            subject = {"kind": "User", "name": "operator", "apiGroup": "rbac.authorization.k8s.io"}
+            reference = {"kind": "ClusterRole", "name": "operator", "apiGroup": "rbac.authorization.k8s.io"}
+            binding = {"metadata": {"name": "operator"}, "roleRef": reference, "subjects": [subject]}
+            assert (await api.post(f"{role}bindings".replace("roles", "role"), binding, **root)).status == 201
+            gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}}
+            assert (await api.post(PLACE, gadget, **root)).status == 201
+            async with Client(LocalTransport(localtransport.door(api.api, "operator", ()))) as client:
+                operator = Operator(SETTINGS, client, Machinery(clock=virtualtime.Clock(), chance=random.Random(1)), identity="one")
+                task = asyncio.create_task(operator.run())
+                await asyncio.sleep(20)
+                pages = Pages(operator, task)
+                status, text = await pages.get("/readyz")
+                assert status == 500
+                assert '[-]rights cannot patch gadgets.example.com in namespace "default": grant operator the verb "patch"' in text
+                assert 'on gadgets of API group "example.com" with a Role in namespace "default" or a ClusterRole' in text
+                rules[0]["verbs"].append("patch")
+                assert (await api.put(f"{role}/operator", {"metadata": {"name": "operator"}, "rules": rules}, **root)).status == 200
+                await asyncio.sleep(6)
+                assert (await pages.get("/readyz"))[0] == 200
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    virtualtime.run(inside())

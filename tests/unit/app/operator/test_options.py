@@ -104,11 +104,11 @@ def test_a_flag_alone_says_yes() -> None:
 @pytest.mark.parametrize(
     ("given", "wanted", "lease"),
     [
-        (("--dialect", "vitistack"), {"vitistack"}, "paddock-operator-vitistack"),
-        (("--dialect", "vitistack,stakater"), {"stakater", "vitistack"}, "paddock-operator-stakater-vitistack"),
-        (("--dialect", "stakater", "--dialect", "vitistack"), {"stakater", "vitistack"}, "paddock-operator-stakater-vitistack"),
+        (("--dialect", "vitistack"), {"vitistack"}, "paddock-operator"),
+        (("--dialect", "vitistack,stakater"), {"stakater", "vitistack"}, "paddock-operator"),
+        (("--dialect", "stakater", "--dialect", "vitistack"), {"stakater", "vitistack"}, "paddock-operator"),
         (("--front", "/k"), {"stakater", "vitistack", "kubermatic"}, "paddock-operator"),
-        (("--front", "/k", "--dialect", "kubermatic"), {"kubermatic"}, "paddock-operator-kubermatic"),
+        (("--front", "/k", "--dialect", "kubermatic"), {"kubermatic"}, "paddock-operator"),
         (("--dialect", "vitistack", "--lease", "mine"), {"vitistack"}, "mine"),
     ],
 )

@@ -61,7 +61,7 @@ async def page(made: Operator, path: str) -> tuple[int, str]:
 
 
 async def holder(api: Harness) -> str:
-    reply = await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l")
+    reply = await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l-virtrigaud")
     return str(reply.data.get("spec", {}).get("holderIdentity", ""))
 
 
@@ -180,9 +180,7 @@ async def test_its_settings_reach_the_controllers() -> None:
 @pytest.mark.parametrize(
     ("option", "advice"),
     [
-        ("--metrics-secure", "plain HTTP"),
-        ("--metrics-cert-path=/certs", "plain HTTP"),
-        ("--enable-http2", "plain HTTP"),
+        ("--enable-http2", "HTTP/1.1"),
         ("--webhook-cert-name=a", "there is no webhook"),
         ("--zap-log-level=debug", "--log-level"),
         ("--version", "paddock version"),
