@@ -73,7 +73,7 @@ class _Bench:
         writes = self._host.api.store.revision - revision
         gc.collect()
         # What a sweep does, without what else a host does in the time between two of them.
-        controller = next(each for each in self._host.control.program._controllers if each.name == machines.CONTROLLER)
+        controller = next(each for each in self._host.control.program.controllers if each.name == machines.CONTROLLER)
         start = time.process_time()
         for _ in range(_ROUNDS):
             for number in range(self._count):

@@ -59,6 +59,11 @@ class ControllerManager:
         """True if this replica acts in every group."""
         return all(each.leading for each in self._elections.values())
 
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        """The controllers of all groups."""
+        return tuple(each for group in self._controllers.values() for each in group)
+
     def add(self, controller: Controller) -> None:
         """Run this controller; before `run`."""
         self._controllers.setdefault(self.group, []).append(controller)

@@ -92,7 +92,7 @@ class World:
         virtualmachines.wire(program)
         pools.wire(program)
         if self.storm is not None:
-            for controller in program._controllers:
+            for controller in program.controllers:
                 self.storm.deafen(controller)
         self._task = asyncio.create_task(program.run())
 

@@ -178,7 +178,7 @@ class _World:
         ]
         self._dialect.wire(programs[0], programs[-1], self._outside)
         for program in programs:
-            for controller in program._controllers:
+            for controller in program.controllers:
                 if self._storms:
                     self._storms[-1].deafen(controller)
         self._task = asyncio.create_task(together.run((each.run() for each in programs), until=asyncio.FIRST_COMPLETED))
