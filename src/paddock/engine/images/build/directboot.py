@@ -1,8 +1,8 @@
 """A boot loader for a BIOS that copies a bare kernel and its initial RAM file system into memory, and starts it by PVH. Pure.
 
 GRUB moves a file byte by byte, and a packed kernel unpacks itself: emulated, that is more work than all that follows. Here the disk
-holds the kernel as it lies in memory. From a virtio disk, the loader has the device write it there; from any other, it reads by the BIOS and
-copies in words. `tinyboot/boot.s` is the loader's source.
+holds the kernel as it lies in memory. The loader has a virtio disk write it there; it reads any other disk by the BIOS, and copies in
+words. `tinyboot/boot.s` is the loader's source.
 """
 
 import struct
