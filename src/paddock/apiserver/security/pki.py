@@ -51,6 +51,15 @@ class Authority:
         """The authority's certificate as PEM."""
         return self.certificate_file.read_bytes()
 
+    @property
+    def _identifier(self) -> x509.AuthorityKeyIdentifier:
+        """The authority's key, as each certificate names it. Since Python 3.13, clients reject certificates without it."""
+        try:
+            own = self._certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        except x509.ExtensionNotFound:
+            return x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+
     def _create(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("paddock-ca")
@@ -98,6 +107,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(self._identifier, critical=False)
             .sign(self._key, hashes.SHA256())
             .public_bytes(serialization.Encoding.PEM)
         )
@@ -112,6 +122,7 @@ class Authority:
             found = _read_certificate(certificate)
             read_key(key)
             alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            found.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)
         except (UnusableAuthority, x509.ExtensionNotFound):
             return False
         said = sorted(str(each.value) for each in alternatives)
@@ -145,6 +156,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(self._identifier, critical=False)
         )
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)

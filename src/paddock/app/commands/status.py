@@ -1,12 +1,12 @@
 """`paddock status`: shows whether the server of a directory is ready."""
 
 import json
-import ssl
 import urllib.error
 import urllib.request
 
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
+from paddock.base.certificates import trusting
 from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -49,7 +49,7 @@ def run(given: list[str], console: Console) -> int:
 
 
 def _is_ready(address: str, places: DataPaths) -> bool:
-    context = ssl.create_default_context(cafile=places.pki / "ca.crt")
+    context = trusting(file=places.pki / "ca.crt")
     try:
         with urllib.request.urlopen(f"{address}/readyz", timeout=5, context=context) as answer:
             return bool(answer.status == 200)
