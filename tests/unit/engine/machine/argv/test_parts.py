@@ -414,6 +414,19 @@ def test_hyperv_and_kvm_are_for_kvm_alone() -> None:
     assert "-cpu max" in " ".join(command(machine(cpu=cpu), TCG).argv)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "expected"),
+    [
+        (CpuConfig(), [("max", ""), ("erms", "off"), ("fsrm", "off")]),
+        (CpuConfig(features=(("erms", True),)), [("max", ""), ("erms", "on"), ("fsrm", "off")]),
+        (CpuConfig(model="qemu64"), [("qemu64", "")]),
+    ],
+)
+def test_an_emulated_processor_moves_memory_in_words(cpu: CpuConfig, expected: list[tuple[str, str]]) -> None:
+    assert values(command(machine(cpu=cpu), TCG), "-cpu") == [expected]
+    assert ("fsrm", "off") not in values(command(machine(cpu=cpu), samples.KVM), "-cpu")[0]
+
+
 def test_a_saved_state_is_awaited() -> None:
     assert values(command(machine(), TCG, incoming=True), "-incoming") == ["defer"]
     assert values(command(machine(), TCG), "-incoming") == []
