@@ -24,9 +24,14 @@ class Authority:
     def __init__(self, common: str = "test authority") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(common)
-        builder = self._builder(self._name, self._key.public_key())
-        self._certificate = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(
-            self._key, hashes.SHA256()
+        public = self._key.public_key()
+        self._identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(public)
+        self._certificate = (
+            self._builder(self._name, public)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(x509.KeyUsage(False, False, False, False, False, True, False, False, False), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .sign(self._key, hashes.SHA256())
         )
 
     @property
@@ -41,7 +46,7 @@ class Authority:
         others = [*(x509.DNSName(each) for each in names), *(x509.UniformResourceIdentifier(each) for each in uris)]
         if others:
             builder = builder.add_extension(x509.SubjectAlternativeName(others), critical=not common)
-        made = builder.sign(self._key, hashes.SHA256())
+        made = builder.add_extension(self._identifier, critical=False).sign(self._key, hashes.SHA256())
         secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return TlsMaterial(made.public_bytes(serialization.Encoding.PEM), secret, self.pem)
 

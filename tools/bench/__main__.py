@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, consoles, demo, flood, fronts, guests, hosting, imports, offline, rigaud, userland
+from tools.bench import comparison, consoles, demo, flood, fronts, guests, hosting, idle, imports, offline, rigaud, userland
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "flood", "guests", "host", "userland", "fronts", "virtrigaud", "imports", "console", "demo")
+PARTS = ("commands", "server", "flood", "guests", "host", "idle", "userland", "fronts", "virtrigaud", "imports", "console", "demo")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _guests(options, Path(folder))
             if options.only in (None, "host"):
                 _host(options, Path(folder))
+            if options.only in (None, "idle"):
+                _idle(options, Path(folder))
             if options.only in (None, "userland"):
                 _userland(options, Path(folder))
             if options.only in (None, "fronts"):
@@ -57,8 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only",
         choices=PARTS,
-        help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, from the "
-        "manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, or the demonstration",
+        help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, the "
+        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, "
+        "or the demonstration",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
@@ -93,6 +96,13 @@ def _host(options: argparse.Namespace, folder: Path) -> None:
         _say("no QEMU: the host is left out")
         return
     _told("A whole host, machines stopped at their first instruction", asyncio.run(hosting.measure(folder, quick=options.quick)))
+
+
+def _idle(options: argparse.Namespace, folder: Path) -> None:
+    if shutil.which("qemu-system-x86_64") is None:
+        _say("no QEMU: the server beside idle guests is left out")
+        return
+    _told("Paddock beside guests that do nothing", asyncio.run(idle.measure(folder, quick=options.quick)))
 
 
 def _userland(options: argparse.Namespace, folder: Path) -> None:

@@ -28,7 +28,7 @@ from paddock.client.target import plain
 from paddock.engine.machine.process import holders
 from tools.bench.byhand import Started
 from tools.bench.offline import Figure, environment
-from tools.bench.programs import cpu_seconds, pss
+from tools.bench.programs import cpu_seconds, pss, resident
 
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
@@ -110,6 +110,11 @@ class Host:
         """Bytes that are Paddock's own."""
         assert self._process is not None
         return pss(self._process.pid)
+
+    def resident(self) -> int:
+        """Resident bytes of Paddock."""
+        assert self._process is not None
+        return resident(self._process.pid)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

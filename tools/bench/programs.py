@@ -38,6 +38,11 @@ def pss(pid: int) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
+def resident(pid: int) -> int:
+    """Return the resident bytes of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+
+
 class Program:
     """A running process."""
 
@@ -58,7 +63,7 @@ class Program:
 
     def resident(self) -> float:
         """Resident bytes."""
-        return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * _PAGE
+        return resident(self._process.pid)
 
     def check(self) -> None:
         """Raise when it has ended."""

@@ -38,7 +38,11 @@ PROCESSORS = (
         kvm=True,
     ),
     SupportRow(
-        "domain.cpu.model", "QEMU", "Emulated, everything that can be emulated.", {"domain.cpu.model": "host-passthrough"}, "-cpu max"
+        "domain.cpu.model",
+        "QEMU",
+        "Emulated, everything that can be emulated, except what is slow: `erms` and `fsrm`, unless `features` names them.",
+        {"domain.cpu.model": "host-passthrough"},
+        "-cpu max,erms=off,fsrm=off",
     ),
     SupportRow("domain.cpu.model", "refused", "A model that QEMU does not know.", {"domain.cpu.model": "No-Such"}, Code.CPU_MODEL_UNKNOWN),
     SupportRow(

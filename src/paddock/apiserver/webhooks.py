@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 
 from paddock.base import base64data
+from paddock.base.certificates import trusting
 from paddock.base.errors import PaddockError, Transient
 from paddock.client.errors import Unreachable
 from paddock.client.http.connection import ClientConnection
@@ -208,7 +209,7 @@ class Caller:
     def _context(self, authority: str) -> ssl.SSLContext:
         found = self._contexts.get(authority)
         if found is None:
-            found = self._contexts[authority] = _trusting(authority)
+            found = self._contexts[authority] = trusting(authority)
         return found
 
 
@@ -220,13 +221,6 @@ async def _read(connection: ClientConnection) -> bytes:
         if len(body) > LARGEST_ANSWER:
             raise ValueError(f"the answer is larger than {LARGEST_ANSWER} bytes")
     return bytes(body)
-
-
-def _trusting(authority: str) -> ssl.SSLContext:
-    """Return a context that trusts as Go does: whatever the bundle holds is an anchor, also the serving certificate itself."""
-    context = ssl.create_default_context(cadata=authority or None)
-    context.verify_flags = (context.verify_flags | ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VerifyFlags.VERIFY_X509_STRICT
-    return context
 
 
 def _head(address: WebhookAddress, length: int) -> bytes:

@@ -19,6 +19,18 @@ MANAGER = "paddock-virtrigaud-manager"
 _DAYS, _RENEW_DAYS = 365, 30
 # A clock that is set back must not make everything invalid.
 _BACKDATED = timedelta(days=1)
+# Since Python 3.13, verification is strict by default: an authority says what its key is for, and certificates name that key.
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class ManagedCertificates(msgspec.Struct, frozen=True):
@@ -33,8 +45,13 @@ def issue(server_name: str, seconds: float) -> ManagedCertificates:
     now = datetime.fromtimestamp(seconds, UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paddock-provider-ca")])
-    own = x509.BasicConstraints(ca=True, path_length=0)
-    authority = _builder(name, name, key, now).add_extension(own, critical=True).sign(key, hashes.SHA256())
+    authority = (
+        _builder(name, name, key, now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_SIGNS, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
     pem = authority.public_bytes(serialization.Encoding.PEM)
     return ManagedCertificates(
         _signed(server_name, ExtendedKeyUsageOID.SERVER_AUTH, (name, key, pem), now),
@@ -67,6 +84,7 @@ def _signed(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

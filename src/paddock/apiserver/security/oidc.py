@@ -20,6 +20,7 @@ from paddock.apiserver.context import User
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.identity import PendingIdentity
 from paddock.apiserver.security.oidcsettings import OidcSettings
+from paddock.base.certificates import trusting
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal, Transient
 from paddock.meta import failure
@@ -113,7 +114,7 @@ class OidcAuthenticator:
 def fetcher(authority: Path | None) -> Fetch:
     """Gets a JSON document over HTTPS, in a thread; follows nothing elsewhere."""
     try:
-        context = ssl.create_default_context(cafile=authority)
+        context = trusting(file=authority)
     except (OSError, ssl.SSLError) as error:
         raise Terminal(f"cannot read the authority of the OIDC issuer in {authority}", why=str(error)) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2

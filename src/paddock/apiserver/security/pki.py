@@ -53,6 +53,15 @@ class Authority:
         """The authority's certificate as PEM."""
         return self.certificate_file.read_bytes()
 
+    @property
+    def _identifier(self) -> x509.AuthorityKeyIdentifier:
+        """The authority's key, as each certificate names it. Since Python 3.13, clients reject certificates without it."""
+        try:
+            own = self._certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        except x509.ExtensionNotFound:
+            return x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+
     def _create(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("paddock-ca")
@@ -100,6 +109,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(self._identifier, critical=False)
             .sign(self._key, hashes.SHA256())
             .public_bytes(serialization.Encoding.PEM)
         )
@@ -113,6 +123,7 @@ class Authority:
             found = _read_certificate(certificate)
             read_key(key)
             alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            found.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)
         except (UnusableAuthority, x509.ExtensionNotFound):
             return False
         said = sorted(str(each.value) for each in alternatives)
@@ -133,7 +144,12 @@ class Authority:
 
     def _sign(self, key: Key, subject: x509.Name, *, names: Iterable[str]) -> bytes:
         validity = self._validity()
-        return _pem(_leaf(key, subject, names, validity).issuer_name(self._certificate.subject).sign(self._key, hashes.SHA256()))
+        return _pem(
+            _leaf(key, subject, names, validity)
+            .issuer_name(self._certificate.subject)
+            .add_extension(self._identifier, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
 
     def _validity(self) -> Validity:
         begin, end = _leaf_validity(self._now())

@@ -1,7 +1,6 @@
 """`paddock status`: shows whether the server of a directory is ready, or the replicas of an operator."""
 
 import json
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from paddock.app.directory.paths import DataPaths
 from paddock.app.operator import readiness
 from paddock.app.operator.readiness import ReplicaReadiness
 from paddock.base import duration
+from paddock.base.certificates import trusting
 from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -72,7 +72,7 @@ def _show_replicas(found: Sequence[ReplicaReadiness], form: str, console: Consol
 
 
 def _is_ready(address: str, places: DataPaths) -> bool:
-    context = ssl.create_default_context(cafile=places.pki / "ca.crt")
+    context = trusting(file=places.pki / "ca.crt")
     try:
         with urllib.request.urlopen(f"{address}/readyz", timeout=5, context=context) as answer:
             return bool(answer.status == 200)

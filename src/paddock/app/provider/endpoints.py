@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from cryptography import x509
 
+from paddock.base import certificates
 from paddock.base.clock import Clock
 from paddock.contract.examination import ProviderFinding
 
@@ -93,7 +94,7 @@ async def _handshake(found: EndpointPlace, authority: bytes) -> tuple[bytes | No
     """The certificate that the other side shows, and why it is not to be trusted."""
     problem = ""
     for trusting in (False, True):
-        context = ssl.create_default_context()
+        context = certificates.trusting()
         if authority:
             context.load_verify_locations(cadata=authority.decode())
         if trusting:

@@ -4,10 +4,10 @@ import asyncio
 import base64
 import ipaddress
 import socket
-import ssl
 from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from paddock.base.certificates import trusting
 from paddock.client.errors import BadAccess, Unreachable
 
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
@@ -93,7 +93,7 @@ async def tunnel(proxy: SplitResult, host: str, port: int) -> socket.socket:
 
 async def tunnel_tls(proxy: SplitResult, host: str, port: int) -> asyncio.StreamWriter:
     """A writer that ends at the host; for proxies that are reached over TLS."""
-    reader, writer = await asyncio.open_connection(proxy.hostname, port_of(proxy), ssl=ssl.create_default_context())
+    reader, writer = await asyncio.open_connection(proxy.hostname, port_of(proxy), ssl=trusting())
     try:
         writer.write(connect_request(proxy, host, port))
         head = await reader.readuntil(b"\r\n\r\n")

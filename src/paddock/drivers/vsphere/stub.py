@@ -15,6 +15,7 @@ from pyVmomi import vim
 from pyVmomi.SoapAdapter import SoapStubAdapter
 from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
+from paddock.base.certificates import trusting
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.vsphere.settings import VSphereEndpoint, VSphereSettings
 
@@ -102,7 +103,7 @@ def trust(settings: VSphereSettings, authority: str | None) -> ssl.SSLContext | 
     """Return the context that verifies the endpoint; None for plain text."""
     if not settings.endpoint.secure:
         return None
-    context = ssl.create_default_context(cafile=authority)
+    context = trusting(file=authority)
     if settings.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

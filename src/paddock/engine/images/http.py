@@ -21,6 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from paddock.base import reasons
+from paddock.base.certificates import trusting
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.images.sources import ServerTrust, canonical_url, safe_url
@@ -345,7 +346,7 @@ def _one_length(answer: http.client.HTTPResponse, url: str) -> None:
 
 
 def _make_context(trust: ServerTrust) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = trusting()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not trust.verify:
         context.check_hostname = False

@@ -14,7 +14,8 @@ def test_a_hypervisor_is_examined(play: Play) -> None:
         assert isinstance(found.driver, Examiner)
         said = {each.check: each for each in await found.driver.examine()}
         assert said["release"].text.startswith("libvirt ") and said["pools"].text == "default-pool"
-        assert said["networks"].grade == "good" and said["accelerator"].grade == "warning"
+        # Newer drivers for tests say that they have KVM.
+        assert said["networks"].grade == "good" and said["accelerator"].grade in ("good", "warning")
 
     play(script)
 

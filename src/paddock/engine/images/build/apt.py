@@ -66,6 +66,7 @@ def _own(folder: Path, *, is_debian: bool) -> Options:
 def _update(found: Options, stamp: Path) -> None:
     """Fetch the lists; where that fails, those of an earlier day do."""
     try:
+        # By itself apt succeeds without a network, and the empty lists would count for a day.
         run(["apt-get", "--quiet", "--error-on=any", *found, "update"])
     except BuildError:
         if not stamp.exists():

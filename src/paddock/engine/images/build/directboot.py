@@ -1,7 +1,8 @@
 """A boot loader for a BIOS that copies a bare kernel and its initial RAM file system into memory, and starts it by PVH. Pure.
 
 GRUB moves a file byte by byte, and a packed kernel unpacks itself: emulated, that is more work than all that follows. Here the disk
-holds the kernel as it lies in memory, and the loader copies it in words. `tinyboot/boot.s` is the loader's source.
+holds the kernel as it lies in memory. The loader has a virtio disk write it there; it reads any other disk by the BIOS, and copies in
+words. `tinyboot/boot.s` is the loader's source.
 """
 
 import struct
@@ -16,9 +17,10 @@ from paddock.engine.images.build.programs import BuildError
 
 # Of boot.bin: the first sector's packet with the length and the place of the rest, and where Python's part begins in memory.
 _PACKET_SECTORS, _PACKET_FIRST = 424 + 2, 424 + 8
-_DATA, _TABLE, _DATA_SIZE = 0x8000, 96, 4096
-_LOADER_SIZE = SECTOR + _DATA_SIZE
-_START_MAGIC, _MAP = 0x336EC578, 0x9000
+_CODE_SIZE = 3 * SECTOR
+_DATA, _TABLE, _DATA_SIZE = 0x8400, 96, 4096
+_LOADER_SIZE = _CODE_SIZE + _DATA_SIZE
+_START_MAGIC, _MAP = 0x336EC578, 0xA000
 _ELF_LOAD, _ELF_NOTE, _PVH_NOTE = 1, 4, 18
 # Pieces lie where any disk reads them directly. Shorter zeros than this are read, not written.
 _PAGE, _ZEROS = 4096, 256 << 10
@@ -109,7 +111,7 @@ def build(image: bytes, ramdisk: bytes, arguments: str, first: int) -> tuple[byt
     code = bytearray((files(tinyboot) / "boot.bin").read_bytes())
     struct.pack_into("<H", code, _PACKET_SECTORS, _LOADER_SIZE // SECTOR)
     struct.pack_into("<Q", code, _PACKET_FIRST, first)
-    content[: SECTOR + len(words)] = code[SECTOR:] + words
+    content[: _CODE_SIZE + len(words)] = code[SECTOR:] + words
     return bytes(code[:440]), bytes(content)
 
 

@@ -37,8 +37,8 @@ def test_the_loader_fills_memory_as_the_kernel_describes_it() -> None:
     code, content = directboot.build(KERNEL, ramdisk, "console=ttyS0 quiet", FIRST)
     assert len(code) == 440 and len(content) % SECTOR == 0
     sectors, _, _, first = struct.unpack_from("<HHHQ", code, 426)
-    assert (first, sectors * SECTOR) == (FIRST, SECTOR + 4096)
-    words = content[SECTOR:]
+    assert (first, sectors * SECTOR) == (FIRST, 3 * SECTOR + 4096)
+    words = content[3 * SECTOR :]
     memory = bytearray(b"?" * (32 << 20))
     for number in range(200):
         sector, size, address = struct.unpack_from("<IIQ", words, 96 + 16 * number)
@@ -52,10 +52,10 @@ def test_the_loader_fills_memory_as_the_kernel_describes_it() -> None:
     assert memory[0x1200000:][: len(DATA) + BSS] == DATA + bytes(BSS)
     (entry,) = struct.unpack_from("<I", words)
     magic, version, _, modules, module, line, _, table, count, _ = struct.unpack_from("<IIIIQQQQII", words, 8)
-    assert (entry, magic, version, modules, table, count) == (ENTRY, 0x336EC578, 1, 1, 0x9000, 0)
-    place, length = struct.unpack_from("<QQ", words, module - 0x8000)
+    assert (entry, magic, version, modules, table, count) == (ENTRY, 0x336EC578, 1, 1, 0xA000, 0)
+    place, length = struct.unpack_from("<QQ", words, module - 0x8400)
     assert place % (2 << 20) == 0 and place >= 0x1200000 + len(DATA) + BSS and memory[place : place + length] == ramdisk
-    assert words[line - 0x8000 :].startswith(b"console=ttyS0 quiet\0")
+    assert words[line - 0x8400 :].startswith(b"console=ttyS0 quiet\0")
     # What is zero takes no room on the disk.
     assert len(content) < len(TEXT) + len(ramdisk) + 100_000
 
@@ -76,5 +76,5 @@ def test_a_command_line_that_is_too_long_is_refused() -> None:
 
 def test_the_loaders_code_fits_where_it_is_loaded() -> None:
     code = (files(tinyboot) / "boot.bin").read_bytes()
-    # The partition record begins at 440; the second sector lies directly below Python's part.
-    assert len(code) == 2 * SECTOR and code[440:SECTOR] == bytes(SECTOR - 440)
+    # The partition record begins at 440; the other sectors lie directly below Python's part.
+    assert len(code) == 4 * SECTOR and code[440:SECTOR] == bytes(SECTOR - 440)

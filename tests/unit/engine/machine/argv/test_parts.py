@@ -414,6 +414,13 @@ def test_hyperv_and_kvm_are_for_kvm_alone() -> None:
     assert "-cpu max" in " ".join(command(machine(cpu=cpu), TCG).argv)
 
 
+@pytest.mark.parametrize(("model", "off"), [("host", ["erms", "fsrm"]), ("max", ["fsrm"]), ("qemu64", [])])
+def test_an_emulated_processor_moves_memory_in_words(model: str, off: list[str]) -> None:
+    cpu = CpuConfig(model=model, features=(("erms", True),) if model == "max" else ())
+    assert [name for name, value in values(command(machine(cpu=cpu), TCG), "-cpu")[0] if value == "off"] == off
+    assert ("fsrm", "off") not in values(command(machine(cpu=cpu), samples.KVM), "-cpu")[0]
+
+
 def test_a_saved_state_is_awaited() -> None:
     assert values(command(machine(), TCG, incoming=True), "-incoming") == ["defer"]
     assert values(command(machine(), TCG), "-incoming") == []
