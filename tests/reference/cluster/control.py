@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from paddock.apiserver.security.pki import Authority, write_private
+from tests.reference.cluster import forward
 from tests.reference.cluster.namespace import ADDRESS, HOSTNAME, Machine, NodeFailed
-from tests.reference.server import write_kubeconfig
+from tests.reference.server import Access, write_kubeconfig
 
 PAUSE = "registry.invalid/pause:1"
 URL = f"https://{ADDRESS}:6443"
@@ -123,6 +124,19 @@ def kubernetes(machine: Machine) -> None:
     wait("the ServiceAccount of pods", lambda: bool(kubectl(machine, "get", "serviceaccount", "default", "-o", "name")))
     # virt-operator and what it installs insist on a node of the control plane.
     kubectl(machine, "label", "node", HOSTNAME, "node-role.kubernetes.io/control-plane=")
+
+
+def access(machine: Machine) -> Access:
+    """Return the administrator's access from the host; the first call opens the port for it."""
+    files, kubeconfig = machine.directory / "files", machine.directory / "kubeconfig"
+    authority = files / "certificates" / "apiserver.crt"
+    if not kubeconfig.exists():
+        lines = [line.split(",") for line in (files / "tokens.csv").read_text().splitlines()]
+        token = next(token for token, user, *_ in lines if user == "admin")
+        # The certificate that the API server makes for itself has this name.
+        write_kubeconfig(kubeconfig, f"https://localhost:{forward.open_port(machine)}", token, authority)
+    written = json.loads(kubeconfig.read_text())
+    return Access(written["clusters"][0]["cluster"]["server"], written["users"][0]["user"]["token"], authority, kubeconfig)
 
 
 _READY = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.reference.cluster import control, images, namespace
-from tests.reference.cluster.__main__ import missing, up
+from tests.reference.cluster.conftest import node
 from tests.reference.cluster.namespace import Machine
 
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
@@ -16,14 +16,8 @@ pytestmark = [pytest.mark.reference, pytest.mark.soak]
 @pytest.fixture(scope="module")
 def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """A cluster without KubeVirt."""
-    if reason := missing():
-        pytest.skip(f"needs a machine that can hold a node: {reason}")
-    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
-    directory = tmp_path_factory.mktemp("cluster")
-    try:
-        yield up(directory, terminal.write_line if terminal else print)
-    finally:
-        namespace.end(directory)
+    with node(pytestconfig, tmp_path_factory.mktemp("cluster"), with_kubevirt=False) as machine:
+        yield machine
 
 
 def _pod(name: str) -> dict[str, Any]:
