@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paddock.base.errors import Terminal
 from tests.reference import build
-from tests.reference.cluster import base, control, kubevirt, namespace, storage
+from tests.reference.cluster import base, control, kubevirt, nameserver, namespace, storage
 from tests.reference.recipes import CONTROLLERS, NODE
 
 DIRECTORY = Path("/var/tmp/paddock-cluster")
@@ -42,6 +42,7 @@ def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = Fal
     began = time.monotonic()
     machine = namespace.begin(directory, root, programs)
     control.kubernetes(machine)
+    nameserver.install(machine)
     kubevirt.load_pause(machine)
     say(f"the node is ready after {time.monotonic() - began:.0f} s")
     if with_kubevirt:

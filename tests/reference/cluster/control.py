@@ -14,7 +14,7 @@ from tests.reference.server import Access, write_kubeconfig
 
 PAUSE = "registry.invalid/pause:1"
 URL = f"https://{ADDRESS}:6443"
-_SERVICES, _PODS, _DNS = "10.96.0.0/16", "10.244.0.0/24", "10.96.0.10"
+_SERVICES, _PODS, DNS = "10.96.0.0/16", "10.244.0.0/24", "10.96.0.10"
 _START_SECONDS = 240.0
 # name, user and groups of the users that the API server knows by token
 _USERS = {
@@ -65,7 +65,7 @@ _KUBELET = {
     "cgroupDriver": "cgroupfs",
     "failCgroupV1": False,
     "failSwapOn": False,
-    "clusterDNS": [_DNS],
+    "clusterDNS": [DNS],
     "clusterDomain": "cluster.local",
     "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
     "resolvConf": "/etc/resolv.conf",
@@ -179,7 +179,7 @@ def _write_files(machine: Machine) -> None:
         (files / f"{name}.json").write_text(json.dumps(document))
     machine.run("mkdir", "-p", "/etc/cni/net.d", "/etc/kubernetes/manifests")
     machine.run("tee", "/etc/cni/net.d/10-pods.conflist", given=json.dumps(_NETWORK).encode())
-    machine.run("tee", "/etc/resolv.conf", given=f"nameserver {_DNS}\n".encode())
+    machine.run("tee", "/etc/resolv.conf", given=f"nameserver {DNS}\n".encode())
     machine.run("tee", "/etc/hosts", given=f"127.0.0.1 localhost\n{ADDRESS} {HOSTNAME}\n".encode())
     for line in lines:
         token, user, *_ = line.split(",")

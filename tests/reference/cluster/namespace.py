@@ -172,6 +172,26 @@ def end(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
+def processes(directory: Path) -> list[int]:
+    """Return every process of a node, as the host sees it."""
+    group = _own_groups(directory)["cpuacct"]
+    found = [int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split()]
+    return sorted(set(found))
+
+
+def cpu_seconds(directory: Path) -> float:
+    """Return the seconds of CPU of a node so far, with those of processes that have ended."""
+    return int((_own_groups(directory)["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
+
+
+def _read(file: Path) -> str:
+    """Return what a file says; nothing when it is gone meanwhile."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
 def remains(directory: Path) -> list[str]:
     """Return what a node has left on this machine, after it ended: processes, mounts, control groups and files."""
     groups = [group for group in _own_groups(directory).values() if group.exists()]

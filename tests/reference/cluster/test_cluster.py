@@ -32,3 +32,9 @@ def test_pod(machine: Machine) -> None:
     pod = json.loads(control.kubectl(machine, "get", "pod", "first", "-o", "json"))
     assert pod["spec"]["nodeName"] == namespace.HOSTNAME
     assert pod["status"]["podIP"].startswith("10.244.0.")
+
+
+def test_names(machine: Machine) -> None:
+    """The Service of the name server answers with the address of another Service."""
+    control.wait("the name server", lambda: bool(machine.run("getent", "hosts", "kubernetes.default.svc.cluster.local")))
+    assert machine.run("getent", "hosts", "kubernetes.default.svc.cluster.local").split()[0] == "10.96.0.1"

@@ -1,6 +1,7 @@
 """`paddock operator` with the rights of its chart on the reference cluster: machines become guests, change, stop, and go."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -9,10 +10,11 @@ import pytest
 import yaml
 
 from paddock.engine.images.build import tiny
-from tests.host.fronts.life import catalogue
+from tests.host.fronts.life import catalogue, place
 from tests.host.guests import serving
+from tests.reference import embedded
 from tests.reference.build import built
-from tests.reference.client import MERGE_PATCH, Json
+from tests.reference.client import MERGE_PATCH, Api, Json
 from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster, say
 from tests.reference.operators.helm import NAMESPACE, PADDOCK, Helm
 from tests.reference.operators.running import Operator, operating
@@ -21,7 +23,7 @@ from tests.reference.server import write_kubeconfig
 from tests.reference.virtctl.conftest import INSTANCES, MACHINES, Quiet, holds
 
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
-_IN_DEFAULT = (
+_MADE = (
     *(MACHINES, INSTANCES, "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/persistentvolumeclaims"),
     *("/api/v1/persistentvolumes", "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"),
     *("/api/v1/namespaces/default/secrets",),
@@ -61,6 +63,15 @@ VITISTACK = Front(
     {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}},
     lambda front: str(front.get("status", {}).get("phase")),
 )
+KUBERMATIC = Front(
+    f"{MACHINES}/my-vm-with-http-data-volume",
+    "my-vm-with-http-data-volume",
+    {"spec": {"template": {"metadata": {"labels": {"tier": "gold"}}}}},
+    lambda machine: machine["spec"]["template"]["metadata"]["labels"].get("tier") == "gold",
+    {"spec": {"runStrategy": "Halted"}},
+    {"spec": {"runStrategy": "RerunOnFailure"}},
+    lambda front: str(front.get("status", {}).get("printableStatus")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,23 +81,45 @@ def image(tiny_guest: tiny.TinyImage) -> Iterator[str]:
         yield f"http://{address}/{tiny_guest.disk.name}"
 
 
+@dataclass(frozen=True)
+class Fronts:
+    """The operator on the cluster, and the API that has Kubermatic's forms."""
+
+    cluster: Cluster
+    operator: Operator
+    front: Api
+
+    def wait(self, what: Callable[[], bool]) -> None:
+        """Wait for something, as long as a guest may take."""
+        self.operator.wait(what, BOOT_SECONDS)
+
+    def instance(self, name: str) -> Json:
+        """A machine that runs on the cluster; empty when it does not."""
+        return self.cluster.get(f"{INSTANCES}/{name}")
+
+
 @pytest.fixture(scope="module")
-def operator(cluster: Cluster, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+def fronts(cluster: Cluster, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
     """The operator with the ServiceAccount of the chart, which grants its rights."""
     directory = tmp_path_factory.mktemp("operator")
     helm = Helm(built(HELMS["3"], say(pytestconfig)) / "helm", directory)
-    chart = helm.template(PADDOCK, "--set", "dialects={stakater,vitistack}")
+    chart = helm.template(PADDOCK, "--set", "dialects={kubermatic,stakater,vitistack}", "--set", "front.secretName=front")
     (account,) = [each["metadata"]["name"] for each in chart if each["kind"] == "ServiceAccount"]
     cluster.kubectl.ok("create", "namespace", NAMESPACE)
     # No image of the operator is on the node: its process is the host's.
     objects = [each for each in chart if each["kind"] != "Deployment"]
     cluster.kubectl.ok("apply", "--server-side", "-n", NAMESPACE, "-f", "-", stdin=yaml.safe_dump_all(objects))
     token = cluster.kubectl.ok("create", "token", account, "-n", NAMESPACE, "--duration=12h").strip()
-    access = write_kubeconfig(directory / "operator", cluster.api.access.url, token, cluster.api.access.authority)
-    dialects = ("--dialect", "stakater", "--dialect", "vitistack")
-    with operating(access, directory / "log", *dialects, "--namespace", NAMESPACE, "--reconcile-interval", "5s") as operator:
-        operator.wait_ready()
-        yield operator
+    access = write_kubeconfig(directory / "access", cluster.api.access.url, token, cluster.api.access.authority)
+    with embedded.serving(directory / "front") as server, ExitStack() as ends:
+        settings = ("--front", str(server.kubeconfig), "--namespace", NAMESPACE, "--reconcile-interval", "5s")
+        operator = ends.enter_context(operating(access, directory / "log", *settings))
+        front = Api(server.access)
+        ends.callback(front.close)
+        fronts = Fronts(cluster, operator, front)
+        fronts.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in operator.said()))
+        fronts.wait(lambda: operator.page("/readyz")[0] == 200)
+        yield fronts
 
 
 def _example(dialect: str, name: str) -> Sequence[Json]:
@@ -94,46 +127,55 @@ def _example(dialect: str, name: str) -> Sequence[Json]:
     return list(yaml.safe_load_all(text))
 
 
-def _live(cluster: Cluster, operator: Operator, front: Front, documents: Sequence[Json]) -> None:
-    """Everything, in order."""
+def _live(fronts: Fronts, front: Front, documents: Sequence[Json], api: Api) -> None:
+    """Everything, in order; the API is the one that has the dialect's objects."""
+    cluster = fronts.cluster
 
     def patch(body: Json) -> None:
-        answer = cluster.api.request("PATCH", front.path, body, headers=MERGE_PATCH)
+        answer = api.request("PATCH", front.path, body, headers=MERGE_PATCH)
         assert answer.ok, answer.message
 
-    def instance() -> Json:
-        return cluster.get(f"{INSTANCES}/{front.machine}")
+    def runs() -> None:
+        fronts.wait(lambda: holds(fronts.instance(front.machine), "AgentConnected"))
+        fronts.wait(lambda: front.state(api.request("GET", front.path).body) == "Running")
 
-    def reports(state: str) -> None:
-        operator.wait(lambda: front.state(cluster.get(front.path)) == state, BOOT_SECONDS)
-
-    before = {path: set(cluster.names(path)) for path in _IN_DEFAULT}
-    cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(documents))
-    operator.wait(lambda: holds(instance(), "AgentConnected"), BOOT_SECONDS)
-    reports("Running")
-    assert instance()["status"]["interfaces"][0]["ipAddress"].startswith("10.244.0.")
+    before = {path: set(cluster.names(path)) for path in _MADE}
+    for document in documents:
+        where = place(document)
+        query = {"fieldManager": "user", "fieldValidation": "Strict"}
+        answer = api.request("PATCH", where, document, query=query, headers={"Content-Type": "application/apply-patch+yaml"})
+        assert answer.ok, (where, answer.message)
+    runs()
+    assert fronts.instance(front.machine)["status"]["interfaces"][0]["ipAddress"].startswith("10.244.0.")
     patch(front.change)
-    operator.wait(lambda: front.changed(cluster.get(f"{MACHINES}/{front.machine}")))
+    fronts.wait(lambda: front.changed(cluster.get(f"{MACHINES}/{front.machine}")))
     patch(front.stop)
-    operator.wait(lambda: not instance() and not cluster.guests(), BOOT_SECONDS)
-    reports("Stopped")
+    fronts.wait(lambda: not fronts.instance(front.machine) and not cluster.guests())
+    fronts.wait(lambda: front.state(api.request("GET", front.path).body) == "Stopped")
     patch(front.start)
-    operator.wait(lambda: holds(instance(), "AgentConnected"), BOOT_SECONDS)
-    reports("Running")
-    assert cluster.api.request("DELETE", front.path).ok
-    operator.wait(lambda: {path: set(cluster.names(path)) for path in _IN_DEFAULT} == before, BOOT_SECONDS)
-    operator.wait(lambda: not cluster.guests())
+    runs()
+    assert api.request("DELETE", front.path).ok
+    fronts.wait(lambda: {path: set(cluster.names(path)) for path in _MADE} == before)
+    fronts.wait(lambda: not cluster.guests())
     assert list((cluster.machine.directory / "volumes").iterdir()) == []
-    assert operator.complaints() == []
+    assert fronts.operator.complaints() == []
+    assert 'code="403"' not in fronts.operator.page("/metrics")[1]
 
 
-def test_stakater(cluster: Cluster, operator: Operator, image: str) -> None:
+def test_stakater(fronts: Fronts, image: str) -> None:
     """The document unchanged, with its image in the catalogue; its plug-in is not there, so the operator takes masquerade."""
-    _live(cluster, operator, STAKATER, [*catalogue(image), *_example("stakater", "minimal")])
+    _live(fronts, STAKATER, [*catalogue(image), *_example("stakater", "minimal")], fronts.cluster.api)
 
 
-def test_vitistack(cluster: Cluster, operator: Operator, image: str) -> None:
+def test_vitistack(fronts: Fronts, image: str) -> None:
     """The document with an image for its root disk."""
     (document,) = _example("vitistack", "basic")
     document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
-    _live(cluster, operator, VITISTACK, [document])
+    _live(fronts, VITISTACK, [document], fronts.cluster.api)
+
+
+def test_kubermatic(fronts: Fronts, image: str) -> None:
+    """The document with the address of the image, in an API of its own."""
+    machine, source = _example("kubermatic", "virtualmachine")
+    source["spec"]["source"]["http"]["url"] = image
+    _live(fronts, KUBERMATIC, [source, machine], fronts.front)
