@@ -1,10 +1,12 @@
 """`paddock operator` with the rights of its chart on the reference cluster: machines become guests, change, stop, and go."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 import yaml
@@ -19,10 +21,13 @@ from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster, say
 from tests.reference.operators.helm import NAMESPACE, PADDOCK, Helm
 from tests.reference.operators.running import Operator, operating
 from tests.reference.recipes import HELMS
-from tests.reference.server import write_kubeconfig
+from tests.reference.server import free_ports, launched, write_kubeconfig
 from tests.reference.virtctl.conftest import INSTANCES, MACHINES, Quiet, holds
 
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
+_DIALECTS = ("kubermatic", "stakater", "vitistack", "virtrigaud")
+_NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+_LOOPBACK = ("--provider-from", "127.0.0.1", "--provider-from", "localhost")
 _MADE = (
     *(MACHINES, INSTANCES, "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/persistentvolumeclaims"),
     *("/api/v1/persistentvolumes", "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"),
@@ -72,6 +77,19 @@ KUBERMATIC = Front(
     {"spec": {"runStrategy": "RerunOnFailure"}},
     lambda front: str(front.get("status", {}).get("printableStatus")),
 )
+VIRTRIGAUD = Front(
+    "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/virtualmachines/debian",
+    "debian",
+    {"spec": {"resources": {"cpu": 3}}},
+    lambda machine: _processors(machine["spec"]["template"]["spec"]["domain"]["cpu"]) == 3,
+    {"spec": {"powerState": "Off"}},
+    {"spec": {"powerState": "On"}},
+    lambda front: "Running" if front.get("status", {}).get("powerState") == "On" else "Stopped",
+)
+
+
+def _processors(cpu: Json) -> int:
+    return int(cpu.get("sockets", 1) * cpu.get("cores", 1) * cpu.get("threads", 1))
 
 
 @pytest.fixture(scope="module")
@@ -103,23 +121,34 @@ def fronts(cluster: Cluster, pytestconfig: pytest.Config, tmp_path_factory: pyte
     """The operator with the ServiceAccount of the chart, which grants its rights."""
     directory = tmp_path_factory.mktemp("operator")
     helm = Helm(built(HELMS["3"], say(pytestconfig)) / "helm", directory)
-    chart = helm.template(PADDOCK, "--set", "dialects={kubermatic,stakater,vitistack}", "--set", "front.secretName=front")
+    chart = helm.template(PADDOCK, "--set", f"dialects={{{','.join(_DIALECTS)}}}", "--set", "front.secretName=front")
     (account,) = [each["metadata"]["name"] for each in chart if each["kind"] == "ServiceAccount"]
-    cluster.kubectl.ok("create", "namespace", NAMESPACE)
     # No image of the operator is on the node: its process is the host's.
-    objects = [each for each in chart if each["kind"] != "Deployment"]
-    cluster.kubectl.ok("apply", "--server-side", "-n", NAMESPACE, "-f", "-", stdin=yaml.safe_dump_all(objects))
+    objects = [_NAMESPACE, *(each for each in chart if each["kind"] != "Deployment")]
+    cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(objects))
     token = cluster.kubectl.ok("create", "token", account, "-n", NAMESPACE, "--duration=12h").strip()
     access = write_kubeconfig(directory / "access", cluster.api.access.url, token, cluster.api.access.authority)
     with embedded.serving(directory / "front") as server, ExitStack() as ends:
-        settings = ("--front", str(server.kubeconfig), "--namespace", NAMESPACE, "--reconcile-interval", "5s")
-        operator = ends.enter_context(operating(access, directory / "log", *settings))
         front = Api(server.access)
         ends.callback(front.close)
+        dialects = [word for each in _DIALECTS for word in ("--dialect", each)]
+        settings = ("--front", str(server.kubeconfig), "--namespace", NAMESPACE, "--reconcile-interval", "5s", *_LOOPBACK)
+        operator = ends.enter_context(operating(access, directory / "log", *dialects, *settings))
         fronts = Fronts(cluster, operator, front)
         fronts.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in operator.said()))
         fronts.wait(lambda: operator.page("/readyz")[0] == 200)
         yield fronts
+
+
+@pytest.fixture
+def provider(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    """The address of a provider that keeps machines on the cluster."""
+    # Complete in itself, as a kubeconfig in a Secret is.
+    (tmp_path / "kubeconfig").write_text(cluster.kubectl.ok("config", "view", "--flatten", "--raw"))
+    (port,) = free_ports(1)
+    words = ("--type", "kubevirt", "--insecure", "--port", str(port), "--health-port", "0", "--credentials-dir", str(tmp_path))
+    with launched([sys.executable, "-m", "paddock.app", "provider", "serve", *words], tmp_path / "log"):
+        yield f"127.0.0.1:{port}"
 
 
 def _example(dialect: str, name: str) -> Sequence[Json]:
@@ -154,7 +183,8 @@ def _live(fronts: Fronts, front: Front, documents: Sequence[Json], api: Api) -> 
     fronts.wait(lambda: front.state(api.request("GET", front.path).body) == "Stopped")
     patch(front.start)
     runs()
-    assert api.request("DELETE", front.path).ok
+    for document in [each for each in reversed(documents) if each["kind"] != "Namespace"]:
+        assert api.request("DELETE", place(document)).ok, document
     fronts.wait(lambda: {path: set(cluster.names(path)) for path in _MADE} == before)
     fronts.wait(lambda: not cluster.guests())
     assert list((cluster.machine.directory / "volumes").iterdir()) == []
@@ -179,3 +209,16 @@ def test_kubermatic(fronts: Fronts, image: str) -> None:
     machine, source = _example("kubermatic", "virtualmachine")
     source["spec"]["source"]["http"]["url"] = image
     _live(fronts, KUBERMATIC, [source, machine], fronts.front)
+
+
+def test_virtrigaud(fronts: Fronts, provider: str, image: str) -> None:
+    """The document with the address of the image, and with that of a provider that is served already."""
+    documents = _example("virtrigaud", "local")
+    for each in documents:
+        if each["kind"] == "Provider":
+            each["metadata"]["annotations"] = {"virtrigaud.io/provider-address": provider}
+            each["spec"]["runtime"] = {"image": "none:1", "service": {"tls": {"enabled": False}}}
+            each["spec"]["endpoint"] = fronts.cluster.api.access.url
+        elif each["kind"] == "VMImage":
+            each["spec"]["source"]["http"]["url"] = image
+    _live(fronts, VIRTRIGAUD, documents, fronts.cluster.api)
