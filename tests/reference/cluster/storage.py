@@ -77,6 +77,9 @@ class Storage:
         of_disks = Controller("disks", self._disks, self._disk, machinery=machinery)
         of_disks.watch(self._claims, owners("cdi.kubevirt.io", "DataVolume"))
         self.program.add(of_disks)
+        of_sources = Controller("sources", self._sources, self._source, machinery=machinery)
+        of_sources.watch(self._claims, lambda _: self._sources.cache.keys())
+        self.program.add(of_sources)
         self.program.add(Controller("claims", self._claims, self._claim, machinery=machinery))
         self.program.add(Controller("volumes", self._volumes, self._volume, machinery=machinery))
 
@@ -131,6 +134,19 @@ class Storage:
         await self._say(key, "Succeeded", "100.0%")
         return DONE
 
+    async def _source(self, key: Key) -> Outcome:
+        """Say of a DataSource whether there is something to copy."""
+        source = _read(self._sources.cache.get(key))
+        if source is None:
+            return DONE
+        wanted = source["spec"]["source"].get("pvc", {})
+        disk = _read(self._disks.cache.get(Key(wanted.get("namespace") or key.namespace, wanted.get("name", ""))))
+        is_filled = disk is not None and disk.get("status", {}).get("phase") == "Succeeded"
+        condition = {"type": "Ready", "status": "True" if is_filled else "False", "reason": "Ready" if is_filled else "NotFound"}
+        if (source.get("status") or {}).get("conditions") != [condition]:
+            await self._client.patch(_SOURCES, key, merge_patch({"status": {"conditions": [condition]}}))
+        return DONE if is_filled else again(_LOOK_SECONDS)
+
     def _filler(self, key: Key, spec: Mapping[str, Any]) -> Callable[[Path, int], None]:
         """Return what writes the disk of a DataVolume."""
         source = spec.get("source") or self._referenced(key, spec["sourceRef"])
@@ -158,7 +174,14 @@ class Storage:
             # A file system takes some of it.
             size = claimsizes.inflated(guest, claimsizes.OVERHEAD)
         spec = {"accessModes": ["ReadWriteOnce"], **wanted, "resources": {"requests": {"storage": str(size)}}}
-        metadata = {"name": seen.key.name, "namespace": seen.key.namespace, "annotations": claimsizes.guest_size_note(guest, size)}
+        # CDI gives the claim what is written on the DataVolume.
+        given = disk["metadata"]
+        metadata = {
+            "name": seen.key.name,
+            "namespace": seen.key.namespace,
+            "labels": given.get("labels", {}),
+            "annotations": {**given.get("annotations", {}), **claimsizes.guest_size_note(guest, size)},
+        }
         body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
         try:
             await self._client.create(_CLAIMS, owned(body, reference(_DISKS, seen.meta)))

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from paddock.engine.images.build import tiny
-from tests.host.fronts.life import catalogue, place
+from tests.host.fronts.life import place
 from tests.host.guests import serving
 from tests.reference import embedded
 from tests.reference.build import built
@@ -27,7 +27,7 @@ from tests.reference.virtctl.conftest import INSTANCES, MACHINES, Quiet, holds
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
 _DIALECTS = ("kubermatic", "stakater", "vitistack", "virtrigaud")
 _NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-_LOOPBACK = ("--provider-from", "127.0.0.1", "--provider-from", "localhost")
+_LOOPBACK = ("--provider-from", "127.0.0.1,localhost")
 _MADE = (
     *(MACHINES, INSTANCES, "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/persistentvolumeclaims"),
     *("/api/v1/persistentvolumes", "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"),
@@ -156,6 +156,23 @@ def _example(dialect: str, name: str) -> Sequence[Json]:
     return list(yaml.safe_load_all(text))
 
 
+def _catalogue(image: str) -> Sequence[Json]:
+    """The images of a cluster as OpenShift has them: a filled claim, its DataSource, and the right of everybody to copy it."""
+    namespace = "openshift-virtualization-os-images"
+    metadata, cdi, rbac = {"name": "rhel9", "namespace": namespace}, "cdi.kubevirt.io/v1beta1", "rbac.authorization.k8s.io"
+    storage = {"resources": {"requests": {"storage": "1Gi"}}}
+    role = {"rules": [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}]}
+    group = {"apiGroup": rbac, "kind": "Group", "name": "system:authenticated"}
+    named = {"apiGroup": rbac, "kind": "Role", "name": "rhel9"}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": cdi, "kind": "DataVolume", "metadata": metadata, "spec": {"source": {"http": {"url": image}}, "storage": storage}},
+        {"apiVersion": cdi, "kind": "DataSource", "metadata": metadata, "spec": {"source": {"pvc": metadata}}},
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, **role},
+        {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": named, "subjects": [group]},
+    ]
+
+
 def _live(fronts: Fronts, front: Front, documents: Sequence[Json], api: Api) -> None:
     """Everything, in order; the API is the one that has the dialect's objects."""
     cluster = fronts.cluster
@@ -187,14 +204,16 @@ def _live(fronts: Fronts, front: Front, documents: Sequence[Json], api: Api) -> 
         assert api.request("DELETE", place(document)).ok, document
     fronts.wait(lambda: {path: set(cluster.names(path)) for path in _MADE} == before)
     fronts.wait(lambda: not cluster.guests())
-    assert list((cluster.machine.directory / "volumes").iterdir()) == []
+    folders = {each.name for each in (cluster.machine.directory / "volumes").iterdir()}
+    assert folders == before["/api/v1/persistentvolumes"]
     assert fronts.operator.complaints() == []
     assert 'code="403"' not in fronts.operator.page("/metrics")[1]
 
 
 def test_stakater(fronts: Fronts, image: str) -> None:
     """The document unchanged, with its image in the catalogue; its plug-in is not there, so the operator takes masquerade."""
-    _live(fronts, STAKATER, [*catalogue(image), *_example("stakater", "minimal")], fronts.cluster.api)
+    fronts.cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_catalogue(image)))
+    _live(fronts, STAKATER, _example("stakater", "minimal"), fronts.cluster.api)
 
 
 def test_vitistack(fronts: Fronts, image: str) -> None:
