@@ -1,7 +1,8 @@
 """The same guest on `paddock up` and on a Kubernetes node with KubeVirt, one after the other on this machine.
 
 Both run one machine at a time, with the same manifest and the same container disk, in one control group, so that what others do on this
-machine weighs alike on both. CPU and memory are those of all processes of a side but QEMU, which are the guest's.
+machine weighs alike on both. Some machines are stopped at their first instruction, so that no guest takes a part. The others boot until
+the guest's agent answers. CPU and memory are those of all processes of a side but QEMU.
 """
 
 import asyncio
@@ -121,6 +122,15 @@ class _Cluster:
         return sum(int(float(each)) for each in _LEASE_WRITES.findall((await client.request("GET", "/metrics")).decode()))
 
 
+@dataclass(frozen=True)
+class Rounds:
+    """The numbers of machines."""
+
+    # beside the first one, which warms caches
+    stopped: int
+    booted: int
+
+
 @dataclass
 class Measured:
     """The figures of a side: the middle of several rounds, by name."""
@@ -141,7 +151,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> str:
     """Return a table; or the reason why there is none."""
     if reason := missing() or ("" if shutil.which("qemu-system-x86_64") else "no QEMU"):
         return f"the cluster is left out: {reason}"
-    disk, rounds = tiny.build(places.cache()).disk, 3 if quick else 5
+    disk, rounds = tiny.build(places.cache()).disk, Rounds(3, 1) if quick else Rounds(7, 3)
     with _alike():
         ours = asyncio.run(_measure_paddock(folder, disk, rounds))
         theirs = asyncio.run(_measure_kubevirt(folder, disk, rounds, say))
@@ -175,7 +185,7 @@ def _alike() -> Iterator[None]:
         _GROUP.rmdir()
 
 
-async def _measure_paddock(folder: Path, disk: Path, rounds: int) -> Measured:
+async def _measure_paddock(folder: Path, disk: Path, rounds: Rounds) -> Measured:
     root = folder / "paddock"
     root.mkdir()
     (folder / "registry").mkdir()
@@ -186,7 +196,7 @@ async def _measure_paddock(folder: Path, disk: Path, rounds: int) -> Measured:
         return await _measure(_Paddock(host, registry.push("disks/tiny:1", {"disk/tiny.qcow2": disk})), rounds)
 
 
-async def _measure_kubevirt(folder: Path, disk: Path, rounds: int, say: Say) -> Measured:
+async def _measure_kubevirt(folder: Path, disk: Path, rounds: Rounds, say: Say) -> Measured:
     directory, image = folder / "cluster", f"{images.REGISTRY}/tiny:1"
     try:
         machine = up(directory, say, with_kubevirt=True)
@@ -198,15 +208,17 @@ async def _measure_kubevirt(folder: Path, disk: Path, rounds: int, say: Say) -> 
         namespace.end(directory)
 
 
-async def _measure(side: Side, rounds: int) -> Measured:
+async def _measure(side: Side, rounds: Rounds) -> Measured:
     """Idle, then machines one after the other; the first one warms caches and is not counted."""
     measured = Measured()
     access = kubeconfig.find({}, SystemClock(), explicit=side.access)
     async with Client(Https(access)) as client:
         await asyncio.sleep(_CALM_SECONDS)
         await _idle(side, measured)
-        for number in range(rounds + 1):
-            await _round(client, side, f"tiny-{number}", measured if number else Measured())
+        for number in range(rounds.stopped + 1):
+            await _stopped(client, side, f"stopped-{number}", measured if number else Measured())
+        for number in range(rounds.booted):
+            await _booted(client, side, f"booted-{number}", measured)
     measured.load = os.getloadavg()[0]
     return measured
 
@@ -227,53 +239,79 @@ async def _idle(side: Side, measured: Measured) -> None:
             measured.add(f"idle: memory of {name}, MiB", _memory(side, part) / _MIB)
 
 
-async def _round(client: Client, side: Side, name: str, measured: Measured) -> None:
-    """One machine from its creation until its guest answers, and its end."""
+async def _stopped(client: Client, side: Side, name: str, measured: Measured) -> None:
+    """One machine that is stopped at its first instruction, and its end."""
     memory, cpu = _memory(side, side.processes()), side.cpu()
     leases, revision = await side.lease_writes(client), await _revision(client)
-    watching = asyncio.create_task(_times(client, name))
+    running, seconds = await _made(client, side, manifest(name, side.image, startStrategy="Paused"), _runs)
+    measured.add("apply to Running, s", seconds)
+    measured.add("CPU until Running, s", side.cpu() - cpu - cpu_seconds(_qemu(side)))
+    await asyncio.sleep(_CALM_SECONDS - (time.monotonic() - running))
+    measured.add(f"CPU until {_CALM_SECONDS:.0f} s later, s", side.cpu() - cpu - cpu_seconds(_qemu(side)))
+    writes = await _revision(client) - revision - (await side.lease_writes(client) - leases)
+    measured.add(f"writes to the store until {_CALM_SECONDS:.0f} s later", writes)
+    measured.add("memory of a machine beside QEMU's, MiB", (_memory(side, side.processes()) - memory) / _MIB)
+    measured.add("memory of QEMU, MiB", pss(_qemu(side)) / _MIB)
+    await _removed(client, name)
+
+
+async def _booted(client: Client, side: Side, name: str, measured: Measured) -> None:
+    """One machine until its guest answers, and its end."""
+    cpu = side.cpu()
+    _, seconds = await _made(client, side, manifest(name, side.image), _answers)
+    measured.add("apply to the guest's agent, s", seconds)
+    measured.add("CPU until then, s", side.cpu() - cpu - cpu_seconds(_qemu(side)))
+    measured.add("CPU of the guest until then, s", cpu_seconds(_qemu(side)))
+    await _removed(client, name)
+
+
+async def _made(client: Client, side: Side, thing: dict[str, Any], is_so: Callable[[dict[str, Any]], bool]) -> tuple[float, float]:
+    """Make a machine; return when a watcher hears of its instance what it waits for, and how long that took."""
+    hearing = asyncio.create_task(_heard(client, thing["metadata"]["name"], is_so))
     await asyncio.sleep(1)
     began = time.monotonic()
-    await client.request("POST", VMS, body=json.dumps(booting(name, side.image)).encode())
-    running, answered = await asyncio.wait_for(watching, _SECONDS)
-    (qemu,) = [pid for pid, program in side.processes().items() if program.startswith(_QEMU)]
-    measured.add("apply to Running, s", running - began)
-    measured.add("apply to the guest's agent, s", answered - began)
-    measured.add("CPU until then without the guest's, s", side.cpu() - cpu - cpu_seconds(qemu))
-    measured.add("CPU of the guest until then, s", cpu_seconds(qemu))
-    writes = await _revision(client) - revision - (await side.lease_writes(client) - leases)
-    measured.add("writes to the store until then", writes)
-    await asyncio.sleep(_CALM_SECONDS)
-    measured.add("memory of a machine beside QEMU, MiB", (_memory(side, side.processes()) - memory) / _MIB)
-    measured.add("memory of QEMU, MiB", pss(qemu) / _MIB)
+    await client.request("POST", VMS, body=json.dumps(thing).encode())
+    heard = await asyncio.wait_for(hearing, _SECONDS)
+    return heard, heard - began
+
+
+async def _removed(client: Client, name: str) -> None:
     await client.request("DELETE", f"{VMS}/{name}")
     await _gone(client, f"{VMIS}/{name}")
     await asyncio.sleep(_CALM_SECONDS)
 
 
-def booting(name: str, image: str) -> dict[str, Any]:
+def _qemu(side: Side) -> int:
+    (pid,) = [pid for pid, program in side.processes().items() if program.startswith(_QEMU)]
+    return pid
+
+
+def _runs(status: dict[str, Any]) -> bool:
+    return bool(status.get("phase") == "Running")
+
+
+def _answers(status: dict[str, Any]) -> bool:
+    return any(each["type"] == "AgentConnected" and each["status"] == "True" for each in status.get("conditions", ()))
+
+
+def manifest(name: str, image: str, **more: Any) -> dict[str, Any]:
     """The tiny guest on a container disk."""
     made = hosting.machine(name)
     spec = made["spec"]["template"]["spec"]
     del spec["startStrategy"]
+    spec |= more
     spec["domain"]["memory"]["guest"] = "192Mi"
     spec["domain"]["devices"]["disks"] = [{"name": "root", "disk": {"bus": "virtio"}}]
     spec["volumes"] = [{"name": "root", "containerDisk": {"image": image, "imagePullPolicy": "IfNotPresent"}}]
     return made
 
 
-async def _times(client: Client, name: str) -> tuple[float, float]:
-    """Return when a watcher hears that the instance is Running, and that its agent is connected."""
-    running = 0.0
+async def _heard(client: Client, name: str, is_so: Callable[[dict[str, Any]], bool]) -> float:
+    """Return when a watcher hears it of an instance."""
     async for event in client.watch(INSTANCES, EVERYTHING, WatchOptions(initial=True, seconds=_SECONDS)):
-        if event.type == "BOOKMARK" or event.object["metadata"]["name"] != name:
-            continue
-        status = event.object.get("status", {})
-        if status.get("phase") == "Running":
-            running = running or time.monotonic()
-            if any(each["type"] == "AgentConnected" and each["status"] == "True" for each in status.get("conditions", ())):
-                return running, time.monotonic()
-    raise LoadFailed(f"the watch of {name} ended before its guest answered")
+        if event.type != "BOOKMARK" and event.object["metadata"]["name"] == name and is_so(event.object.get("status", {})):
+            return time.monotonic()
+    raise LoadFailed(f"the watch of {name} ended too early")
 
 
 async def _revision(client: Client) -> int:

@@ -44,8 +44,8 @@ class Cluster:
 
     def guests(self) -> list[str]:
         """Return the processes of machines on the node."""
-        lines = self.machine.run("ps", "-eo", "pid,args").splitlines()
-        return [line for line in lines if "qemu-system" in line or "virt-launcher" in line]
+        programs = [words.split()[0] for words in self.machine.run("ps", "-eo", "args").splitlines()]
+        return [each for each in programs if Path(each).name.startswith(("qemu-system", "virt-launcher"))]
 
 
 @contextmanager
