@@ -152,7 +152,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> str:
     if reason := missing() or ("" if shutil.which("qemu-system-x86_64") else "no QEMU"):
         return f"the cluster is left out: {reason}"
     disk, rounds = tiny.build(places.cache()).disk, Rounds(3, 1) if quick else Rounds(7, 3)
-    with _alike():
+    with _alike(), _explained():
         ours = asyncio.run(_measure_paddock(folder, disk, rounds))
         theirs = asyncio.run(_measure_kubevirt(folder, disk, rounds, say))
     return text(ours, theirs)
@@ -166,6 +166,15 @@ def text(ours: Measured, theirs: Measured) -> str:
         cells = [f"{side[name]:.4g}" if name in side else "" for side in (own, other)]
         rows.append((name, *cells, f"1/{other[name] / own[name]:.1f}" if own.get(name) and other.get(name) else ""))
     return f"load {ours.load:.1f} and {theirs.load:.1f}\n{comparison.text(rows)}"
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """A node that does not come up ends the measurement with its reason."""
+    try:
+        yield
+    except namespace.NodeFailed as problem:
+        raise LoadFailed(str(problem)) from problem
 
 
 @contextmanager

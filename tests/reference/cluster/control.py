@@ -15,7 +15,7 @@ from tests.reference.server import Access, write_kubeconfig
 PAUSE = "registry.invalid/pause:1"
 URL = f"https://{ADDRESS}:6443"
 _SERVICES, _PODS, DNS = "10.96.0.0/16", "10.244.0.0/24", "10.96.0.10"
-_START_SECONDS = 240.0
+_START_SECONDS = 600.0
 # name, user and groups of the users that the API server knows by token
 _USERS = {
     "admin": ("admin", "system:masters"),
