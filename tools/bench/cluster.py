@@ -164,7 +164,9 @@ def text(ours: Measured, theirs: Measured) -> str:
     rows: list[tuple[str, ...]] = [("figure", "paddock up", "KubeVirt", "ratio")]
     for name in [*own, *(each for each in other if each not in own)]:
         cells = [f"{side[name]:.4g}" if name in side else "" for side in (own, other)]
-        rows.append((name, *cells, f"1/{other[name] / own[name]:.1f}" if own.get(name) and other.get(name) else ""))
+        # What is lost in the noise of a measurement has no ratio.
+        ratio = f"1/{other[name] / own[name]:.1f}" if own.get(name, 0) > 0 and other.get(name, 0) > 0 else ""
+        rows.append((name, *cells, ratio))
     return f"load {ours.load:.1f} and {theirs.load:.1f}\n{comparison.text(rows)}"
 
 
