@@ -1,17 +1,17 @@
 """`paddock operator` with the rights of its chart on the reference cluster: machines become guests, change, stop, and go."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 import yaml
 
 from paddock.engine.images.build import tiny
+from paddock.meta.patch import apply_merge_patch
 from tests.host.fronts.life import place
 from tests.host.guests import serving
 from tests.reference import embedded
@@ -28,9 +28,12 @@ pytestmark = [pytest.mark.reference, pytest.mark.soak]
 _DIALECTS = ("kubermatic", "stakater", "vitistack", "virtrigaud")
 _NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
 _LOOPBACK = ("--provider-from", "127.0.0.1,localhost")
+_CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+_VOLUMES = "/api/v1/persistentvolumes"
+_DISKS = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 _MADE = (
-    *(MACHINES, INSTANCES, "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/persistentvolumeclaims"),
-    *("/api/v1/persistentvolumes", "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"),
+    *(MACHINES, INSTANCES, "/api/v1/namespaces/default/pods", _CLAIMS),
+    *(_VOLUMES, _DISKS),
     *("/api/v1/namespaces/default/secrets",),
 )
 
@@ -140,14 +143,15 @@ def fronts(cluster: Cluster, pytestconfig: pytest.Config, tmp_path_factory: pyte
         yield fronts
 
 
-@pytest.fixture
-def provider(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def provider(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a provider that keeps machines on the cluster."""
+    directory = tmp_path_factory.mktemp("provider")
     # Complete in itself, as a kubeconfig in a Secret is.
-    (tmp_path / "kubeconfig").write_text(cluster.kubectl.ok("config", "view", "--flatten", "--raw"))
+    (directory / "kubeconfig").write_text(cluster.kubectl.ok("config", "view", "--flatten", "--raw"))
     (port,) = free_ports(1)
-    words = ("--type", "kubevirt", "--insecure", "--port", str(port), "--health-port", "0", "--credentials-dir", str(tmp_path))
-    with launched([sys.executable, "-m", "paddock.app", "provider", "serve", *words], tmp_path / "log"):
+    words = ("--type", "kubevirt", "--insecure", "--port", str(port), "--health-port", "0", "--credentials-dir", str(directory))
+    with launched([sys.executable, "-m", "paddock.app", "provider", "serve", *words], directory / "log"):
         yield f"127.0.0.1:{port}"
 
 
@@ -173,64 +177,29 @@ def _catalogue(image: str) -> Sequence[Json]:
     ]
 
 
-def _live(fronts: Fronts, front: Front, documents: Sequence[Json], api: Api) -> None:
-    """Everything, in order; the API is the one that has the dialect's objects."""
-    cluster = fronts.cluster
-
-    def patch(body: Json) -> None:
-        answer = api.request("PATCH", front.path, body, headers=MERGE_PATCH)
-        assert answer.ok, answer.message
-
-    def runs() -> None:
-        fronts.wait(lambda: holds(fronts.instance(front.machine), "AgentConnected"))
-        fronts.wait(lambda: front.state(api.request("GET", front.path).body) == "Running")
-
-    before = {path: set(cluster.names(path)) for path in _MADE}
-    for document in documents:
-        where = place(document)
-        query = {"fieldManager": "user", "fieldValidation": "Strict"}
-        answer = api.request("PATCH", where, document, query=query, headers={"Content-Type": "application/apply-patch+yaml"})
-        assert answer.ok, (where, answer.message)
-    runs()
-    assert fronts.instance(front.machine)["status"]["interfaces"][0]["ipAddress"].startswith("10.244.0.")
-    patch(front.change)
-    fronts.wait(lambda: front.changed(cluster.get(f"{MACHINES}/{front.machine}")))
-    patch(front.stop)
-    fronts.wait(lambda: not fronts.instance(front.machine) and not cluster.guests())
-    fronts.wait(lambda: front.state(api.request("GET", front.path).body) == "Stopped")
-    patch(front.start)
-    runs()
-    for document in [each for each in reversed(documents) if each["kind"] != "Namespace"]:
-        assert api.request("DELETE", place(document)).ok, document
-    fronts.wait(lambda: {path: set(cluster.names(path)) for path in _MADE} == before)
-    fronts.wait(lambda: not cluster.guests())
-    folders = {each.name for each in (cluster.machine.directory / "volumes").iterdir()}
-    assert folders == before["/api/v1/persistentvolumes"]
-    assert fronts.operator.complaints() == []
-    assert 'code="403"' not in fronts.operator.page("/metrics")[1]
-
-
-def test_stakater(fronts: Fronts, image: str) -> None:
+def _stakater(fronts: Fronts, image: str, _: str) -> Sequence[Json]:
     """The document unchanged, with its image in the catalogue; its plug-in is not there, so the operator takes masquerade."""
     fronts.cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_catalogue(image)))
-    _live(fronts, STAKATER, _example("stakater", "minimal"), fronts.cluster.api)
+    filled = "/apis/cdi.kubevirt.io/v1beta1/namespaces/openshift-virtualization-os-images/datavolumes/rhel9"
+    fronts.wait(lambda: fronts.cluster.get(filled).get("status", {}).get("phase") == "Succeeded")
+    return _example("stakater", "minimal")
 
 
-def test_vitistack(fronts: Fronts, image: str) -> None:
+def _vitistack(_: Fronts, image: str, __: str) -> Sequence[Json]:
     """The document with an image for its root disk."""
     (document,) = _example("vitistack", "basic")
     document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
-    _live(fronts, VITISTACK, [document], fronts.cluster.api)
+    return [document]
 
 
-def test_kubermatic(fronts: Fronts, image: str) -> None:
+def _kubermatic(_: Fronts, image: str, __: str) -> Sequence[Json]:
     """The document with the address of the image, in an API of its own."""
     machine, source = _example("kubermatic", "virtualmachine")
     source["spec"]["source"]["http"]["url"] = image
-    _live(fronts, KUBERMATIC, [source, machine], fronts.front)
+    return [source, machine]
 
 
-def test_virtrigaud(fronts: Fronts, provider: str, image: str) -> None:
+def _virtrigaud(fronts: Fronts, image: str, provider: str) -> Sequence[Json]:
     """The document with the address of the image, and with that of a provider that is served already."""
     documents = _example("virtrigaud", "local")
     for each in documents:
@@ -240,4 +209,109 @@ def test_virtrigaud(fronts: Fronts, provider: str, image: str) -> None:
             each["spec"]["endpoint"] = fronts.cluster.api.access.url
         elif each["kind"] == "VMImage":
             each["spec"]["source"]["http"]["url"] = image
-    _live(fronts, VIRTRIGAUD, documents, fronts.cluster.api)
+    return documents
+
+
+_MANIFESTS = {
+    "stakater": (STAKATER, _stakater),
+    "vitistack": (VITISTACK, _vitistack),
+    "kubermatic": (KUBERMATIC, _kubermatic),
+    "virtrigaud": (VIRTRIGAUD, _virtrigaud),
+}
+
+
+@dataclass(frozen=True)
+class Life:
+    """The manifest of a dialect on the cluster."""
+
+    fronts: Fronts
+    front: Front
+    documents: Sequence[Json]
+    # that has the dialect's objects
+    api: Api
+    # what was there before, by list
+    before: Mapping[str, set[str]]
+
+    def apply(self, *, change: Json | None = None) -> None:
+        """Apply the documents, with a change of the machine's."""
+        for document in self.documents:
+            where = place(document)
+            body = apply_merge_patch(document, change) if change and where == self.front.path else document
+            query = {"fieldManager": "user", "fieldValidation": "Strict"}
+            answer = self.api.request("PATCH", where, body, query=query, headers={"Content-Type": "application/apply-patch+yaml"})
+            assert answer.ok, (where, answer.message)
+
+    def patch(self, body: Json) -> None:
+        """Change the machine's document."""
+        answer = self.api.request("PATCH", self.front.path, body, headers=MERGE_PATCH)
+        assert answer.ok, answer.message
+
+    def reports(self, state: str) -> None:
+        """Wait until the front says so."""
+        self.fronts.wait(lambda: self.front.state(self.api.request("GET", self.front.path).body) == state)
+
+    def run(self) -> None:
+        """Wait until the guest answers, and the front says that it runs."""
+        self.fronts.wait(lambda: holds(self.fronts.instance(self.front.machine), "AgentConnected"))
+        self.reports("Running")
+
+    def end(self) -> None:
+        """Delete everything; nothing may be left, and the operator may have had no trouble."""
+        for document in reversed(self.documents):
+            assert self.api.request("DELETE", place(document)).ok, document
+        cluster = self.fronts.cluster
+        self.fronts.wait(lambda: _there(cluster) == self.before)
+        self.fronts.wait(lambda: not cluster.guests())
+        assert {each.name for each in (cluster.machine.directory / "volumes").iterdir()} == self.before[_VOLUMES]
+        assert self.fronts.operator.complaints() == []
+        assert 'code="403"' not in self.fronts.operator.page("/metrics")[1]
+
+
+def _there(cluster: Cluster) -> Mapping[str, set[str]]:
+    return {path: set(cluster.names(path)) for path in _MADE}
+
+
+@pytest.fixture
+def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, provider: str) -> Life:
+    """The manifest of the dialect that is the parameter."""
+    front, documents = _MANIFESTS[request.param]
+    made = documents(fronts, image, provider)
+    return Life(fronts, front, made, fronts.front if request.param == "kubermatic" else fronts.cluster.api, _there(fronts.cluster))
+
+
+# Kubermatic's disk is made with the first start, and not before.
+@pytest.mark.parametrize("life", ["stakater", "vitistack", "virtrigaud"], indirect=True)
+def test_stopped_machine(life: Life) -> None:
+    """It is there with a filled disk on a bound claim."""
+    cluster = life.fronts.cluster
+    life.apply(change=life.front.stop)
+    life.fronts.wait(lambda: bool(cluster.get(f"{MACHINES}/{life.front.machine}")))
+
+    def filled() -> bool:
+        disks = cluster.get(_DISKS).get("items", ())
+        return bool(disks) and all(each.get("status", {}).get("phase") == "Succeeded" for each in disks)
+
+    life.fronts.wait(filled)
+    assert {each["status"]["phase"] for each in cluster.get(_CLAIMS)["items"]} == {"Bound"}
+    new = set(cluster.names(_VOLUMES)) - life.before[_VOLUMES]
+    sizes = [(cluster.machine.directory / "volumes" / each / "disk.img").stat() for each in new]
+    assert new and all(each.st_blocks for each in sizes)
+    assert cluster.guests() == []
+    life.end()
+
+
+@pytest.mark.parametrize("life", list(_MANIFESTS), indirect=True)
+def test_guest(life: Life) -> None:
+    """It runs with an address, changes, stops, and starts again."""
+    fronts, front = life.fronts, life.front
+    life.apply()
+    life.run()
+    assert fronts.instance(front.machine)["status"]["interfaces"][0]["ipAddress"].startswith("10.244.0.")
+    life.patch(front.change)
+    fronts.wait(lambda: front.changed(fronts.cluster.get(f"{MACHINES}/{front.machine}")))
+    life.patch(front.stop)
+    fronts.wait(lambda: not fronts.instance(front.machine) and not fronts.cluster.guests())
+    life.reports("Stopped")
+    life.patch(front.start)
+    life.run()
+    life.end()
