@@ -104,8 +104,8 @@ def _files(programs: Mapping[str, Path], sources: Path, container_disk: Path) ->
         "etc/libvirt/hooks/qemu": File(launcher / "qemu", 0o755, _QEMU),
         "etc/libvirt/qemu.conf": File(launcher / "qemu.conf"),
         "etc/libvirt/virtqemud.conf": File(launcher / "virtqemud.conf"),
-        # Debian's firmware has other names.
-        **{f"usr/share/OVMF/{ours}": File(f"OVMF_{theirs}.fd", link=True) for ours, theirs in _FIRMWARE.items()},
+        # Debian has the firmware elsewhere, and under other names.
+        **{f"usr/share/edk2/ovmf/{ours}": File(f"/usr/share/OVMF/OVMF_{theirs}.fd", link=True) for ours, theirs in _FIRMWARE.items()},
         "etc/passwd": File(_PASSWD),
         "etc/group": File(_GROUP),
         # virt-handler follows it from outside of the container, so it must not lead to the root.
