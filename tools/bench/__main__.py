@@ -11,11 +11,25 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, consoles, demo, flood, fronts, guests, hosting, idle, imports, offline, rigaud, userland
+from tools.bench import cluster, comparison, consoles, demo, flood, fronts, guests, hosting, idle, imports, offline, rigaud, userland
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "flood", "guests", "host", "idle", "userland", "fronts", "virtrigaud", "imports", "console", "demo")
+PARTS = (
+    "commands",
+    "server",
+    "flood",
+    "guests",
+    "host",
+    "idle",
+    "userland",
+    "fronts",
+    "virtrigaud",
+    "imports",
+    "console",
+    "demo",
+    "cluster",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,6 +62,9 @@ def main(arguments: list[str] | None = None) -> int:
                 _console(options, Path(folder))
             if options.only in (None, "demo"):
                 _demo(Path(folder))
+            # It takes a whole Kubernetes, and root: only on request.
+            if options.only == "cluster":
+                print(cluster.measure(Path(folder), _say, quick=options.quick))
         except (offline.BenchError, LoadFailed) as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
@@ -60,8 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         choices=PARTS,
         help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, the "
-        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, "
-        "or the demonstration",
+        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, the demonstration, or one machine "
+        "beside a cluster with KubeVirt (only when asked for; needs root)",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")

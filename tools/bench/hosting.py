@@ -97,6 +97,12 @@ class Host:
         for pid in self.qemus():
             os.kill(pid, signal.SIGKILL)
 
+    @property
+    def pid(self) -> int:
+        """The process of Paddock."""
+        assert self._process is not None
+        return self._process.pid
+
     def qemus(self) -> list[int]:
         """The processes of machines."""
         return [pid for lock in self.root.glob("engine/machines/*/lock") for pid in holders(lock)]

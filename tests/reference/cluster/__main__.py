@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paddock.base.errors import Terminal
 from tests.reference import build
-from tests.reference.cluster import base, control, kubevirt, namespace
+from tests.reference.cluster import base, control, kubevirt, nameserver, namespace, storage
 from tests.reference.recipes import CONTROLLERS, NODE
 
 DIRECTORY = Path("/var/tmp/paddock-cluster")
@@ -42,9 +42,12 @@ def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = Fal
     began = time.monotonic()
     machine = namespace.begin(directory, root, programs)
     control.kubernetes(machine)
+    nameserver.install(machine)
     kubevirt.load_pause(machine)
     say(f"the node is ready after {time.monotonic() - began:.0f} s")
     if with_kubevirt:
+        # virt-controller would start again if it found CDI later.
+        storage.install(machine)
         kubevirt.load(machine, tar)
         say(f"the images are there after {time.monotonic() - began:.0f} s")
         kubevirt.install(machine)
@@ -74,6 +77,7 @@ def main() -> int:
     except Terminal as problem:
         print(problem, file=sys.stderr)
         return 1
+    print("KUBECONFIG:", control.access(machine).kubeconfig)
     print("kubectl:", " ".join(machine.words(["kubectl"], ["KUBECONFIG=/cluster/admin.kubeconfig"])))
     return 0
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from paddock.apiserver.security.pki import Authority, write_private
+from tests.reference.cluster import forward
 from tests.reference.cluster.namespace import ADDRESS, HOSTNAME, Machine, NodeFailed
-from tests.reference.server import write_kubeconfig
+from tests.reference.server import Access, write_kubeconfig
 
 PAUSE = "registry.invalid/pause:1"
 URL = f"https://{ADDRESS}:6443"
-_SERVICES, _PODS, _DNS = "10.96.0.0/16", "10.244.0.0/24", "10.96.0.10"
-_START_SECONDS = 240.0
+_SERVICES, _PODS, DNS = "10.96.0.0/16", "10.244.0.0/24", "10.96.0.10"
+_START_SECONDS = 600.0
 # name, user and groups of the users that the API server knows by token
 _USERS = {
     "admin": ("admin", "system:masters"),
@@ -64,7 +65,7 @@ _KUBELET = {
     "cgroupDriver": "cgroupfs",
     "failCgroupV1": False,
     "failSwapOn": False,
-    "clusterDNS": [_DNS],
+    "clusterDNS": [DNS],
     "clusterDomain": "cluster.local",
     "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
     "resolvConf": "/etc/resolv.conf",
@@ -125,6 +126,19 @@ def kubernetes(machine: Machine) -> None:
     kubectl(machine, "label", "node", HOSTNAME, "node-role.kubernetes.io/control-plane=")
 
 
+def access(machine: Machine) -> Access:
+    """Return the administrator's access from the host; the first call opens the port for it."""
+    files, kubeconfig = machine.directory / "files", machine.directory / "kubeconfig"
+    authority = files / "certificates" / "apiserver.crt"
+    if not kubeconfig.exists():
+        lines = [line.split(",") for line in (files / "tokens.csv").read_text().splitlines()]
+        token = next(token for token, user, *_ in lines if user == "admin")
+        # The certificate that the API server makes for itself has this name.
+        write_kubeconfig(kubeconfig, f"https://localhost:{forward.open_port(machine)}", token, authority)
+    written = json.loads(kubeconfig.read_text())
+    return Access(written["clusters"][0]["cluster"]["server"], written["users"][0]["user"]["token"], authority, kubeconfig)
+
+
 _READY = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
 
 
@@ -165,7 +179,7 @@ def _write_files(machine: Machine) -> None:
         (files / f"{name}.json").write_text(json.dumps(document))
     machine.run("mkdir", "-p", "/etc/cni/net.d", "/etc/kubernetes/manifests")
     machine.run("tee", "/etc/cni/net.d/10-pods.conflist", given=json.dumps(_NETWORK).encode())
-    machine.run("tee", "/etc/resolv.conf", given=f"nameserver {_DNS}\n".encode())
+    machine.run("tee", "/etc/resolv.conf", given=f"nameserver {DNS}\n".encode())
     machine.run("tee", "/etc/hosts", given=f"127.0.0.1 localhost\n{ADDRESS} {HOSTNAME}\n".encode())
     for line in lines:
         token, user, *_ = line.split(",")

@@ -35,6 +35,12 @@ mkdir -p /run/libvirt
 ln -sfn libvirt-sock /run/libvirt/virtqemud-sock
 exec /usr/lib/kubevirt/virtqemud "$@"
 """
+_FIRMWARE = {
+    "OVMF_CODE.fd": "CODE_4M",
+    "OVMF_VARS.fd": "VARS_4M",
+    "OVMF_CODE.secboot.fd": "CODE_4M.secboot",
+    "OVMF_VARS.secboot.fd": "VARS_4M.ms",
+}
 # The kernel lists kvm here and cannot do it, so KubeVirt's script gets the name of a device that does not exist.
 _LABELLER = """#!/bin/bash
 export HYPERVISOR_DEVICE=no-kvm PREFERRED_VIRTTYPE=qemu
@@ -98,6 +104,8 @@ def _files(programs: Mapping[str, Path], sources: Path, container_disk: Path) ->
         "etc/libvirt/hooks/qemu": File(launcher / "qemu", 0o755, _QEMU),
         "etc/libvirt/qemu.conf": File(launcher / "qemu.conf"),
         "etc/libvirt/virtqemud.conf": File(launcher / "virtqemud.conf"),
+        # Debian has the firmware elsewhere, and under other names.
+        **{f"usr/share/edk2/ovmf/{ours}": File(f"/usr/share/OVMF/OVMF_{theirs}.fd", link=True) for ours, theirs in _FIRMWARE.items()},
         "etc/passwd": File(_PASSWD),
         "etc/group": File(_GROUP),
         # virt-handler follows it from outside of the container, so it must not lead to the root.

@@ -12,7 +12,7 @@ from tests.reference.cluster.namespace import Machine
 from tests.reference.recipes import KUBEVIRT, KUBEVIRT_NODE, PAUSE
 
 NAMESPACE = "kubevirt"
-_DEPLOY_SECONDS = 600.0
+_DEPLOY_SECONDS = 1800.0
 
 
 def load_pause(machine: Machine) -> None:

@@ -23,6 +23,9 @@ _GROUPS = Path("/sys/fs/cgroup")
 _HIERARCHIES = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
 _ENVIRONMENT = ("PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8")
 _END_SECONDS = 60.0
+# The whole cluster weighs half as much as one busy process beside it.
+_CPU_SHARES = 512
+_NICE = ("nice", "-n", "19")
 # The kubelet writes these settings, which the whole machine shares, unless they have its values already. It finds files of ours.
 _TUNABLES = {
     "vm/overcommit_memory": 1,
@@ -56,7 +59,7 @@ ln -s /proc/self/fd "$root/dev/fd"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t mqueue mqueue "$root/dev/mqueue"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
-for name in containerd kubelet; do
+for name in containerd kubelet volumes; do
     mkdir -p "$state/$name" "$root/var/lib/$name"
     mount --bind "$state/$name" "$root/var/lib/$name"
 done
@@ -111,6 +114,11 @@ class Machine:
         """Start a program that lasts as long as the node; its log lies in the directory of the cluster."""
         _detached(self.directory, name, self.words(words))
 
+    def start_outside(self, name: str, *words: str, on_network: bool = False, inherited: Sequence[int] = ()) -> None:
+        """Start a program of the host that ends with the node; it can be on the node's network, and keep open files of this process."""
+        within = ["--pid", *(["--net"] if on_network else [])]
+        _detached(self.directory, name, ["nsenter", "-t", str(self.first), *within, *words], inherited)
+
 
 def found(directory: Path) -> Machine | None:
     """Return the node of a cluster, if it runs."""
@@ -123,7 +131,7 @@ def found(directory: Path) -> Machine | None:
 
 def begin(directory: Path, base: Path, programs: Mapping[str, Path]) -> Machine:
     """Make the namespaces of a node from a root directory, with these programs in /opt/bin."""
-    for name in ("upper", "work", "root", "files", "programs", "tunables", "logs", "containerd", "kubelet"):
+    for name in ("upper", "work", "root", "files", "programs", "tunables", "logs", "containerd", "kubelet", "volumes"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / "base").unlink(missing_ok=True)
     (directory / "base").symlink_to(base)
@@ -164,6 +172,34 @@ def end(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
+def processes(directory: Path) -> list[int]:
+    """Return every process of a node, as the host sees it."""
+    group = _own_groups(directory)["cpuacct"]
+    found = [int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split()]
+    return sorted(set(found))
+
+
+def cpu_seconds(directory: Path) -> float:
+    """Return the seconds of CPU of a node so far, with those of processes that have ended."""
+    return int((_own_groups(directory)["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
+
+
+def _read(file: Path) -> str:
+    """Return what a file says; nothing when it is gone meanwhile."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
+def remains(directory: Path) -> list[str]:
+    """Return what a node has left on this machine, after it ended: processes, mounts, control groups and files."""
+    groups = [group for group in _own_groups(directory).values() if group.exists()]
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(directory) in line.split()[4]]
+    processes = [str(pid) for group in groups for pid in (group / "cgroup.procs").read_text().split()]
+    return [*map(str, groups), *mounts, *processes, *([str(directory)] if directory.exists() else [])]
+
+
 def _began(pid: int) -> str:
     """Return the time at which a process began, which tells it from a later one with its number; empty for none."""
     try:
@@ -186,13 +222,15 @@ def _own_groups(directory: Path) -> dict[str, Path]:
 def _make_groups(directory: Path) -> None:
     for name, group in _own_groups(directory).items():
         group.mkdir(exist_ok=True)
+        if name == "cpu":
+            (group / "cpu.shares").write_text(str(_CPU_SHARES))
         if name == "cpuset":
             # A new group has neither processors nor memory, and takes no process before it has both.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 (group / file).write_text((group.parent / file).read_text())
 
 
-def _detached(directory: Path, name: str, words: Sequence[str]) -> int:
+def _detached(directory: Path, name: str, words: Sequence[str], inherited: Sequence[int] = ()) -> int:
     """Start a command that outlives this program, in the control groups of the node, and return its process.
 
     It joins the groups first: a control group namespace begins where its first process is.
@@ -200,8 +238,8 @@ def _detached(directory: Path, name: str, words: Sequence[str]) -> int:
     joins = "".join(f"echo $$ > {group}/cgroup.procs; " for group in _own_groups(directory).values())
     log = directory / "logs" / f"{name}.log"
     script = f'{joins}exec 3>&1 >>"$0" 2>&1 </dev/null; setsid "$@" 3>&- & echo $! >&3'
-    said = subprocess.run(["sh", "-ec", script, str(log), *words], stdout=subprocess.PIPE, check=True, text=True).stdout
-    return int(said)
+    command = ["sh", "-ec", script, str(log), *_NICE, *words]
+    return int(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, pass_fds=inherited).stdout)
 
 
 def _remove_group(group: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.reference.cluster import control, images, namespace
-from tests.reference.cluster.__main__ import missing, up
+from tests.reference.cluster.conftest import node
 from tests.reference.cluster.namespace import Machine
 
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
@@ -16,14 +16,8 @@ pytestmark = [pytest.mark.reference, pytest.mark.soak]
 @pytest.fixture(scope="module")
 def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """A cluster without KubeVirt."""
-    if reason := missing():
-        pytest.skip(f"needs a machine that can hold a node: {reason}")
-    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
-    directory = tmp_path_factory.mktemp("cluster")
-    try:
-        yield up(directory, terminal.write_line if terminal else print)
-    finally:
-        namespace.end(directory)
+    with node(pytestconfig, tmp_path_factory.mktemp("cluster"), with_kubevirt=False) as machine:
+        yield machine
 
 
 def _pod(name: str) -> dict[str, Any]:
@@ -38,3 +32,9 @@ def test_pod(machine: Machine) -> None:
     pod = json.loads(control.kubectl(machine, "get", "pod", "first", "-o", "json"))
     assert pod["spec"]["nodeName"] == namespace.HOSTNAME
     assert pod["status"]["podIP"].startswith("10.244.0.")
+
+
+def test_names(machine: Machine) -> None:
+    """The Service of the name server answers with the address of another Service."""
+    control.wait("the name server", lambda: bool(machine.run("getent", "hosts", "kubernetes.default.svc.cluster.local")))
+    assert machine.run("getent", "hosts", "kubernetes.default.svc.cluster.local").split()[0] == "10.96.0.1"

@@ -145,7 +145,7 @@ def newest(get_virtctl: Get) -> Virtctl:
     return get_virtctl(list(recipes.VIRTCTLS)[-1])
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *words: object) -> None:
         """Nothing."""
 
@@ -154,7 +154,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 def image(tiny_guest: Any) -> Iterator[str]:
     """The URL of the tiny guest's disk."""
     disk: Path = tiny_guest.disk
-    with web_server(partial(_Quiet, directory=str(disk.parent))) as address:
+    with web_server(partial(Quiet, directory=str(disk.parent))) as address:
         yield f"http://{address}/{disk.name}"
 
 

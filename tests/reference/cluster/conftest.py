@@ -1,0 +1,84 @@
+"""A cluster with KubeVirt for all tests that ask for it, and the tiny guest as a container disk of its node."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.images.build import tiny
+from tests.host.guests import tiny_guest
+from tests.reference.build import built
+from tests.reference.client import Api, Json, Kubectl
+from tests.reference.cluster import control, images, kubevirt, namespace
+from tests.reference.cluster.__main__ import missing, up
+from tests.reference.cluster.namespace import Machine
+from tests.reference.recipes import VIRTCTLS
+from tests.reference.virtctl.conftest import Virtctl
+
+# A fixture that pytest finds here.
+__all__ = ["tiny_guest"]
+TINY = f"{images.REGISTRY}/tiny:1"
+# A guest boots in seconds, and in minutes where others keep the machine busy.
+BOOT_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that runs, as its administrator sees it from the host."""
+
+    machine: Machine
+    api: Api
+    kubectl: Kubectl
+    virtctl: Virtctl
+
+    def get(self, path: str) -> Json:
+        """An object or a list; empty when it is not there."""
+        answer = self.api.request("GET", path)
+        return answer.body if answer.ok else {}
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a list."""
+        return [each["metadata"]["name"] for each in self.get(path).get("items", ())]
+
+    def guests(self) -> list[str]:
+        """Return the processes of machines on the node."""
+        programs = [words.split()[0] for words in self.machine.run("ps", "-eo", "args").splitlines()]
+        return [each for each in programs if Path(each).name.startswith(("qemu-system", "virt-launcher"))]
+
+
+@contextmanager
+def node(config: pytest.Config, directory: Path, *, with_kubevirt: bool) -> Iterator[Machine]:
+    """A cluster for the length of a block, after which it has left nothing behind."""
+    if reason := missing():
+        pytest.skip(f"needs a machine that can hold a node: {reason}")
+    try:
+        yield up(directory, say(config), with_kubevirt=with_kubevirt)
+    finally:
+        namespace.end(directory)
+    assert namespace.remains(directory) == []
+
+
+def say(config: pytest.Config) -> Callable[[str], None]:
+    """Return what prints past pytest's capturing."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    return terminal.write_line if terminal else print
+
+
+@pytest.fixture(scope="package")
+def cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, tiny_guest: tiny.TinyImage) -> Iterator[Cluster]:
+    """A cluster with KubeVirt, made from nothing."""
+    virtctl = built(VIRTCTLS["1.9"], say(pytestconfig)) / "virtctl"
+    with node(pytestconfig, tmp_path_factory.mktemp("cluster"), with_kubevirt=True) as machine:
+        file = machine.directory / "files" / "tiny.tar"
+        images.disk(file, TINY, tiny_guest.disk)
+        kubevirt.load_archive(machine, file)
+        access = control.access(machine)
+        home = tmp_path_factory.mktemp("home")
+        api = Api(access)
+        try:
+            kubectl = Kubectl(machine.directory / "programs" / "kubectl", access, home)
+            yield Cluster(machine, api, kubectl, Virtctl(virtctl, "1.9", access.kubeconfig, home / "virtctl"))
+        finally:
+            api.close()

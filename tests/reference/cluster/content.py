@@ -1,0 +1,34 @@
+"""What the stand-in for CDI writes into a claim: a raw disk of the guest's size."""
+
+import os
+import subprocess
+import urllib.request
+from pathlib import Path
+
+_CHUNK = 1 << 20
+
+
+def download(url: str, file: Path, size: int) -> None:
+    """Write the disk that an image behind a URL holds."""
+    fetched = file.with_name("fetched")
+    try:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(url) as answer, fetched.open("wb") as target:
+            while data := answer.read(_CHUNK):
+                target.write(data)
+        copy(fetched, file, size)
+    finally:
+        fetched.unlink(missing_ok=True)
+
+
+def copy(origin: Path, file: Path, size: int) -> None:
+    """Write the disk that a file holds in any format."""
+    subprocess.run(["qemu-img", "convert", "-O", "raw", str(origin), str(file)], check=True, capture_output=True)
+    blank(file, size)
+
+
+def blank(file: Path, size: int) -> None:
+    """Make a disk at least so large; what it holds stays."""
+    with file.open("ab"):
+        os.truncate(file, max(size, file.stat().st_size))
+    file.chmod(0o666)

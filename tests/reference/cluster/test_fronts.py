@@ -1,0 +1,317 @@
+"""`paddock operator` with the rights of its chart on the reference cluster: machines become guests, change, stop, and go."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+
+import pytest
+import yaml
+
+from paddock.engine.images.build import tiny
+from paddock.meta.patch import apply_merge_patch
+from tests.host.fronts.life import place
+from tests.host.guests import serving
+from tests.reference import embedded
+from tests.reference.build import built
+from tests.reference.client import MERGE_PATCH, Api, Json
+from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster, say
+from tests.reference.operators.helm import NAMESPACE, PADDOCK, Helm
+from tests.reference.operators.running import Operator, operating
+from tests.reference.recipes import HELMS
+from tests.reference.server import free_ports, launched, write_kubeconfig
+from tests.reference.virtctl.conftest import INSTANCES, MACHINES, Quiet, holds
+
+pytestmark = [pytest.mark.reference, pytest.mark.soak]
+_DIALECTS = ("kubermatic", "stakater", "vitistack", "virtrigaud")
+_NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+_LOOPBACK = ("--provider-from", "127.0.0.1,localhost")
+_CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+_VOLUMES = "/api/v1/persistentvolumes"
+_DISKS = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
+_MADE = (
+    *(MACHINES, INSTANCES, "/api/v1/namespaces/default/pods", _CLAIMS),
+    *(_VOLUMES, _DISKS),
+    *("/api/v1/namespaces/default/secrets",),
+)
+
+
+@dataclass(frozen=True)
+class Front:
+    """A machine of a dialect, and the patches of its life."""
+
+    path: str
+    machine: str
+    change: Json
+    # True of KubeVirt's machine once the change has reached it
+    changed: Callable[[Json], bool]
+    stop: Json
+    start: Json
+    # the power state that the front reports
+    state: Callable[[Json], str]
+
+
+STAKATER = Front(
+    "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines/basic-vm",
+    "basic-vm",
+    {"spec": {"parameters": {"additionalLabels": {"tier": "gold"}}}},
+    lambda machine: machine["metadata"]["labels"].get("tier") == "gold",
+    {"spec": {"parameters": {"runStrategy": "Halted"}}},
+    {"spec": {"parameters": {"runStrategy": "Always"}}},
+    lambda front: str(front.get("status", {}).get("vm", {}).get("printableStatus")),
+)
+VITISTACK = Front(
+    "/apis/vitistack.io/v1alpha1/namespaces/default/machines/basic-vm",
+    "basic-vm",
+    {"spec": {"resources": {"cpu": {"cores": 3}}}},
+    lambda machine: machine["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 3,
+    {"metadata": {"annotations": {"vitistack.io/power-state": "stopped"}}},
+    {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}},
+    lambda front: str(front.get("status", {}).get("phase")),
+)
+KUBERMATIC = Front(
+    f"{MACHINES}/my-vm-with-http-data-volume",
+    "my-vm-with-http-data-volume",
+    {"spec": {"template": {"metadata": {"labels": {"tier": "gold"}}}}},
+    lambda machine: machine["spec"]["template"]["metadata"]["labels"].get("tier") == "gold",
+    {"spec": {"runStrategy": "Halted"}},
+    {"spec": {"runStrategy": "RerunOnFailure"}},
+    lambda front: str(front.get("status", {}).get("printableStatus")),
+)
+VIRTRIGAUD = Front(
+    "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/virtualmachines/debian",
+    "debian",
+    {"spec": {"resources": {"cpu": 3}}},
+    lambda machine: _processors(machine["spec"]["template"]["spec"]["domain"]["cpu"]) == 3,
+    {"spec": {"powerState": "Off"}},
+    {"spec": {"powerState": "On"}},
+    lambda front: "Running" if front.get("status", {}).get("powerState") == "On" else "Stopped",
+)
+
+
+def _processors(cpu: Json) -> int:
+    return int(cpu.get("sockets", 1) * cpu.get("cores", 1) * cpu.get("threads", 1))
+
+
+@pytest.fixture(scope="module")
+def image(tiny_guest: tiny.TinyImage) -> Iterator[str]:
+    """The URL of the tiny guest's disk, on the host's loopback."""
+    with serving(partial(Quiet, directory=str(tiny_guest.disk.parent))) as address:
+        yield f"http://{address}/{tiny_guest.disk.name}"
+
+
+@dataclass(frozen=True)
+class Fronts:
+    """The operator on the cluster, and the API that has Kubermatic's forms."""
+
+    cluster: Cluster
+    operator: Operator
+    front: Api
+
+    def wait(self, what: Callable[[], bool]) -> None:
+        """Wait for something, as long as a guest may take."""
+        self.operator.wait(what, BOOT_SECONDS)
+
+    def instance(self, name: str) -> Json:
+        """A machine that runs on the cluster; empty when it does not."""
+        return self.cluster.get(f"{INSTANCES}/{name}")
+
+
+@pytest.fixture(scope="module")
+def fronts(cluster: Cluster, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
+    """The operator with the ServiceAccount of the chart, which grants its rights."""
+    directory = tmp_path_factory.mktemp("operator")
+    helm = Helm(built(HELMS["3"], say(pytestconfig)) / "helm", directory)
+    chart = helm.template(PADDOCK, "--set", f"dialects={{{','.join(_DIALECTS)}}}", "--set", "front.secretName=front")
+    (account,) = [each["metadata"]["name"] for each in chart if each["kind"] == "ServiceAccount"]
+    # No image of the operator is on the node: its process is the host's.
+    objects = [_NAMESPACE, *(each for each in chart if each["kind"] != "Deployment")]
+    cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    token = cluster.kubectl.ok("create", "token", account, "-n", NAMESPACE, "--duration=12h").strip()
+    access = write_kubeconfig(directory / "access", cluster.api.access.url, token, cluster.api.access.authority)
+    with embedded.serving(directory / "front") as server, ExitStack() as ends:
+        front = Api(server.access)
+        ends.callback(front.close)
+        dialects = [word for each in _DIALECTS for word in ("--dialect", each)]
+        settings = ("--front", str(server.kubeconfig), "--namespace", NAMESPACE, "--reconcile-interval", "5s", *_LOOPBACK)
+        operator = ends.enter_context(operating(access, directory / "log", *dialects, *settings))
+        fronts = Fronts(cluster, operator, front)
+        fronts.wait(lambda: any(each["message"] == "metrics and health endpoints listening" for each in operator.said()))
+        fronts.wait(lambda: operator.page("/readyz")[0] == 200)
+        yield fronts
+
+
+@pytest.fixture(scope="module")
+def provider(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a provider that keeps machines on the cluster."""
+    directory = tmp_path_factory.mktemp("provider")
+    # Complete in itself, as a kubeconfig in a Secret is.
+    (directory / "kubeconfig").write_text(cluster.kubectl.ok("config", "view", "--flatten", "--raw"))
+    (port,) = free_ports(1)
+    words = ("--type", "kubevirt", "--insecure", "--port", str(port), "--health-port", "0", "--credentials-dir", str(directory))
+    with launched([sys.executable, "-m", "paddock.app", "provider", "serve", *words], directory / "log"):
+        yield f"127.0.0.1:{port}"
+
+
+def _example(dialect: str, name: str) -> Sequence[Json]:
+    text = (files(f"paddock.dialects.{dialect}") / "examples" / f"{name}.yaml").read_text()
+    return list(yaml.safe_load_all(text))
+
+
+def _catalogue(image: str) -> Sequence[Json]:
+    """The images of a cluster as OpenShift has them: a filled claim, its DataSource, and the right of everybody to copy it."""
+    namespace = "openshift-virtualization-os-images"
+    metadata, cdi, rbac = {"name": "rhel9", "namespace": namespace}, "cdi.kubevirt.io/v1beta1", "rbac.authorization.k8s.io"
+    storage = {"resources": {"requests": {"storage": "1Gi"}}}
+    role = {"rules": [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}]}
+    group = {"apiGroup": rbac, "kind": "Group", "name": "system:authenticated"}
+    named = {"apiGroup": rbac, "kind": "Role", "name": "rhel9"}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": cdi, "kind": "DataVolume", "metadata": metadata, "spec": {"source": {"http": {"url": image}}, "storage": storage}},
+        {"apiVersion": cdi, "kind": "DataSource", "metadata": metadata, "spec": {"source": {"pvc": metadata}}},
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, **role},
+        {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": named, "subjects": [group]},
+    ]
+
+
+def _stakater(fronts: Fronts, image: str, _: str) -> Sequence[Json]:
+    """The document unchanged, with its image in the catalogue; its plug-in is not there, so the operator takes masquerade."""
+    fronts.cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_catalogue(image)))
+    filled = "/apis/cdi.kubevirt.io/v1beta1/namespaces/openshift-virtualization-os-images/datavolumes/rhel9"
+    fronts.wait(lambda: fronts.cluster.get(filled).get("status", {}).get("phase") == "Succeeded")
+    return _example("stakater", "minimal")
+
+
+def _vitistack(_: Fronts, image: str, __: str) -> Sequence[Json]:
+    """The document with an image for its root disk."""
+    (document,) = _example("vitistack", "basic")
+    document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
+    return [document]
+
+
+def _kubermatic(_: Fronts, image: str, __: str) -> Sequence[Json]:
+    """The document with the address of the image, in an API of its own."""
+    machine, source = _example("kubermatic", "virtualmachine")
+    source["spec"]["source"]["http"]["url"] = image
+    return [source, machine]
+
+
+def _virtrigaud(fronts: Fronts, image: str, provider: str) -> Sequence[Json]:
+    """The document with the address of the image, and with that of a provider that is served already."""
+    documents = _example("virtrigaud", "local")
+    for each in documents:
+        if each["kind"] == "Provider":
+            each["metadata"]["annotations"] = {"virtrigaud.io/provider-address": provider}
+            each["spec"]["runtime"] = {"image": "none:1", "service": {"tls": {"enabled": False}}}
+            each["spec"]["endpoint"] = fronts.cluster.api.access.url
+        elif each["kind"] == "VMImage":
+            each["spec"]["source"]["http"]["url"] = image
+    return documents
+
+
+_MANIFESTS = {
+    "stakater": (STAKATER, _stakater),
+    "vitistack": (VITISTACK, _vitistack),
+    "kubermatic": (KUBERMATIC, _kubermatic),
+    "virtrigaud": (VIRTRIGAUD, _virtrigaud),
+}
+
+
+@dataclass(frozen=True)
+class Life:
+    """The manifest of a dialect on the cluster."""
+
+    fronts: Fronts
+    front: Front
+    documents: Sequence[Json]
+    # that has the dialect's objects
+    api: Api
+    # what was there before, by list
+    before: Mapping[str, set[str]]
+
+    def apply(self, *, change: Json | None = None) -> None:
+        """Apply the documents, with a change of the machine's."""
+        for document in self.documents:
+            where = place(document)
+            body = apply_merge_patch(document, change) if change and where == self.front.path else document
+            query = {"fieldManager": "user", "fieldValidation": "Strict"}
+            answer = self.api.request("PATCH", where, body, query=query, headers={"Content-Type": "application/apply-patch+yaml"})
+            assert answer.ok, (where, answer.message)
+
+    def patch(self, body: Json) -> None:
+        """Change the machine's document."""
+        answer = self.api.request("PATCH", self.front.path, body, headers=MERGE_PATCH)
+        assert answer.ok, answer.message
+
+    def reports(self, state: str) -> None:
+        """Wait until the front says so."""
+        self.fronts.wait(lambda: self.front.state(self.api.request("GET", self.front.path).body) == state)
+
+    def run(self) -> None:
+        """Wait until the guest answers, and the front says that it runs."""
+        self.fronts.wait(lambda: holds(self.fronts.instance(self.front.machine), "AgentConnected"))
+        self.reports("Running")
+
+    def end(self) -> None:
+        """Delete everything; nothing may be left, and the operator may have had no trouble."""
+        for document in reversed(self.documents):
+            assert self.api.request("DELETE", place(document)).ok, document
+        cluster = self.fronts.cluster
+        self.fronts.wait(lambda: _there(cluster) == self.before)
+        self.fronts.wait(lambda: not cluster.guests())
+        assert {each.name for each in (cluster.machine.directory / "volumes").iterdir()} == self.before[_VOLUMES]
+        assert self.fronts.operator.complaints() == []
+        assert 'code="403"' not in self.fronts.operator.page("/metrics")[1]
+
+
+def _there(cluster: Cluster) -> Mapping[str, set[str]]:
+    return {path: set(cluster.names(path)) for path in _MADE}
+
+
+@pytest.fixture
+def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, provider: str) -> Life:
+    """The manifest of the dialect that is the parameter."""
+    front, documents = _MANIFESTS[request.param]
+    made = documents(fronts, image, provider)
+    return Life(fronts, front, made, fronts.front if request.param == "kubermatic" else fronts.cluster.api, _there(fronts.cluster))
+
+
+# Kubermatic's disk is made with the first start, and not before.
+@pytest.mark.parametrize("life", ["stakater", "vitistack", "virtrigaud"], indirect=True)
+def test_stopped_machine(life: Life) -> None:
+    """It is there with a filled disk on a bound claim."""
+    cluster = life.fronts.cluster
+    life.apply(change=life.front.stop)
+    life.fronts.wait(lambda: bool(cluster.get(f"{MACHINES}/{life.front.machine}")))
+
+    def filled() -> bool:
+        disks = cluster.get(_DISKS).get("items", ())
+        return bool(disks) and all(each.get("status", {}).get("phase") == "Succeeded" for each in disks)
+
+    life.fronts.wait(filled)
+    assert {each["status"]["phase"] for each in cluster.get(_CLAIMS)["items"]} == {"Bound"}
+    new = set(cluster.names(_VOLUMES)) - life.before[_VOLUMES]
+    sizes = [(cluster.machine.directory / "volumes" / each / "disk.img").stat() for each in new]
+    assert new and all(each.st_blocks for each in sizes)
+    assert cluster.guests() == []
+    life.end()
+
+
+@pytest.mark.parametrize("life", list(_MANIFESTS), indirect=True)
+def test_guest(life: Life) -> None:
+    """It runs with an address, changes, stops, and starts again."""
+    fronts, front = life.fronts, life.front
+    life.apply()
+    life.run()
+    assert fronts.instance(front.machine)["status"]["interfaces"][0]["ipAddress"].startswith("10.244.0.")
+    life.patch(front.change)
+    fronts.wait(lambda: front.changed(fronts.cluster.get(f"{MACHINES}/{front.machine}")))
+    life.patch(front.stop)
+    fronts.wait(lambda: not fronts.instance(front.machine) and not fronts.cluster.guests())
+    life.reports("Stopped")
+    life.patch(front.start)
+    life.run()
+    life.end()
