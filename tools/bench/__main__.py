@@ -77,8 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         choices=PARTS,
         help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, the "
-        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, the demonstration, or one machine "
-        "beside a cluster with KubeVirt (only when asked for; needs root)",
+        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, the "
+        "demonstration, or one machine beside a cluster with KubeVirt (only when asked for; needs root)",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
