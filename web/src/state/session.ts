@@ -3,6 +3,7 @@ import { get, post, whenSignedOut } from "../api/client";
 import { type Problem, problemOf } from "../api/problem";
 import type { Done, Me } from "../generated/answers";
 import * as live from "./live";
+import { forgetRights } from "./rights";
 
 export type Session =
   | { state: "unknown" }
@@ -40,6 +41,7 @@ export async function signOut(): Promise<void> {
 
 function end(): void {
   live.stop();
+  forgetRights();
   session.value = { state: "signed-out" };
 }
 

@@ -5,7 +5,7 @@ import { Icon } from "../parts/icon";
 import { dense } from "../state/preferences";
 import { type Column, type Tab, fitting, leastWidthOf } from "./columns";
 import { type Order, ordered } from "./order";
-import { scrollFor, sliceOf } from "./window";
+import { mostRows, scrollFor, sliceOf, stepBefore } from "./window";
 
 interface TableProps<R extends { id: string }> {
   label: string;
@@ -31,7 +31,11 @@ const NARROW_WIDTH = 640;
 const SELECT_WIDTH = 38;
 const PADDING = 24;
 
-/** A table of any number of rows, of which it draws those in view. Keys: arrows, Home, End, Page Up and Down, Enter, Space, Control A. */
+/**
+ * A table of any number of rows, of which it draws those in view. An element of a row that leaves the view shows one that comes into
+ * it: most of the cost of new elements is their style and layout. Keys: arrows, Home, End, Page Up and Down, Enter, Space,
+ * Control A.
+ */
 export function Table<R extends { id: string }>({ label, columns: wanted, chosen = false, rows, order, selection, open, narrow, nameOf }: TableProps<R>) {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
@@ -52,11 +56,14 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
   const tracks = [selection ? "26px" : "", ...columns.map((each) => each.width)].filter(Boolean).join(" ");
   // All rows are as wide as the head, whatever is in them.
   const least = useMemo<Style>(() => (isNarrow ? {} : { minWidth: `${leastWidthOf(columns) + side}px`, gridTemplateColumns: tracks }), [isNarrow, columns, side, tracks]);
-  const kept = useRef(new Map<string, KeptRow>());
-  const rowsInView = keptRows(kept, sorted.slice(first, end), (row, offset) => {
+  const slots = mostRows(view.height, rowHeight);
+  const kept = useRef(new Map<number, KeptRow>());
+  const rowsInView = keptRows(kept, sorted.slice(first, end), slots, (row, offset) => {
     const index = first + offset;
     return { row, index, id: `${id}-${index}`, tab: index === at ? 0 : -1, selected: selection?.value.has(row.id) ?? false, columns, least, rowHeight, isNarrow };
-  }, (props) => <Row key={props.row.id} {...props} selection={selection} narrow={narrow} name={nameOf(props.row)} open={open} activate={setActive} />);
+  }, (props) => <Row key={props.index % slots} {...props} selection={selection} narrow={narrow} name={nameOf(props.row)} open={open} activate={setActive} />);
+  const body = useRef<HTMLDivElement>(null);
+  const focused = useFocusedRow(body, box);
 
   const move = (index: number): void => {
     const next = Math.max(0, Math.min(sorted.length - 1, index));
@@ -100,7 +107,15 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
           <Heading key={each.id} column={each} order={order} />
         ))}
       </div>
-      <div class="table-body" role="rowgroup" style={{ height: `${sorted.length * rowHeight}px` }}>
+      <div
+        ref={body}
+        class="table-body"
+        role="rowgroup"
+        // The elements are in the order of their slots, and the rows that they show are not.
+        aria-owns={first ? Array.from({ length: end - first }, (_, offset) => `${id}-${first + offset}`).join(" ") : undefined}
+        style={{ height: `${sorted.length * rowHeight}px` }}
+        onFocusIn={focused}
+      >
         {rowsInView}
       </div>
     </div>
@@ -108,6 +123,7 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
 }
 
 type Style = Record<string, string>;
+type Ref = { current: HTMLDivElement | null };
 
 function toggle(selection: Signal<ReadonlySet<string>>, id: string): void {
   const next = new Set(selection.value);
@@ -129,27 +145,39 @@ interface RowProps<R> {
 }
 
 interface KeptRow {
-  props: object;
+  props: { index: number };
   node: VNode;
 }
 
-/** Draw rows, and take those again whose properties are the same: a table that scrolls draws only what comes into view. */
+/** Draw rows into slots, and take those again whose properties are the same: a table that scrolls draws only what comes into view. */
 function keptRows<R extends { id: string }>(
-  kept: { current: Map<string, KeptRow> },
+  kept: { current: Map<number, KeptRow> },
   rows: readonly R[],
+  slots: number,
   propsOf: (row: R, offset: number) => RowProps<R>,
   draw: (props: RowProps<R>) => VNode,
 ): VNode[] {
-  const next = new Map<string, KeptRow>();
-  const nodes = rows.map((row, offset) => {
+  const next = new Map<number, KeptRow>();
+  for (const [offset, row] of rows.entries()) {
     const props = propsOf(row, offset);
-    const before = kept.current.get(row.id);
-    const found = before && isSame(before.props, props) ? before : { props, node: draw(props) };
-    next.set(row.id, found);
-    return found.node;
-  });
+    const slot = props.index % slots;
+    const before = kept.current.get(slot);
+    next.set(slot, before && isSame(before.props, props) ? before : { props, node: draw(props) });
+  }
   kept.current = next;
-  return nodes;
+  return [...next].sort(([one], [other]) => one - other).map(([, { node }]) => node);
+}
+
+/** What has the focus in a row keeps it only as long as its element shows that row: Enter on a button must not reach another row. */
+function useFocusedRow(body: Ref, box: Ref): (event: FocusEvent) => void {
+  const row = useRef("");
+  useLayoutEffect(() => {
+    const holder = document.activeElement?.closest<HTMLElement>("[data-id]");
+    if (holder && body.current?.contains(holder) && holder.dataset["id"] !== row.current) box.current?.focus({ preventScroll: true });
+  });
+  return (event) => {
+    row.current = (event.target as HTMLElement).closest<HTMLElement>("[data-id]")?.dataset["id"] ?? "";
+  };
 }
 
 const isSame = (one: object, other: object): boolean => Object.entries(other).every(([name, value]) => (one as Record<string, unknown>)[name] === value);
@@ -167,6 +195,7 @@ function Row<R extends { id: string }>(props: OneRowProps<R>) {
   return (
     <div
       id={id}
+      data-id={row.id}
       class={`table-row${selected ? " chosen" : ""}${tab === 0 ? " active" : ""}`}
       role="row"
       aria-rowindex={index + 2}
@@ -186,7 +215,7 @@ function Row<R extends { id: string }>(props: OneRowProps<R>) {
         </div>
       ) : (
         columns.map((each) => (
-          <span key={each.id} class={`cell${each.number ? " number" : ""}`} role="gridcell">
+          <span key={each.id} class={`cell${each.number ? " number" : ""}`} role="gridcell" title={each.hint?.(row) || undefined}>
             {each.cell(row, tab)}
           </span>
         ))
@@ -239,7 +268,7 @@ function SelectAll<R extends { id: string }>({ rows, selection }: { rows: readon
   );
 }
 
-/** The part of the table that is in view. */
+/** The part of the table that is in view, to a step of scrolling. */
 function useView(box: { current: HTMLDivElement | null }): { top: number; height: number; width: number } {
   const [view, setView] = useState({ top: 0, height: 800, width: 0 });
   useEffect(() => {
@@ -248,7 +277,8 @@ function useView(box: { current: HTMLDivElement | null }): { top: number; height
     let frame = 0;
     const read = (): void => {
       frame = 0;
-      setView({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth });
+      const next = { top: stepBefore(element.scrollTop), height: element.clientHeight, width: element.clientWidth };
+      setView((before) => (before.top === next.top && before.height === next.height && before.width === next.width ? before : next));
     };
     const later = (): void => {
       frame ||= requestAnimationFrame(read);
