@@ -42,7 +42,8 @@ export function MachineList() {
   const chosen = rows.filter((row) => selection.value.has(row.id));
   // A cluster without a kind of machines has nothing to make them of.
   const served = me()?.dialects.length !== 0;
-  if (!readyOf("machines").value) return <Spinner label="Reading the machines" />;
+  // Without machines, the page depends on what the user may do.
+  if (!readyOf("machines").value || (all.size === 0 && !me())) return <Spinner label="Reading the machines" />;
   return (
     <main class="page" id="main" tabIndex={-1}>
       <div class="page-head">

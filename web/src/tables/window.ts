@@ -5,9 +5,9 @@ export interface Slice {
   end: number;
 }
 
-const SPARE_ROWS = 4;
+const SPARE_ROWS = 3;
 /** The view moves in steps of as many pixels, so that not every frame of a scroll draws rows. */
-const STEP = 168;
+const STEP = 126;
 
 /** The last step before a position. */
 export const stepBefore = (top: number): number => Math.floor(top / STEP) * STEP;

@@ -1,1 +1,0 @@
-import{a as r,b as n,c as a}from"./chunk-V6Y2IJDM.js";import{n as e}from"./chunk-OHMNLZ67.js";function f({time:t}){return t?e("time",{dateTime:t,title:n(t),children:r(t,a.value)}):e("span",{class:"quiet",children:"–"})}export{f as a};
