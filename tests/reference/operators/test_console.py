@@ -383,7 +383,7 @@ def test_the_pages_of_a_cluster_in_a_browser(console: ConsoleProgram, browser: B
         page.see(f"role=grid >> role=link[name='{name}']")
     page.picture(PICTURES / "machines.png")
     page.open_machine("web")
-    page.see(".machine-title .state-word:text-is('Running')")
+    page.see(".machine-title .state:text-is('Running')")
     page.picture(PICTURES / "machine.png")
     for tab, content in (("Usage", "keeps no history of use"), ("Events", "SuccessfulCreate")):
         page.click(f"role=tab[name=/^{tab}/]")
