@@ -21,7 +21,25 @@ from paddock.web.api import (
 )
 from paddock.web.routes import RouteTable
 
-_MODULES = (actions, apply, compose, convert, detail, events, history, host, kindrights, kinds, logs, me, objects, plan, sources, usagehistory, why)
+_MODULES = (
+    actions,
+    apply,
+    compose,
+    convert,
+    detail,
+    events,
+    history,
+    host,
+    kindrights,
+    kinds,
+    logs,
+    me,
+    objects,
+    plan,
+    sources,
+    usagehistory,
+    why,
+)
 
 
 def table() -> RouteTable:

@@ -25,7 +25,6 @@ CHECKS: Mapping[str, AccessCheck] = {
 }
 
 
-
 async def me(request: WebRequest) -> WebMe:
     """Return the session."""
     session = request.session
