@@ -40,15 +40,15 @@ async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDet
     """Read what belongs to a machine, and put it together."""
     client = server.client
     namespace = (machine.vm_key or machine.vmi_key or machine.key).namespace
-    around, kept, waiting, report, node, is_paddock, used = await asyncio.gather(
+    around, kept, waiting, report, node, used = await asyncio.gather(
         trees.surroundings(client, namespace),
         snapshot_parts(client, machine, namespace),
         pending.gathered(server, machine),
         _report(client, machine),
         _node(client, machine),
-        client.is_paddock(),
         usage.claim_bytes(client, namespace),
     )
+    is_paddock = await client.is_paddock()
     claims, volumes, _ = around
     return WebMachineDetail(
         row=machinerows.row(machine),
