@@ -1,6 +1,6 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icon";
 import { dense } from "../state/preferences";
 import { type Column, type Tab, fitting, leastWidthOf } from "./columns";
@@ -41,17 +41,19 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
   const view = useView(box);
   const [active, setActive] = useState(0);
   const id = useId();
-  const isNarrow = view.width > 0 && view.width < NARROW_WIDTH;
+  // Without a width nothing is drawn: with all columns in every row, it would be drawn twice.
+  const known = view.width > 0;
+  const isNarrow = known && view.width < NARROW_WIDTH;
   const rowHeight = isNarrow ? NARROW_HEIGHT : dense.value ? DENSE_HEIGHT : ROW_HEIGHT;
   const head = isNarrow ? 0 : HEAD_HEIGHT;
   const side = (selection ? SELECT_WIDTH : 0) + PADDING;
-  const columns = useMemo(() => (chosen ? wanted : fitting(wanted, view.width - side)), [wanted, chosen, view.width, side]);
+  const columns = useMemo(() => (!known ? [] : chosen ? wanted : fitting(wanted, view.width - side)), [wanted, chosen, known, view.width, side]);
   const { column, down } = order.value;
   const sorted = useMemo(() => {
     const by = wanted.find((each) => each.id === column) ?? wanted[0];
     return by ? ordered(rows, by.sort, down) : [...rows];
   }, [rows, wanted, column, down]);
-  const { first, end } = sliceOf({ top: view.top, height: view.height, rowHeight, count: sorted.length });
+  const { first, end } = sliceOf({ top: view.top, height: view.height, rowHeight, count: known ? sorted.length : 0 });
   const at = Math.min(active, sorted.length - 1);
   const tracks = [selection ? "26px" : "", ...columns.map((each) => each.width)].filter(Boolean).join(" ");
   // All rows are as wide as the head, whatever is in them.
@@ -270,8 +272,8 @@ function SelectAll<R extends { id: string }>({ rows, selection }: { rows: readon
 
 /** The part of the table that is in view, to a step of scrolling. */
 function useView(box: { current: HTMLDivElement | null }): { top: number; height: number; width: number } {
-  const [view, setView] = useState({ top: 0, height: 800, width: 0 });
-  useEffect(() => {
+  const [view, setView] = useState({ top: 0, height: 0, width: 0 });
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
     let frame = 0;
