@@ -38,6 +38,17 @@ _LOADED = """() => {
   const files = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
   return { paint: paint.startTime, rows: performance.now(), bytes: files.reduce((sum, each) => sum + each.transferSize, 0) };
 }"""
+# Views of rows that none of the last had, without a pause that depends on the load of the machine.
+_VIEWS = 25
+_JUMP = """async (views) => {
+  const box = document.querySelector("[role=grid]");
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  for (let view = 1; view <= views; view += 1) {
+    box.scrollTop = (view % 2 ? 1 : 2) * box.clientHeight * 2 + view;
+    await frame();
+    await frame();
+  }
+}"""
 _HEAP = "() => performance.memory.usedJSHeapSize"
 _SCROLL = """async ([seconds, speed]) => {
   const scrolls = (each) => each.scrollHeight > each.clientHeight + 500 && getComputedStyle(each).overflowY !== "visible";
@@ -191,6 +202,9 @@ class _Bench:
         shown = _Meter(_browser_processes(browser))
         scrolled = page.evaluate(_SCROLL, [_SCROLLED_SECONDS, _SCROLLED_PIXELS])
         for_a_frame = shown.seconds() / scrolled["frames"] * 1000
+        shown = _Meter(_browser_processes(browser))
+        page.evaluate(_JUMP, _VIEWS)
+        for_a_view = shown.seconds() / _VIEWS * 1000
         return [
             Figure(f"CPU of the browser, {many} machines at rest", at_rest, "%", 5, "of one core"),
             Figure(f"JavaScript's memory, {many} machines", heap / 1e6, "MB", 30, ""),
@@ -204,6 +218,7 @@ class _Bench:
             ),
             Figure("CPU of the browser for a frame meanwhile, all processes", for_a_frame, "ms", 16, ""),
             Figure("tasks of more than 50 ms meanwhile", scrolled["tasks"], "", 5, ""),
+            Figure("CPU of the browser for a view of other rows, all processes", for_a_view, "ms", 50, ""),
         ]
 
     def _watches(self) -> Figure:

@@ -29,7 +29,11 @@ Every metric of `/metrics`. [Metrics](../guide/metrics.md) describes how to read
 _SERVED: Sequence[tuple[str, str, Sequence[MetricFamily]]] = (
     ("The API server", "", (*requestmetrics.FAMILIES, *(family for family, _ in flow.COUNTS), *audit.FAMILIES)),
     ("The process", "", processmetrics.FAMILIES),
-    ("Machines and the host", "`paddock up` serves them. Names and labels are KubeVirt's, except for `paddock_*`.", families.ALL),
+    (
+        "Machines and the host",
+        "`paddock up` serves them. Names and labels are those of KubeVirt and of the kubelet, except for `paddock_*`.",
+        families.ALL,
+    ),
 )
 
 

@@ -8,6 +8,7 @@ export const WEB = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const ASSETS = resolve(WEB, "../src/paddock/web/assets");
 
 // Hashes cover the names of inputs: an absolute one would make a build depend on the directory that it runs in.
+const FIRST = resolve(WEB, "src/app/app.tsx");
 const named = (path) => relative(WEB, path).split(sep).join("/");
 
 /** `import address from "./x.css?sheet"`: the style sheet becomes a file of its own, and the import its address. */
@@ -25,6 +26,28 @@ const sheets = {
       const source = await readFile(resolve(WEB, args.path), "utf8");
       const { code } = await esbuild.transform(source, { loader: "css", minify: true, target: "es2022" });
       return { contents: code, loader: "file", watchFiles: [resolve(WEB, args.path)] };
+    });
+  },
+};
+
+/**
+ * A module that loads later imports the whole first page, which is there by then. Modules that both need would otherwise be a file for
+ * each set of pages that shares them: the first page would have to fetch two dozen.
+ */
+const later = {
+  name: "later",
+  setup(build) {
+    const paths = new Set();
+    build.onResolve({ filter: /^\.{1,2}\// }, async (args) => {
+      if (args.kind !== "dynamic-import" || args.pluginData === later) return null;
+      const found = await build.resolve(args.path, { kind: args.kind, resolveDir: args.resolveDir, importer: args.importer, pluginData: later });
+      paths.add(found.path);
+      return found;
+    });
+    build.onLoad({ filter: /[\\/]src[\\/].*\.tsx?$/ }, async (args) => {
+      if (!paths.has(args.path)) return null;
+      const first = relative(dirname(args.path), FIRST).split(sep).join("/");
+      return { contents: `import "./${first}";\n${await readFile(args.path, "utf8")}`, loader: args.path.endsWith("x") ? "tsx" : "ts" };
     });
   },
 };
@@ -52,6 +75,6 @@ export const options = {
   jsxImportSource: "preact",
   loader: { ".svg": "file", ".woff2": "file" },
   define: { "process.env.NODE_ENV": '"production"' },
-  plugins: [sheets],
+  plugins: [sheets, later],
   logLevel: "warning",
 };

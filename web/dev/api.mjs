@@ -86,6 +86,7 @@ export class MockApi {
         this.signedIn = false;
         return { text: "signed out" };
       },
+      rights: () => ({ missing: [] }),
       catalog: () => data.catalog,
       keys: () => data.keys,
       host: () => data.host(this.rows),

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { Problem, problemOf, refusal } from "../src/api/problem";
 import { choose, fit, named, verbIn } from "../src/app/commands";
 import type { MachineRow } from "../src/generated/answers";
-import { imageName } from "../src/machines/columns";
+import { guestOf, imageName } from "../src/machines/columns";
 import { found } from "../src/machines/search";
 import { actOnAll, refusalOf } from "../src/machines/verbs";
-import { session } from "../src/state/session";
+import { askRights, forgetRights } from "../src/state/rights";
 
 const machine = (name: string, change: Partial<MachineRow> = {}): MachineRow => ({
   id: `vm/default/${name}`,
@@ -47,16 +47,28 @@ test("a verb that is not possible says why", () => {
   assert.match(refusalOf("delete", machine("web", { verbs: ["unprotect"], protected: true })), /protected; unprotect/);
 });
 
-test("a right that the user lacks is a reason, in the namespace and for the kinds that the session knows about", () => {
-  const me = { user: "ada", server: "", version: "", own: true, namespace: "default", namespaces: [], dialects: [], missing: [{ what: "power", why: "the user may not update start" }] };
-  session.value = { state: "signed-in", me };
+test("a right that the user lacks is a reason for the machines of that kind in that namespace", async () => {
+  const asked: string[] = [];
+  const before = globalThis.fetch;
+  globalThis.fetch = (url) => {
+    asked.push(String(url));
+    return Promise.resolve(new Response(JSON.stringify({ missing: [{ what: "stop", why: "the user may not update stop" }] })));
+  };
   try {
-    assert.equal(refusalOf("stop", machine("web")), "the user may not update start");
-    assert.equal(refusalOf("delete", machine("web")), "");
-    assert.equal(refusalOf("stop", machine("web", { namespace: "b" })), "");
-    assert.equal(refusalOf("stop", machine("web", { dialect: "vitistack" })), "");
+    const other = machine("db", { id: "vm/b/db", namespace: "b" });
+    assert.equal(refusalOf("stop", other), "", "the server judges what is not known yet");
+    askRights(other.id);
+    askRights("vm/b/cache");
+    await new Promise((done) => setTimeout(done));
+    assert.deepEqual(asked, ["console/v1/rights/vm/b"]);
+    assert.equal(refusalOf("stop", other), "the user may not update stop");
+    assert.equal(refusalOf("delete", other), "");
+    assert.equal(refusalOf("stop", machine("web")), "", "in another namespace");
+    assert.equal(refusalOf("stop", machine("db", { id: "vitistack/b/db", namespace: "b" })), "", "of another kind");
+    forgetRights();
+    assert.equal(refusalOf("stop", other), "");
   } finally {
-    session.value = { state: "unknown" };
+    globalThis.fetch = before;
   }
 });
 
@@ -109,6 +121,14 @@ test("an image is called by the last part of its address", () => {
   assert.equal(imageName("https://cloud.example.org/a/debian-13-amd64.qcow2?x=1"), "debian-13-amd64");
   assert.equal(imageName("docker://quay.io/containerdisks/fedora:43"), "fedora:43");
   assert.equal(imageName("debian-13"), "debian-13");
+  assert.equal(imageName("127.0.0.1:5000/disks/debian:13@sha256:0a1b"), "debian:13");
   assert.equal(imageName("x.img.xz"), "x");
   assert.equal(imageName(""), "");
+});
+
+test("the guest is what the agent reports, or an image that is called after a system", () => {
+  assert.equal(guestOf(machine("web", { guest: "Debian GNU/Linux 13" })), "Debian GNU/Linux 13");
+  assert.equal(guestOf(machine("web", { guest: "", image: "127.0.0.1:5000/disks/debian:13" })), "debian:13");
+  assert.equal(guestOf(machine("web", { guest: "", image: "127.0.0.1:5000/disks/boot:1" })), "");
+  assert.equal(guestOf(machine("web", { guest: "", image: "pvc/root" })), "");
 });

@@ -3,15 +3,31 @@ import { test } from "node:test";
 import { type Column, fitting, leastWidth, visible } from "../src/tables/columns";
 import { byAge, compare, ordered } from "../src/tables/order";
 import { type Searchable, matcher, parseQuery } from "../src/tables/query";
-import { scrollFor, sliceOf } from "../src/tables/window";
+import { mostRows, scrollFor, sliceOf } from "../src/tables/window";
 
 test("a slice has the rows in view with some to spare, and never more than there are", () => {
-  assert.deepEqual(sliceOf({ top: 0, height: 400, rowHeight: 40, count: 1000 }), { first: 0, end: 18 });
-  assert.deepEqual(sliceOf({ top: 4000, height: 400, rowHeight: 40, count: 1000 }), { first: 92, end: 118 });
-  assert.deepEqual(sliceOf({ top: 39_600, height: 400, rowHeight: 40, count: 1000 }), { first: 982, end: 1000 });
+  assert.deepEqual(sliceOf({ top: 0, height: 400, rowHeight: 40, count: 1000 }), { first: 0, end: 17 });
+  assert.deepEqual(sliceOf({ top: 4032, height: 400, rowHeight: 42, count: 1000 }), { first: 93, end: 112 });
+  assert.deepEqual(sliceOf({ top: 39_600, height: 400, rowHeight: 40, count: 1000 }), { first: 986, end: 1000 });
   assert.deepEqual(sliceOf({ top: 0, height: 400, rowHeight: 40, count: 3 }), { first: 0, end: 3 });
   // The table was scrolled far down, and then a search left three rows.
   assert.deepEqual(sliceOf({ top: 39_600, height: 400, rowHeight: 40, count: 3 }), { first: 3, end: 3 });
+});
+
+test("every row in view is drawn, in slots of which no two rows have the same", () => {
+  for (const rowHeight of [34, 42, 68]) {
+    for (let top = 0; top < 2000; top += 7) {
+      const { first, end } = sliceOf({ top, height: 555, rowHeight, count: 1000 });
+      assert.ok(first * rowHeight <= top && end * rowHeight >= top + 555, `${rowHeight} ${top}`);
+      assert.ok(end - first <= mostRows(555, rowHeight), `${rowHeight} ${top}`);
+    }
+  }
+});
+
+test("a scroll that stays in its step draws nothing", () => {
+  const at = (top: number) => sliceOf({ top, height: 400, rowHeight: 42, count: 1000 });
+  assert.deepEqual(at(126), at(251));
+  assert.notDeepEqual(at(251), at(252));
 });
 
 test("a row outside of the view is scrolled to its nearer edge, one inside stays", () => {

@@ -10,7 +10,7 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.cli.machines import snapshots
 from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VIRTRIGAUD, VM
+from paddock.cli.machines.kinds import VIRTRIGAUD, VM, MachineKind
 from paddock.client.client import Client
 from paddock.client.target import Data, Target
 from paddock.web.answers.machine import WebActionState
@@ -73,19 +73,19 @@ def refusal(check: AccessCheck, namespace: str) -> str:
     return f"the user may not {check.verb} {resource}{f' of {check.group}' if check.group else ''}{where}"
 
 
-def needs(machine: MachineView, verb: str) -> Iterator[AccessCheck]:
-    """Yield the rights that a verb needs for a machine."""
-    own = machine.kind.target
+def needs(kind: MachineKind, verb: str) -> Iterator[AccessCheck]:
+    """Yield the rights that a verb needs for a machine of a kind."""
+    own = kind.target
     match verb:
         case "protect" | "unprotect":
             yield AccessCheck.of("patch", own)
         case "delete":
             yield AccessCheck.of("delete", own)
-        case "clone":
+        case "create" | "clone":
             yield AccessCheck.of("create", own)
         case "snapshot":
-            yield AccessCheck.of("create", snapshots.kind_of(machine))
-        case "restore" if machine.kind is VIRTRIGAUD:
+            yield AccessCheck.of("create", snapshots.kind_of(kind))
+        case "restore" if kind is VIRTRIGAUD:
             yield AccessCheck.of("patch", own)
         case "restore":
             yield AccessCheck.of("create", snapshots.RESTORES)
@@ -93,23 +93,27 @@ def needs(machine: MachineView, verb: str) -> Iterator[AccessCheck]:
             yield AccessCheck("update", SUBRESOURCES, "virtualmachineinstances", verb)
         case "suspend" | "resume":
             yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
-        case "restart" if machine.kind is not VIRTRIGAUD:
+        case "restart" if kind is not VIRTRIGAUD:
             yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
-        case "start" | "stop" if machine.kind is VM:
+        case "start" | "stop" if kind is VM:
             yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
         case "start" | "stop" | "restart":
             yield AccessCheck.of("patch", own)
+
+
+async def lack(review: RightsReview, kind: MachineKind, namespace: str, verb: str) -> str:
+    """Return why the user may not carry out a verb on machines of a kind in a namespace; empty if the user may."""
+    for check in needs(kind, verb):
+        if not await review.may(check, namespace):
+            return refusal(check, namespace)
+    return ""
 
 
 async def judged(review: RightsReview, machine: MachineView, actions: Sequence[WebActionState]) -> list[WebActionState]:
     """Return the actions; those that the state allows and the rights do not are refused with the reason."""
 
     async def one(action: WebActionState) -> WebActionState:
-        if not action.allowed:
-            return action
-        for check in needs(machine, action.verb):
-            if not await review.may(check, machine.namespace):
-                return WebActionState(verb=action.verb, allowed=False, reason=refusal(check, machine.namespace))
-        return action
+        why = await lack(review, machine.kind, machine.namespace, action.verb) if action.allowed else ""
+        return WebActionState(verb=action.verb, allowed=False, reason=why) if why else action
 
     return list(await asyncio.gather(*(one(each) for each in actions)))

@@ -9,6 +9,7 @@ from paddock.web.api import (
     events,
     history,
     host,
+    kindrights,
     kinds,
     logs,
     me,
@@ -20,7 +21,25 @@ from paddock.web.api import (
 )
 from paddock.web.routes import RouteTable
 
-_MODULES = (actions, apply, compose, convert, detail, events, history, host, kinds, logs, me, objects, plan, sources, usagehistory, why)
+_MODULES = (
+    actions,
+    apply,
+    compose,
+    convert,
+    detail,
+    events,
+    history,
+    host,
+    kindrights,
+    kinds,
+    logs,
+    me,
+    objects,
+    plan,
+    sources,
+    usagehistory,
+    why,
+)
 
 
 def table() -> RouteTable:

@@ -125,7 +125,7 @@ def disk_machine(work: Path, web: Shelf) -> str:
 
 def state(status: str) -> str:
     """The state of the machine whose page is open."""
-    return f".machine-title .state-word:text-is('{status}')"
+    return f".machine-title .state:text-is('{status}')"
 
 
 def tab(name: str) -> str:

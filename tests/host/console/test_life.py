@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
 
 
 def test_the_header_leads_a_machine_through_its_states(console: SignIn, browser: Browser, disk_machine: str) -> None:
-    """Header actions with reasons, the state that follows them, the snapshot tree, restore."""
+    """Header actions with reasons, the state that follows them, what the disk takes, the snapshot tree, restore."""
     page = console()
     page.apply(disk_machine)
     page.open_machine("web")
@@ -19,6 +19,7 @@ def test_the_header_leads_a_machine_through_its_states(console: SignIn, browser:
     page.see("role=button[name='Start'][disabled=true]")
     reason = page.attribute("role=button[name='Start']", "aria-describedby")
     assert page.evaluate("(id) => document.getElementById(id).textContent", reason).endswith(".")
+    page.see("role=meter[name='Part of root taken on the host']")
     page.click(button("Pause"))
     page.see(state("Paused"))
     page.click(button("Unpause"))

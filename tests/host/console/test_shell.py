@@ -184,12 +184,12 @@ def test_charts_are_drawn(page: Page, module_browser: Browser) -> None:
 
 def test_a_row_has_bars_and_addresses(page: Page, module_browser: Browser) -> None:
     page.click("nav[aria-label=Breadcrumb] >> text=Machines")
-    page.see("role=row[name=/tiny/] >> .addresses .copy")
+    page.see("role=row[name=/tiny/] >> .copy")
     page.see("role=row[name=/tiny/] >> .meter >> nth=1")
     assert page.count("role=row[name=/tiny/] >> .meter") == 2
-    page.click("role=row[name=/tiny/] >> .addresses .copy")
+    page.click("role=row[name=/tiny/] >> .copy")
     page.see("text=/Copied \\d/")
-    assert page.clipboard() in page.text("role=row[name=/tiny/] >> .addresses")
+    assert page.clipboard() in page.text("role=row[name=/tiny/] >> .copy")
     assert module_browser.wrong() == []
 
 

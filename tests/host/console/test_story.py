@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/console.md: from the empty page to a shell, and from a broken machine to its cause.
+"""The pictures of docs/guide/console.md: from the empty page to a shell, and from a broken machine to its cause and its cure.
 
 `make screenshots` takes them anew. Other runs go the same way and leave the committed pictures alone.
 """
@@ -14,6 +14,7 @@ from tests.host.console import browser as chromium
 from tests.host.console.browser import Browser, Page
 from tests.host.console.conftest import PICTURES, button, state, tab
 from tests.host.guests import Registry
+from tests.host.machines import bootsector
 from tests.host.runs.conftest import machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "chromium")]
@@ -61,8 +62,11 @@ def test_from_the_empty_page_to_a_shell(page: Page, module_browser: Browser, tin
     assert module_browser.wrong() == []
 
 
-def test_from_a_broken_machine_to_its_cause(page: Page, module_browser: Browser, module_registry: Registry) -> None:
-    """The image is not in the registry: the list says that the machine fails, and its page says why and what to do."""
+def test_from_a_broken_machine_to_a_cured_one(page: Page, module_browser: Browser, module_registry: Registry, tmp_path: Path) -> None:
+    """The image is not in the registry: the list says that the machine fails, and its page says why and what to do.
+
+    The cure is to push the image. The machine tries again by itself, and the page follows.
+    """
     page.apply(yaml.safe_dump(machine("web", f"{module_registry.address}/disks/web:1")))
     page.see("[role=row]:has-text('web') .state.bad")
     taken(page, "4-broken")
@@ -70,4 +74,9 @@ def test_from_a_broken_machine_to_its_cause(page: Page, module_browser: Browser,
     page.see(".why.bad .cause")
     page.see(".why .cure")
     taken(page, "5-why")
+    module_registry.push("disks/web:1", {"disk/disk.img": bootsector.write(tmp_path / "disk.img")})
+    page.see(state("Running"))
+    page.see(".why.good")
+    page.miss(".why .cure")
+    taken(page, "6-cured")
     assert module_browser.wrong() == []

@@ -1,6 +1,7 @@
 """The page that Prometheus reads, of a whole host."""
 
 import asyncio
+import dataclasses
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -166,6 +167,9 @@ def test_every_name_is_there_and_series_go_with_their_machine(play: Play) -> Non
             await prepared(host, page)
             await page.read()
             await asyncio.sleep(1)
+            uid = (await host.get("PersistentVolumeClaim", "v1", "disk"))["metadata"]["uid"]
+            volumes = host.engine.volumes.volumes
+            volumes[uid] = dataclasses.replace(volumes[uid], allocated=4096)
             full = await page.read()
             assert specified() - set(full) == set()
             assert len(specified()) > 80
@@ -187,6 +191,8 @@ def test_every_name_is_there_and_series_go_with_their_machine(play: Play) -> Non
             assert full["kubevirt_vm_info"].values(name="web", status="running", status_group="running") == [1]
             assert full["kubevirt_vm_labels"].values(name="web", label_app_kubernetes_io_name="shop") == [1]
             assert full["kubevirt_vm_disk_allocated_size_bytes"].values(persistentvolumeclaim="disk", device="root")[0] >= 1 << 30
+            assert full["kubelet_volume_stats_used_bytes"].values(namespace="default", persistentvolumeclaim="disk") == [4096]
+            assert "kubelet_volume_stats_used_bytes{" not in await page.collector.text(["kubevirt_info"])
             assert full["kubevirt_vm_running_status_last_transition_timestamp_seconds"].values(name="web")[0] > 0
             assert full["kubevirt_vm_error_status_last_transition_timestamp_seconds"].values(name="web") == [0]
             assert full["kubevirt_vmi_phase_transition_time_seconds"].values(phase="Running")[-1] == 1

@@ -99,3 +99,41 @@ def test_who_may_read_nothing(tmp_path: Path) -> None:
             assert caught.value.code == 403
 
     play(tmp_path, script)
+
+
+class JudgedByNamespace(Transport):
+    """Answers reviews of access: in `team` the user may do everything, elsewhere nothing."""
+
+    async def send(self, ask: TransportRequest) -> TransportResponse:
+        """Judge."""
+        attributes = orjson.loads(ask.body)["spec"]["resourceAttributes"]
+        return TransportResponse(201, {}, orjson.dumps({"status": {"allowed": attributes["namespace"] == "team"}}))
+
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
+        """Fail: nothing is watched."""
+        raise AssertionError(ask)
+
+    async def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+@pytest.mark.parametrize("word", ["vm", "stakater", "virtrigaud", "vitistack", "vmi"])
+def test_rights_are_those_of_the_namespace_of_a_row(word: str) -> None:
+    async def inside() -> None:
+        async with Page(client=Client(JudgedByNamespace())) as page:
+            assert await page.get(f"rights/{word}/team") == {"missing": []}
+            refused = {each["what"]: each["why"] for each in (await page.get(f"rights/{word}/default"))["missing"]}
+            assert {"create", "start", "delete", "snapshot", "restore"} <= set(refused)
+            assert all(each.endswith('in namespace "default"') for each in refused.values())
+
+    virtualtime.run(inside())
+
+
+def test_the_rights_to_a_kind_that_is_no_machine() -> None:
+    async def inside() -> None:
+        async with Page(client=Client(JudgedByNamespace())) as page:
+            with pytest.raises(Refused) as caught:
+                await page.get("rights/pod/team")
+            assert caught.value.code == 404
+
+    virtualtime.run(inside())

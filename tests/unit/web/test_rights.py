@@ -11,7 +11,7 @@ from paddock.client.errors import Unreachable
 from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.web import rights
 from paddock.web.answers.machine import WebActionState
-from paddock.web.api.actionstates import REASONS
+from paddock.web.api import kindrights
 from paddock.web.rights import AccessCheck, RightsReview
 from tests.scripted import timeless
 from tests.unit.cli.machines import examples
@@ -53,6 +53,7 @@ class Judge:
         ("vm", "start", AccessCheck("update", "subresources.kubevirt.io", "virtualmachines", "start")),
         ("vm", "pause", AccessCheck("update", "subresources.kubevirt.io", "virtualmachineinstances", "pause")),
         ("vm", "delete", AccessCheck("delete", "kubevirt.io", "virtualmachines")),
+        ("stakater", "create", AccessCheck("create", "infrastructure.stakater.com", "virtualmachines")),
         ("stakater", "start", AccessCheck("patch", "infrastructure.stakater.com", "virtualmachines")),
         ("stakater", "restart", AccessCheck("update", "subresources.kubevirt.io", "virtualmachines", "restart")),
         ("stakater", "snapshot", AccessCheck("create", "snapshot.kubevirt.io", "virtualmachinesnapshots")),
@@ -62,13 +63,13 @@ class Judge:
     ],
 )
 def test_a_verb_needs_the_right_to_what_it_writes(kind: str, verb: str, check: AccessCheck) -> None:
-    assert list(rights.needs(MACHINES[kind], verb)) == [check]
+    assert list(rights.needs(MACHINES[kind].kind, verb)) == [check]
 
 
-@pytest.mark.parametrize("verb", [*REASONS, "restore"])
+@pytest.mark.parametrize("verb", kindrights.VERBS)
 @pytest.mark.parametrize("kind", MACHINES)
 def test_every_verb_needs_a_right(kind: str, verb: str) -> None:
-    assert list(rights.needs(MACHINES[kind], verb))
+    assert list(rights.needs(MACHINES[kind].kind, verb))
 
 
 @timeless

@@ -2,6 +2,7 @@ import { Dialogs } from "../parts/dialog";
 import { ProblemNote } from "../parts/problemnote";
 import { Spinner } from "../parts/spinner";
 import { Toasts } from "../parts/toasts";
+import { connection } from "../state/live";
 import { load, session } from "../state/session";
 import { Pages } from "./pages";
 import { route } from "./routes";
@@ -20,7 +21,8 @@ export function App() {
 
 function Content() {
   const { value } = session;
-  if (value.state === "unknown") return <Spinner label="Connecting" />;
+  // A stream is open to somebody who is signed in; who that is, and what they may do, comes later than the rows.
+  if (value.state === "unknown" && connection.value.state !== "open") return <Spinner label="Connecting" />;
   if (value.state === "signed-out") return <SignIn />;
   if (value.state === "failed") {
     return (

@@ -1,9 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
+import type { MachineRow } from "../generated/answers";
 import { perform } from "../machines/perform";
 import { refusalOf } from "../machines/verbs";
 import { Icon } from "../parts/icon";
 import { rowsOf } from "../state/live";
+import { askRights } from "../state/rights";
 import { dense, namespace, theme } from "../state/preferences";
 import { me } from "../state/session";
 import { type Command, choose, named, verbIn } from "./commands";
@@ -30,20 +32,24 @@ function fixed(): Command[] {
   ];
 }
 
+/** The machines that a text with a verb means. */
+function meant(typed: string): MachineRow[] {
+  const found = verbIn(typed);
+  return found ? named(rowsOf("machines").value.values(), found.rest).slice(0, MOST) : [];
+}
+
 /** What a text offers: actions on machines, pages, and machines. */
 export function commandsFor(typed: string): Command[] {
   const machines = rowsOf("machines").value;
   const found = verbIn(typed);
   if (found) {
-    return named(machines.values(), found.rest)
-      .slice(0, MOST)
-      .map((row) => ({
-        id: `${found.verb.verb}-${row.id}`,
-        text: `${found.verb.text} ${row.name}`,
-        note: refusalOf(found.verb.verb, row) || `${row.namespace} · ${row.status}`,
-        icon: found.verb.icon,
-        act: () => !refusalOf(found.verb.verb, row) && perform(found.verb, [row]),
-      }));
+    return meant(typed).map((row) => ({
+      id: `${found.verb.verb}-${row.id}`,
+      text: `${found.verb.text} ${row.name}`,
+      note: refusalOf(found.verb.verb, row) || `${row.namespace} · ${row.status}`,
+      icon: found.verb.icon,
+      act: () => !refusalOf(found.verb.verb, row) && perform(found.verb, [row]),
+    }));
   }
   const commands = fixed();
   if (typed.trim()) {
@@ -67,6 +73,7 @@ export function Palette({ close }: { close: () => void }) {
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
+  useEffect(() => meant(typed.value).forEach((row) => askRights(row.id)), [typed.value]);
   const commands = commandsFor(typed.value);
   const chosen = Math.min(at.value, commands.length - 1);
   const run = (command: Command | undefined): void => {

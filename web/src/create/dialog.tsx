@@ -5,11 +5,11 @@ import { type Problem, problemOf } from "../api/problem";
 import { go, link, machineLink } from "../app/routes";
 import { several } from "../format/amounts";
 import type { Catalog, CatalogImage, Composed, FormProblem, Keys, MachineForm, PublicKey } from "../generated/answers";
-import { lackOf } from "../machines/verbs";
 import { Dialog } from "../parts/dialog";
 import { ProblemNote } from "../parts/problemnote";
 import { Spinner } from "../parts/spinner";
 import { tell } from "../parts/toasts";
+import { askRights, lackOf } from "../state/rights";
 import { me } from "../state/session";
 import { Advanced } from "./advanced";
 import { Basics } from "./basics";
@@ -115,7 +115,12 @@ function Form({ close, images, keys, form, addKey }: FormProps) {
     const fresh = begin(next, keys);
     form.value = form.value ? { ...form.value, image: next.id, cpus: fresh.cpus, memory: fresh.memory, user: fresh.user, ...(named.value ? {} : { name: fresh.name }) } : fresh;
   };
-  const lacking = value ? lackOf("create", value.namespace, value.dialect) : "";
+  // Machines of Kubermatic are KubeVirt's.
+  const kind = value ? `${["kubevirt", "kubermatic"].includes(value.dialect) ? "vm" : value.dialect}/${value.namespace}` : "";
+  useEffect(() => {
+    if (kind) askRights(kind);
+  }, [kind]);
+  const lacking = kind && lackOf(kind, "create");
   const ready = value !== null && !problems.length && composed.value !== null && !lacking;
   const submit = async (): Promise<void> => {
     if (!value || busy.value || !ready) return;

@@ -14,8 +14,11 @@ export function age(time: string, now: number): string {
   return days < 8 && hours ? `${days}d${hours}h` : `${days}d`;
 }
 
+// The browser's language; a format takes longer to make than to use.
+const WORDS = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
 /** An instant in the words of the browser's language. */
 export function instant(time: string): string {
   const at = new Date(time);
-  return Number.isNaN(at.getTime()) ? "" : at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(at.getTime()) ? "" : WORDS.format(at);
 }

@@ -20,6 +20,11 @@ export interface Me {
   missing: Missing[];
 }
 
+/** The verbs that the rights of the user do not reach, for machines of one kind in one namespace. */
+export interface Rights {
+  missing: Missing[];
+}
+
 /** A machine of the list. `id` is its place: `vm/default/web`. `verbs` are those that make sense in its state. */
 export interface MachineRow {
   id: string;

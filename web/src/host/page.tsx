@@ -37,8 +37,9 @@ export function HostPage() {
   }, []);
   const own = me()?.own ?? false;
   const checks = [...(host.value?.checks ?? [])].sort((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
+  // Nothing on the page takes the focus, and the keyboard has to scroll it.
   return (
-    <main class="page" id="main" tabIndex={-1}>
+    <main class="page" id="main" tabIndex={0}>
       <div class="page-head">
         <h1>{own ? "Host" : "Nodes"}</h1>
       </div>

@@ -93,9 +93,9 @@ function Box({ placed: { node, x, y }, own, current, around: edges, focus }: Box
       <text class="graph-status" x="30" y="50">
         {shortened(node.status || node.state, LONGEST_STATUS)}
       </text>
-      <g transform="translate(10 38)">
+      <foreignObject x="10" y="38" width="16" height="16">
         <StateMark state={node.state} />
-      </g>
+      </foreignObject>
     </g>
   );
 }

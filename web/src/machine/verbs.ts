@@ -6,13 +6,13 @@ import { VERBS, type Verb } from "../machines/verbs";
 
 /** Verbs of one machine that the list does not offer. */
 const MORE: readonly Verb[] = [
-  { verb: "restore", text: "Restore", past: "Restored", icon: "restart", asks: true, danger: true, right: "snapshot" },
-  { verb: "clone", text: "Clone", past: "Cloned", icon: "copy", right: "change" },
+  { verb: "restore", text: "Restore", past: "Restored", icon: "restart", asks: true, danger: true },
+  { verb: "clone", text: "Clone", past: "Cloned", icon: "copy" },
 ];
 
 export function verbOf(verb: string): Verb {
   const known = [...VERBS, ...MORE].find((each) => each.verb === verb);
-  return known ?? { verb, text: verb.charAt(0).toUpperCase() + verb.slice(1), past: `Did “${verb}” for`, icon: "more", right: "" };
+  return known ?? { verb, text: verb.charAt(0).toUpperCase() + verb.slice(1), past: `Did “${verb}” for`, icon: "more" };
 }
 
 /** Why a verb is not possible now, as a sentence; empty if it is. */

@@ -1,17 +1,18 @@
 import { machineLink } from "../app/routes";
 import { bytes, cores, percent, rate } from "../format/amounts";
+import { age as ageOf, instant } from "../format/time";
 import type { MachineRow, UsageRow } from "../generated/answers";
-import { Age } from "../parts/age";
 import { CopyText } from "../parts/copytext";
 import { Icon } from "../parts/icon";
 import { Meter } from "../parts/meter";
-import { OsMark } from "../parts/osmark";
+import { OsMark, osFamily } from "../parts/osmark";
 import { StateBadge } from "../parts/statebadge";
 import { rowsOf } from "../state/live";
+import { now } from "../state/now";
 import { namespace } from "../state/preferences";
 import type { Column, Tab } from "../tables/columns";
 import { byAge } from "../tables/order";
-import { RowMenu } from "./rowmenu";
+import { menuButton } from "./rowmenu";
 
 const usageOf = (row: MachineRow): UsageRow | undefined => rowsOf("usage").value.get(row.id);
 const none = <span class="quiet">–</span>;
@@ -38,21 +39,20 @@ export function memoryPart(row: MachineRow): number {
   return (used.guest > 0 ? used.guest : used.memory) / row.memory;
 }
 
-export function Cpu({ row }: { row: MachineRow }) {
+// An amount of 0 is not known: the machine has no VirtualMachine yet, or its instancetype decides.
+function cpu(row: MachineRow) {
   const part = cpuPart(row);
-  return part < 0 ? (
-    <span class="quiet">{cores(row.cpus)} CPU</span>
-  ) : (
-    <Meter label={`CPU of ${row.name}`} part={part} text={`${percent(part)} of ${cores(row.cpus)}`} />
-  );
+  if (part >= 0) return Meter({ label: `CPU of ${row.name}`, part, text: `${percent(part)} of ${cores(row.cpus)}` });
+  return row.cpus > 0 ? <span class="quiet">{cores(row.cpus)} CPU</span> : none;
 }
 
-export function Memory({ row }: { row: MachineRow }) {
+function memory(row: MachineRow) {
   const part = memoryPart(row);
-  return part < 0 ? <span class="quiet">{bytes(row.memory)}</span> : <Meter label={`Memory of ${row.name}`} part={part} text={`${percent(part)} of ${bytes(row.memory)}`} />;
+  if (part >= 0) return Meter({ label: `Memory of ${row.name}`, part, text: `${percent(part)} of ${bytes(row.memory)}` });
+  return row.memory > 0 ? <span class="quiet">{bytes(row.memory)}</span> : none;
 }
 
-function Name({ row, tab, place = false }: { row: MachineRow; tab: Tab; place?: boolean }) {
+function name(row: MachineRow, tab: Tab, place: boolean) {
   return (
     <>
       <a href={machineLink(row.id)} tabIndex={tab} title={row.name}>
@@ -70,39 +70,36 @@ function Name({ row, tab, place = false }: { row: MachineRow; tab: Tab; place?: 
   );
 }
 
-function StateCell({ row }: { row: MachineRow }) {
+function state(row: MachineRow) {
   return (
     <>
-      <StateBadge state={row.state} status={row.status} />
-      {row.reason && (
-        <span class="below" title={row.reason}>
-          {row.reason}
-        </span>
-      )}
+      {StateBadge({ state: row.state, status: row.status })}
+      {row.reason && <span class="below">{row.reason}</span>}
     </>
   );
 }
 
-function Addresses({ row, tab }: { row: MachineRow; tab: Tab }) {
+function addresses(row: MachineRow, tab: Tab) {
   const [first, ...rest] = row.ips;
   if (!first) return none;
+  const one = CopyText({ text: first, tab });
+  if (!rest.length) return one;
   return (
     <span class="addresses">
-      <CopyText text={first} tab={tab} />
-      {rest.length > 0 && (
-        <span class="tag" title={rest.join("\n")}>
-          +{rest.length}
-        </span>
-      )}
+      {one}
+      <span class="tag" title={rest.join("\n")}>
+        +{rest.length}
+      </span>
     </span>
   );
 }
 
-export function Labels({ labels }: { labels: Record<string, string> }) {
-  const pairs = Object.entries(labels).map(([key, value]) => (value ? `${key}=${value}` : key));
+const pairsOf = (row: MachineRow): string[] => Object.entries(row.labels).map(([key, value]) => (value ? `${key}=${value}` : key));
+
+function labels(row: MachineRow) {
   return (
-    <span class="tags" title={pairs.join("\n")}>
-      {pairs.map((pair) => (
+    <span class="tags">
+      {pairsOf(row).map((pair) => (
         <span key={pair} class="tag">
           {pair}
         </span>
@@ -111,21 +108,39 @@ export function Labels({ labels }: { labels: Record<string, string> }) {
   );
 }
 
-/** The name of an image: the last part of an address such as `https://host/images/debian-13.qcow2`. */
+/** The name of an image: the last part of an address such as `https://host/images/debian-13.qcow2`, without a digest. */
 export function imageName(image: string): string {
-  const last = image.includes("://") ? (image.split(/[?#]/)[0]?.split("/").filter(Boolean).at(-1) ?? image) : image;
-  return last.replace(/\.(qcow2|img|raw|iso|vmdk)(\.(xz|gz|zst))?$/, "");
+  const path = image.includes("://") ? (image.split(/[?#]/)[0] ?? image) : image;
+  const last = path.split("/").filter(Boolean).at(-1) ?? image;
+  return last.replace(/@sha256:.*$/, "").replace(/\.(qcow2|img|raw|iso|vmdk)(\.(xz|gz|zst))?$/, "");
 }
 
-const guestOf = (row: MachineRow): string => row.guest || imageName(row.image);
+/** The system of the guest, as its agent reports it; otherwise the image, if that is called after a system. */
+export function guestOf(row: MachineRow): string {
+  const image = imageName(row.image);
+  return row.guest || (osFamily(image).family === "other" ? "" : image);
+}
+
+function guest(row: MachineRow) {
+  const found = guestOf(row);
+  if (!found) return none;
+  return (
+    <>
+      {OsMark({ name: found })} {found}
+    </>
+  );
+}
+
+const age = (time: string) => (time ? <time dateTime={time}>{ageOf(time, now.value)}</time> : none);
+const rateOf = (row: MachineRow, quantity: "read" | "write" | "received" | "sent"): number => usageOf(row)?.[quantity] ?? -1;
 
 export const COLUMNS: readonly Column<MachineRow>[] = [
-  { id: "name", title: "Name", width: "minmax(120px, 1.6fr)", always: true, sort: (row) => row.name, cell: (row, tab) => <Name row={row} tab={tab} place /> },
-  { id: "state", title: "State", width: "minmax(126px, 1.1fr)", sort: (row) => row.status, cell: (row) => <StateCell row={row} /> },
-  { id: "reason", title: "Reason", width: "minmax(140px, 1.6fr)", extra: true, sort: (row) => row.reason, cell: (row) => (row.reason ? <span title={row.reason}>{row.reason}</span> : none) },
-  { id: "cpu", title: "CPU", width: "minmax(108px, 1fr)", drop: 1, sort: cpuPart, cell: (row) => <Cpu row={row} /> },
-  { id: "memory", title: "Memory", width: "minmax(136px, 1fr)", drop: 2, sort: memoryPart, cell: (row) => <Memory row={row} /> },
-  { id: "address", title: "Address", width: "minmax(118px, 1.1fr)", drop: 3, sort: (row) => row.ips[0] ?? "", cell: (row, tab) => <Addresses row={row} tab={tab} /> },
+  { id: "name", title: "Name", width: "minmax(120px, 1.6fr)", always: true, sort: (row) => row.name, cell: (row, tab) => name(row, tab, true) },
+  { id: "state", title: "State", width: "minmax(126px, 1.1fr)", sort: (row) => row.status, hint: (row) => row.reason, cell: state },
+  { id: "reason", title: "Reason", width: "minmax(140px, 1.6fr)", extra: true, sort: (row) => row.reason, hint: (row) => row.reason, cell: (row) => row.reason || none },
+  { id: "cpu", title: "CPU", width: "minmax(108px, 1fr)", drop: 1, sort: cpuPart, cell: cpu },
+  { id: "memory", title: "Memory", width: "minmax(136px, 1fr)", drop: 2, sort: memoryPart, cell: memory },
+  { id: "address", title: "Address", width: "minmax(118px, 1.1fr)", drop: 3, sort: (row) => row.ips[0] ?? "", cell: addresses },
   { id: "node", title: "Node", width: "minmax(66px, 0.7fr)", drop: 7, sort: (row) => row.node, cell: (row) => row.node || none },
   {
     id: "guest",
@@ -133,46 +148,37 @@ export const COLUMNS: readonly Column<MachineRow>[] = [
     width: "minmax(112px, 1.2fr)",
     drop: 5,
     sort: guestOf,
-    cell: (row) =>
-      guestOf(row) ? (
-        <span title={row.guest || row.image}>
-          <OsMark name={guestOf(row)} /> {guestOf(row)}
-        </span>
-      ) : (
-        none
-      ),
+    hint: (row) => row.guest || (guestOf(row) && `${row.image}; the guest reports nothing`),
+    cell: guest,
   },
-  { id: "image", title: "Image", width: "minmax(100px, 1fr)", extra: true, sort: (row) => row.image, cell: (row) => (row.image ? <span title={row.image}>{imageName(row.image)}</span> : none) },
+  { id: "image", title: "Image", width: "minmax(100px, 1fr)", extra: true, sort: (row) => row.image, hint: (row) => row.image, cell: (row) => imageName(row.image) || none },
   { id: "disks", title: "Disks", width: "60px", number: true, extra: true, sort: (row) => row.disks, cell: (row) => row.disks },
-  { id: "read", title: "Disk reads", width: "96px", number: true, extra: true, sort: (row) => usageOf(row)?.read ?? -1, cell: (row) => rate(usageOf(row)?.read ?? -1) },
-  { id: "write", title: "Disk writes", width: "96px", number: true, extra: true, sort: (row) => usageOf(row)?.write ?? -1, cell: (row) => rate(usageOf(row)?.write ?? -1) },
-  { id: "received", title: "Received", width: "96px", number: true, extra: true, sort: (row) => usageOf(row)?.received ?? -1, cell: (row) => rate(usageOf(row)?.received ?? -1) },
-  { id: "sent", title: "Sent", width: "96px", number: true, extra: true, sort: (row) => usageOf(row)?.sent ?? -1, cell: (row) => rate(usageOf(row)?.sent ?? -1) },
-  { id: "labels", title: "Labels", width: "minmax(84px, 1.2fr)", drop: 9, sort: (row) => Object.entries(row.labels).join(), cell: (row) => <Labels labels={row.labels} /> },
-  { id: "dialect", title: "Dialect", width: "92px", drop: 6, sort: (row) => row.dialect, cell: (row) => <DialectBadge dialect={row.dialect} /> },
+  { id: "read", title: "Disk reads", width: "96px", number: true, extra: true, sort: (row) => rateOf(row, "read"), cell: (row) => rate(rateOf(row, "read")) },
+  { id: "write", title: "Disk writes", width: "96px", number: true, extra: true, sort: (row) => rateOf(row, "write"), cell: (row) => rate(rateOf(row, "write")) },
+  { id: "received", title: "Received", width: "96px", number: true, extra: true, sort: (row) => rateOf(row, "received"), cell: (row) => rate(rateOf(row, "received")) },
+  { id: "sent", title: "Sent", width: "96px", number: true, extra: true, sort: (row) => rateOf(row, "sent"), cell: (row) => rate(rateOf(row, "sent")) },
+  { id: "labels", title: "Labels", width: "minmax(84px, 1.2fr)", drop: 9, sort: (row) => pairsOf(row).join(), hint: (row) => pairsOf(row).join("\n"), cell: labels },
+  { id: "dialect", title: "Dialect", width: "92px", drop: 6, sort: (row) => row.dialect, cell: DialectBadge },
   { id: "namespace", title: "Namespace", width: "minmax(84px, 0.8fr)", extra: true, sort: (row) => row.namespace, cell: (row) => row.namespace },
-  { id: "since", title: "In state", width: "64px", number: true, extra: true, sort: (row) => byAge(row.since), cell: (row) => <Age time={row.since} /> },
-  { id: "age", title: "Age", width: "50px", drop: 8, number: true, sort: (row) => byAge(row.created), cell: (row) => <Age time={row.created} /> },
-  { id: "actions", title: "", width: "34px", always: true, sort: () => 0, cell: (row, tab) => <RowMenu row={row} tab={tab} /> },
+  { id: "since", title: "In state", width: "64px", number: true, extra: true, sort: (row) => byAge(row.since), hint: (row) => instant(row.since), cell: (row) => age(row.since) },
+  { id: "age", title: "Age", width: "50px", drop: 8, number: true, sort: (row) => byAge(row.created), hint: (row) => instant(row.created), cell: (row) => age(row.created) },
+  { id: "actions", title: "", width: "34px", always: true, sort: () => 0, cell: menuButton },
 ];
 
 /** A machine where there is no room for columns. */
-export function NarrowMachine({ row, tab }: { row: MachineRow; tab: Tab }) {
+export function narrowMachine(row: MachineRow, tab: Tab) {
+  const part = cpuPart(row);
   return (
     <>
       <div class="narrow-line">
-        <Name row={row} tab={tab} />
-        <StateBadge state={row.state} status={row.status} reason={row.reason} />
-        <span class="end">
-          <RowMenu row={row} tab={tab} />
-        </span>
+        {name(row, tab, false)}
+        {StateBadge(row)}
+        <span class="end">{menuButton(row, tab)}</span>
       </div>
       <div class="narrow-line quiet small">
-        {cpuPart(row) >= 0 && <Meter label={`CPU of ${row.name}`} part={cpuPart(row)} text={percent(cpuPart(row))} />}
+        {part >= 0 && Meter({ label: `CPU of ${row.name}`, part, text: percent(part) })}
         <span class="cell">{row.ips[0] ?? row.reason ?? ""}</span>
-        <span class="end">
-          <DialectBadge dialect={row.dialect} />
-        </span>
+        <span class="end">{DialectBadge(row)}</span>
       </div>
     </>
   );

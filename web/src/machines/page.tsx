@@ -1,5 +1,5 @@
 import { type Signal, signal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { openCreate } from "../app/keys";
 import { go, machineLink } from "../app/routes";
 import { several } from "../format/amounts";
@@ -8,14 +8,16 @@ import { Icon } from "../parts/icon";
 import { Spinner } from "../parts/spinner";
 import { readyOf, useTopic } from "../state/live";
 import { isTexts, namespace, remembered } from "../state/preferences";
+import { askRights } from "../state/rights";
 import { me, missing } from "../state/session";
 import { ColumnChooser, visible } from "../tables/columns";
 import type { Order } from "../tables/order";
 import { Table } from "../tables/table";
-import { COLUMNS, NarrowMachine } from "./columns";
+import { COLUMNS, narrowMachine } from "./columns";
 import { Empty } from "./empty";
 import { SavedFilters } from "./filters";
 import { perform } from "./perform";
+import { RowMenu } from "./rowmenu";
 import { GROUPS, found } from "./search";
 import { BULK, VERBS, refusalOf } from "./verbs";
 
@@ -40,7 +42,8 @@ export function MachineList() {
   const chosen = rows.filter((row) => selection.value.has(row.id));
   // A cluster without a kind of machines has nothing to make them of.
   const served = me()?.dialects.length !== 0;
-  if (!readyOf("machines").value) return <Spinner label="Reading the machines" />;
+  // Without machines, the page depends on what the user may do.
+  if (!readyOf("machines").value || (all.size === 0 && !me())) return <Spinner label="Reading the machines" />;
   return (
     <main class="page" id="main" tabIndex={-1}>
       <div class="page-head">
@@ -87,12 +90,13 @@ export function MachineList() {
               order={order}
               selection={selection}
               open={(row) => go(machineLink(row.id))}
-              narrow={(row, tab) => <NarrowMachine row={row} tab={tab} />}
+              narrow={narrowMachine}
               nameOf={(row) => row.name}
             />
           ) : (
             <NothingFound />
           )}
+          <RowMenu />
         </>
       )}
     </main>
@@ -122,6 +126,7 @@ function StateChips({ rows, states }: { rows: readonly MachineRow[]; states: Sig
 
 function SelectionBar({ rows }: { rows: readonly MachineRow[] }) {
   const clear = (): void => void (selection.value = new Set());
+  useEffect(() => rows.forEach((row) => askRights(row.id)), [rows]);
   return (
     <div class="selection" role="toolbar" aria-label="Actions for the selection">
       <strong>{several(rows.length, "machine")} selected</strong>

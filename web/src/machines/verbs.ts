@@ -2,6 +2,7 @@ import { post } from "../api/client";
 import { type Problem, problemOf } from "../api/problem";
 import type { Done, MachineRow } from "../generated/answers";
 import type { IconName } from "../parts/icon";
+import { lackOf } from "../state/rights";
 import { me, missing } from "../state/session";
 
 export interface Verb {
@@ -13,24 +14,22 @@ export interface Verb {
   /** a person has to agree first */
   asks?: boolean;
   danger?: boolean;
-  /** the right that it needs, as the session's `missing` names it */
-  right?: string;
 }
 
 /** All verbs that the list offers, in the order of its menus. */
 export const VERBS: readonly Verb[] = [
-  { verb: "start", text: "Start", past: "Started", icon: "play", right: "power" },
-  { verb: "stop", text: "Stop", past: "Stopped", icon: "stop", right: "power" },
-  { verb: "restart", text: "Restart", past: "Restarted", icon: "restart", right: "power" },
-  { verb: "pause", text: "Pause", past: "Paused", icon: "pause", right: "power" },
-  { verb: "unpause", text: "Unpause", past: "Unpaused", icon: "play", right: "power" },
-  { verb: "reset", text: "Reset", past: "Reset", icon: "bolt", asks: true, danger: true, right: "power" },
-  { verb: "suspend", text: "Suspend", past: "Suspended", icon: "save", right: "suspend" },
-  { verb: "resume", text: "Resume", past: "Resumed", icon: "play", right: "suspend" },
-  { verb: "snapshot", text: "Take a snapshot", past: "Began a snapshot of", icon: "snapshot", right: "snapshot" },
-  { verb: "protect", text: "Protect", past: "Protected", icon: "lock", right: "change" },
-  { verb: "unprotect", text: "Unprotect", past: "Unprotected", icon: "lock", right: "change" },
-  { verb: "delete", text: "Delete", past: "Deleted", icon: "trash", asks: true, danger: true, right: "delete" },
+  { verb: "start", text: "Start", past: "Started", icon: "play" },
+  { verb: "stop", text: "Stop", past: "Stopped", icon: "stop" },
+  { verb: "restart", text: "Restart", past: "Restarted", icon: "restart" },
+  { verb: "pause", text: "Pause", past: "Paused", icon: "pause" },
+  { verb: "unpause", text: "Unpause", past: "Unpaused", icon: "play" },
+  { verb: "reset", text: "Reset", past: "Reset", icon: "bolt", asks: true, danger: true },
+  { verb: "suspend", text: "Suspend", past: "Suspended", icon: "save" },
+  { verb: "resume", text: "Resume", past: "Resumed", icon: "play" },
+  { verb: "snapshot", text: "Take a snapshot", past: "Began a snapshot of", icon: "snapshot" },
+  { verb: "protect", text: "Protect", past: "Protected", icon: "lock" },
+  { verb: "unprotect", text: "Unprotect", past: "Unprotected", icon: "lock" },
+  { verb: "delete", text: "Delete", past: "Deleted", icon: "trash", asks: true, danger: true },
 ];
 
 /** What the machines of a selection have in common: the bulk actions. */
@@ -38,7 +37,7 @@ export const BULK = ["start", "stop", "restart", "snapshot", "delete"];
 
 /** Why a verb is not possible for a machine; empty if it is. */
 export function refusalOf(verb: string, row: MachineRow): string {
-  const lacking = lackOf(VERBS.find((each) => each.verb === verb)?.right ?? "", row.namespace, row.dialect);
+  const lacking = lackOf(row.id, verb);
   if (lacking) return lacking;
   if (OF_OWN_SERVER.includes(verb) && me()?.own === false) return missing("suspend");
   if (row.verbs.includes(verb)) return "";
@@ -48,14 +47,6 @@ export function refusalOf(verb: string, row: MachineRow): string {
 
 // KubeVirt cannot do these anywhere.
 const OF_OWN_SERVER = ["suspend", "resume"];
-
-// The session knows the rights for KubeVirt's kinds in the namespace of the kubeconfig. Of others the server judges.
-const JUDGED = ["kubevirt", "kubermatic"];
-
-/** Why the user may not do something in a namespace; empty if nothing is known against it. */
-export function lackOf(right: string, namespace: string, dialect: string): string {
-  return me()?.namespace === namespace && JUDGED.includes(dialect) ? missing(right) : "";
-}
 
 /** Ask the server to do it. Throws `Problem`. */
 export const act = (place: string, verb: string, options: Record<string, unknown> = {}): Promise<Done> =>

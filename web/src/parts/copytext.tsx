@@ -6,7 +6,7 @@ export function CopyText({ text, label, tab = 0 }: { text: string; label?: strin
   return (
     <button
       type="button"
-      class="copy"
+      class="copy mono"
       tabIndex={tab}
       title={`Copy ${label ?? text}`}
       aria-label={`Copy ${label ?? text}`}
@@ -15,8 +15,7 @@ export function CopyText({ text, label, tab = 0 }: { text: string; label?: strin
         void copy(text, `Copied ${label ?? text}`);
       }}
     >
-      <span class="mono">{text}</span>
-      <Icon name="copy" size={12} />
+      {text}
     </button>
   );
 }

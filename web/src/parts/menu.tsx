@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icon";
 
 export interface MenuItem {
@@ -24,18 +24,7 @@ interface MenuProps {
 export function Menu({ label, items, children, button = "button icon-only", tab = 0 }: MenuProps) {
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const list = useRef<HTMLDivElement>(null);
   const id = useId();
-  useLayoutEffect(() => {
-    if (!open) return;
-    list.current?.showPopover();
-    place(trigger.current, list.current);
-    focusItem(list.current, 0);
-  }, [open]);
-  const close = (): void => {
-    setOpen(false);
-    trigger.current?.focus();
-  };
   return (
     <span class="menu">
       <button
@@ -52,44 +41,76 @@ export function Menu({ label, items, children, button = "button icon-only", tab 
       >
         {children ?? <Icon name="more" />}
       </button>
-      {open && (
-        <div
-          ref={list}
-          id={id}
-          class="menu-list"
-          role="menu"
-          aria-label={label}
-          popover="auto"
-          onToggle={(event) => {
-            if ((event as unknown as { newState: string }).newState === "closed") setOpen(false);
-          }}
-          onKeyDown={(event) => move(event, list.current, close)}
-        >
-          {items().map((item) => (
-            <button
-              key={item.text}
-              type="button"
-              role="menuitem"
-              tabIndex={-1}
-              class={`menu-item${item.danger ? " danger" : ""}`}
-              aria-disabled={item.reason ? true : undefined}
-              title={item.reason || undefined}
-              onClick={() => {
-                if (item.reason) return;
-                close();
-                item.act();
-              }}
-            >
-              {item.icon ? <Icon name={item.icon} /> : <span class="icon" />}
-              <span>
-                {item.text}
-                {item.reason && <span class="menu-reason">{item.reason}</span>}
-              </span>
-            </button>
-          ))}
-        </div>
-      )}
+      {open && <MenuList id={id} label={label} items={items()} trigger={trigger.current} close={() => setOpen(false)} />}
     </span>
+  );
+}
+
+interface MenuListProps {
+  id: string;
+  label: string;
+  items: MenuItem[];
+  /** the button that opened the menu */
+  trigger: HTMLButtonElement | null;
+  close: () => void;
+}
+
+/** An open menu beside its button. */
+export function MenuList({ id, label, items, trigger, close }: MenuListProps) {
+  const list = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    list.current?.showPopover();
+    place(trigger, list.current);
+    focusItem(list.current, 0);
+  }, []);
+  // What scrolls takes the button along, and the menu would stay.
+  useEffect(() => {
+    const scrolled = (event: Event): void => {
+      if (event.target !== list.current && event.target instanceof Node && event.target.contains(trigger)) close();
+    };
+    addEventListener("scroll", scrolled, true);
+    return () => removeEventListener("scroll", scrolled, true);
+  }, [trigger]);
+  const leave = (): void => {
+    close();
+    trigger?.focus();
+  };
+  return (
+    <div
+      ref={list}
+      id={id}
+      class="menu-list"
+      role="menu"
+      aria-label={label}
+      popover="auto"
+      onToggle={(event) => {
+        if ((event as unknown as { newState: string }).newState === "closed") close();
+      }}
+      onKeyDown={(event) => move(event, list.current, leave)}
+    >
+      {items.map((item) => (
+        <button
+          key={item.text}
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          class={`menu-item${item.danger ? " danger" : ""}`}
+          aria-disabled={item.reason ? true : undefined}
+          title={item.reason || undefined}
+          onClick={() => {
+            if (item.reason) return;
+            leave();
+            item.act();
+          }}
+        >
+          {item.icon ? <Icon name={item.icon} /> : <span class="icon" />}
+          <span>
+            {item.text}
+            {item.reason && <span class="menu-reason">{item.reason}</span>}
+          </span>
+        </button>
+      ))}
+    </div>
   );
 }
 

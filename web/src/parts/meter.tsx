@@ -16,18 +16,16 @@ export function Meter({ label, part, text, progress = false }: MeterProps) {
   const percent = Math.round(Math.min(1, Math.max(0, part)) * 100);
   return (
     <span
-      class="meter"
+      class={part >= HIGH && !progress ? "meter high" : "meter"}
       role={progress ? "progressbar" : "meter"}
       aria-label={label}
       aria-valuemin={0}
       aria-valuemax={100}
       aria-valuenow={known ? percent : 0}
       aria-valuetext={known ? text : "not known"}
+      style={{ "--part": `${percent}%` }}
     >
-      <span class={`meter-bar${part >= HIGH && !progress ? " high" : ""}`}>
-        <span class="meter-fill" style={{ width: `${percent}%` }} />
-      </span>
-      <span class="meter-text">{text}</span>
+      {text}
     </span>
   );
 }

@@ -122,9 +122,13 @@ function follow(): void {
   stream.follow([...new Set([...ALWAYS, ...wanted])]);
 }
 
-/** Begin, once somebody is signed in. */
-export function start(): void {
+/** Begin, with the topics that the first page is going to follow: each other set of topics would be another connection. */
+export function start(topics: readonly Topic[]): void {
   following = true;
+  for (const topic of topics) {
+    count(topic, 1);
+    setTimeout(() => count(topic, -1), KEPT_MS);
+  }
   follow();
 }
 

@@ -3,6 +3,7 @@ import { get, post, whenSignedOut } from "../api/client";
 import { type Problem, problemOf } from "../api/problem";
 import type { Done, Me } from "../generated/answers";
 import * as live from "./live";
+import { forgetRights } from "./rights";
 
 export type Session =
   | { state: "unknown" }
@@ -22,12 +23,14 @@ export function missing(what: string): string {
   return me()?.missing.find((each) => each.what === what)?.why ?? "";
 }
 
-export async function load(): Promise<void> {
+/** Begin a session, with the topics that the first page is going to follow. The rows do not wait for the rights of the user. */
+export async function load(topics: readonly live.Topic[] = []): Promise<void> {
+  live.start(topics);
   try {
     session.value = { state: "signed-in", me: await get<Me>("me") };
-    live.start();
   } catch (thrown) {
     const problem = problemOf(thrown);
+    live.stop();
     session.value = problem.code === 401 ? { state: "signed-out" } : { state: "failed", problem };
   }
 }
@@ -40,6 +43,7 @@ export async function signOut(): Promise<void> {
 
 function end(): void {
   live.stop();
+  forgetRights();
   session.value = { state: "signed-out" };
 }
 

@@ -12,7 +12,13 @@ export interface Column<R> {
   /** a track of CSS grid */
   width: string;
   sort: (row: R) => SortValue;
+  /**
+   * What the cell shows. It has no component with a state: the element of a row that leaves the view shows another one. A function
+   * that is called costs less than a component, and a row is drawn anew in any case when one of its signals changes.
+   */
   cell: (row: R, tab: Tab) => ComponentChildren;
+  /** the whole text, for the pointer */
+  hint?: (row: R) => string;
   number?: boolean;
   /** cannot be hidden */
   always?: boolean;

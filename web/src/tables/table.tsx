@@ -1,11 +1,11 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icon";
 import { dense } from "../state/preferences";
 import { type Column, type Tab, fitting, leastWidthOf } from "./columns";
 import { type Order, ordered } from "./order";
-import { scrollFor, sliceOf } from "./window";
+import { mostRows, scrollFor, sliceOf, stepBefore } from "./window";
 
 interface TableProps<R extends { id: string }> {
   label: string;
@@ -31,32 +31,41 @@ const NARROW_WIDTH = 640;
 const SELECT_WIDTH = 38;
 const PADDING = 24;
 
-/** A table of any number of rows, of which it draws those in view. Keys: arrows, Home, End, Page Up and Down, Enter, Space, Control A. */
+/**
+ * A table of any number of rows, of which it draws those in view. An element of a row that leaves the view shows one that comes into
+ * it: most of the cost of new elements is their style and layout. Keys: arrows, Home, End, Page Up and Down, Enter, Space,
+ * Control A.
+ */
 export function Table<R extends { id: string }>({ label, columns: wanted, chosen = false, rows, order, selection, open, narrow, nameOf }: TableProps<R>) {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
   const [active, setActive] = useState(0);
   const id = useId();
-  const isNarrow = view.width > 0 && view.width < NARROW_WIDTH;
+  // Without a width nothing is drawn: with all columns in every row, it would be drawn twice.
+  const known = view.width > 0;
+  const isNarrow = known && view.width < NARROW_WIDTH;
   const rowHeight = isNarrow ? NARROW_HEIGHT : dense.value ? DENSE_HEIGHT : ROW_HEIGHT;
   const head = isNarrow ? 0 : HEAD_HEIGHT;
   const side = (selection ? SELECT_WIDTH : 0) + PADDING;
-  const columns = useMemo(() => (chosen ? wanted : fitting(wanted, view.width - side)), [wanted, chosen, view.width, side]);
+  const columns = useMemo(() => (!known ? [] : chosen ? wanted : fitting(wanted, view.width - side)), [wanted, chosen, known, view.width, side]);
   const { column, down } = order.value;
   const sorted = useMemo(() => {
     const by = wanted.find((each) => each.id === column) ?? wanted[0];
     return by ? ordered(rows, by.sort, down) : [...rows];
   }, [rows, wanted, column, down]);
-  const { first, end } = sliceOf({ top: view.top, height: view.height, rowHeight, count: sorted.length });
+  const { first, end } = sliceOf({ top: view.top, height: view.height, rowHeight, count: known ? sorted.length : 0 });
   const at = Math.min(active, sorted.length - 1);
   const tracks = [selection ? "26px" : "", ...columns.map((each) => each.width)].filter(Boolean).join(" ");
   // All rows are as wide as the head, whatever is in them.
   const least = useMemo<Style>(() => (isNarrow ? {} : { minWidth: `${leastWidthOf(columns) + side}px`, gridTemplateColumns: tracks }), [isNarrow, columns, side, tracks]);
-  const kept = useRef(new Map<string, KeptRow>());
-  const rowsInView = keptRows(kept, sorted.slice(first, end), (row, offset) => {
+  const slots = mostRows(view.height, rowHeight);
+  const kept = useRef(new Map<number, KeptRow>());
+  const rowsInView = keptRows(kept, sorted.slice(first, end), slots, (row, offset) => {
     const index = first + offset;
     return { row, index, id: `${id}-${index}`, tab: index === at ? 0 : -1, selected: selection?.value.has(row.id) ?? false, columns, least, rowHeight, isNarrow };
-  }, (props) => <Row key={props.row.id} {...props} selection={selection} narrow={narrow} name={nameOf(props.row)} open={open} activate={setActive} />);
+  }, (props) => <Row key={props.index % slots} {...props} selection={selection} narrow={narrow} name={nameOf(props.row)} open={open} activate={setActive} />);
+  const body = useRef<HTMLDivElement>(null);
+  const focused = useFocusedRow(body, box);
 
   const move = (index: number): void => {
     const next = Math.max(0, Math.min(sorted.length - 1, index));
@@ -100,7 +109,15 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
           <Heading key={each.id} column={each} order={order} />
         ))}
       </div>
-      <div class="table-body" role="rowgroup" style={{ height: `${sorted.length * rowHeight}px` }}>
+      <div
+        ref={body}
+        class="table-body"
+        role="rowgroup"
+        // The elements are in the order of their slots, and the rows that they show are not.
+        aria-owns={first ? Array.from({ length: end - first }, (_, offset) => `${id}-${first + offset}`).join(" ") : undefined}
+        style={{ height: `${sorted.length * rowHeight}px` }}
+        onFocusIn={focused}
+      >
         {rowsInView}
       </div>
     </div>
@@ -108,6 +125,7 @@ export function Table<R extends { id: string }>({ label, columns: wanted, chosen
 }
 
 type Style = Record<string, string>;
+type Ref = { current: HTMLDivElement | null };
 
 function toggle(selection: Signal<ReadonlySet<string>>, id: string): void {
   const next = new Set(selection.value);
@@ -129,27 +147,39 @@ interface RowProps<R> {
 }
 
 interface KeptRow {
-  props: object;
+  props: { index: number };
   node: VNode;
 }
 
-/** Draw rows, and take those again whose properties are the same: a table that scrolls draws only what comes into view. */
+/** Draw rows into slots, and take those again whose properties are the same: a table that scrolls draws only what comes into view. */
 function keptRows<R extends { id: string }>(
-  kept: { current: Map<string, KeptRow> },
+  kept: { current: Map<number, KeptRow> },
   rows: readonly R[],
+  slots: number,
   propsOf: (row: R, offset: number) => RowProps<R>,
   draw: (props: RowProps<R>) => VNode,
 ): VNode[] {
-  const next = new Map<string, KeptRow>();
-  const nodes = rows.map((row, offset) => {
+  const next = new Map<number, KeptRow>();
+  for (const [offset, row] of rows.entries()) {
     const props = propsOf(row, offset);
-    const before = kept.current.get(row.id);
-    const found = before && isSame(before.props, props) ? before : { props, node: draw(props) };
-    next.set(row.id, found);
-    return found.node;
-  });
+    const slot = props.index % slots;
+    const before = kept.current.get(slot);
+    next.set(slot, before && isSame(before.props, props) ? before : { props, node: draw(props) });
+  }
   kept.current = next;
-  return nodes;
+  return [...next].sort(([one], [other]) => one - other).map(([, { node }]) => node);
+}
+
+/** What has the focus in a row keeps it only as long as its element shows that row: Enter on a button must not reach another row. */
+function useFocusedRow(body: Ref, box: Ref): (event: FocusEvent) => void {
+  const row = useRef("");
+  useLayoutEffect(() => {
+    const holder = document.activeElement?.closest<HTMLElement>("[data-id]");
+    if (holder && body.current?.contains(holder) && holder.dataset["id"] !== row.current) box.current?.focus({ preventScroll: true });
+  });
+  return (event) => {
+    row.current = (event.target as HTMLElement).closest<HTMLElement>("[data-id]")?.dataset["id"] ?? "";
+  };
 }
 
 const isSame = (one: object, other: object): boolean => Object.entries(other).every(([name, value]) => (one as Record<string, unknown>)[name] === value);
@@ -167,6 +197,7 @@ function Row<R extends { id: string }>(props: OneRowProps<R>) {
   return (
     <div
       id={id}
+      data-id={row.id}
       class={`table-row${selected ? " chosen" : ""}${tab === 0 ? " active" : ""}`}
       role="row"
       aria-rowindex={index + 2}
@@ -186,7 +217,7 @@ function Row<R extends { id: string }>(props: OneRowProps<R>) {
         </div>
       ) : (
         columns.map((each) => (
-          <span key={each.id} class={`cell${each.number ? " number" : ""}`} role="gridcell">
+          <span key={each.id} class={`cell${each.number ? " number" : ""}`} role="gridcell" title={each.hint?.(row) || undefined}>
             {each.cell(row, tab)}
           </span>
         ))
@@ -239,16 +270,17 @@ function SelectAll<R extends { id: string }>({ rows, selection }: { rows: readon
   );
 }
 
-/** The part of the table that is in view. */
+/** The part of the table that is in view, to a step of scrolling. */
 function useView(box: { current: HTMLDivElement | null }): { top: number; height: number; width: number } {
-  const [view, setView] = useState({ top: 0, height: 800, width: 0 });
-  useEffect(() => {
+  const [view, setView] = useState({ top: 0, height: 0, width: 0 });
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
     let frame = 0;
     const read = (): void => {
       frame = 0;
-      setView({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth });
+      const next = { top: stepBefore(element.scrollTop), height: element.clientHeight, width: element.clientWidth };
+      setView((before) => (before.top === next.top && before.height === next.height && before.width === next.width ? before : next));
     };
     const later = (): void => {
       frame ||= requestAnimationFrame(read);

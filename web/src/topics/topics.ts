@@ -95,3 +95,9 @@ export const TOPICS: Readonly<Record<ObjectTopic, TopicInfo>> = {
 };
 
 export const isObjectTopic = (page: string): page is ObjectTopic => page in TOPICS;
+
+/** The topics that a page follows besides those that every page does. */
+export function topicsOf(page: string): readonly Topic[] {
+  if (page === "machines" || page === "machine") return ["usage"];
+  return page === "events" || isObjectTopic(page) ? [page] : [];
+}

@@ -17,8 +17,8 @@ def install(api: Api, collector: MetricsCollector) -> None:
         page = await server(request, user)
         if not isinstance(page, HttpResponse) or page.status != 200:
             return page
-        text = page.body.decode() + await collector.text()
-        names = request.query.get(PARAMETER)
+        names = request.query.get(PARAMETER) or ()
+        text = page.body.decode() + await collector.text(names)
         return HttpResponse(page.status, (selected(text, names) if names else text).encode(), page.headers)
 
     api.paths[PATH] = answer

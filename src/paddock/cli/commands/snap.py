@@ -58,7 +58,7 @@ async def _take(parsed: argparse.Namespace, console: Console) -> int:
         if parsed.dry_run:
             key = snapshots.place_of(machine, name)
             wanted = snapshots.wish(machine, name)
-            await server.client.create(snapshots.kind_of(machine), wanted, key.namespace, WriteOptions(dry_run=True))
+            await server.client.create(snapshots.kind_of(machine.kind), wanted, key.namespace, WriteOptions(dry_run=True))
             console.say(f"paddock: the server would take the snapshot {name} of {machine}; nothing was changed (--dry-run)")
             return GOOD
         taken = await snapshots.take(server, machine, name, parsed.timeout if parsed.wait else 0.0)

@@ -143,7 +143,11 @@ def _cpus(machine: MachineView, template: Data) -> int:
 _CPU_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     STAKATER.dialect: (("status", "vm", "cpuCores"), ("spec", "parameters", "cpu")),
     VIRTRIGAUD.dialect: (("status", "currentResources", "cpu"), ("spec", "resources", "cpu")),
-    VITISTACK.dialect: (("spec", "overrides", "cpu"),),
+    VITISTACK.dialect: (("spec", "resources", "cpu"),),
+}
+_MEMORY_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    STAKATER.dialect: (("spec", "parameters", "memory", "guest"), ("status", "vm", "memory")),
+    VITISTACK.dialect: (("spec", "resources", "memory", "size"),),
 }
 
 
@@ -160,7 +164,7 @@ def _memory(machine: MachineView, template: Data) -> int:
         at(machine.vmi, "status", "memory", "guestCurrent"),
         at(template, "domain", "memory", "guest"),
         at(template, "domain", "resources", "requests", "memory"),
-        at(machine.data, "spec", "parameters", "memory", "guest"),
+        *(at(machine.data, *path) for path in _MEMORY_OF.get(machine.kind.dialect, ())),
     )
     for found in places:
         if found:
@@ -170,7 +174,7 @@ def _memory(machine: MachineView, template: Data) -> int:
             mebibytes = at(machine.data, "status" if member == "currentResources" else "spec", member, "memoryMiB")
             if isinstance(mebibytes, int):
                 return mebibytes * _KIBI * _KIBI
-    return whole(at(machine.data, "status", "vm", "memory") or "0")
+    return 0
 
 
 def whole(found: Any) -> int:

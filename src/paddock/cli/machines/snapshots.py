@@ -15,7 +15,7 @@ from paddock.cli.diagnosis.scene import at, conditions, texts
 from paddock.cli.machines import changing, finding, writing
 from paddock.cli.machines.edits import ChangeRefused
 from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD
+from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, MachineKind
 from paddock.cli.servers import ServerSession
 from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
@@ -50,9 +50,9 @@ class SnapshotRow(msgspec.Struct, frozen=True, kw_only=True):
 # --- the kind of a machine's snapshots --------------------------------------------------------------------------------------
 
 
-def kind_of(machine: MachineView) -> Target[Data]:
-    """Return the kind of the snapshots of a machine."""
-    return RIGAUD_SNAPSHOTS if machine.kind is VIRTRIGAUD else SNAPSHOTS
+def kind_of(kind: MachineKind) -> Target[Data]:
+    """Return the kind of the snapshots of machines of a kind."""
+    return RIGAUD_SNAPSHOTS if kind is VIRTRIGAUD else SNAPSHOTS
 
 
 def place_of(machine: MachineView, name: str) -> Key:
@@ -87,7 +87,7 @@ def wish(machine: MachineView, name: str) -> Data:
 
 async def take(server: ServerSession, machine: MachineView, name: str, seconds: float) -> Data:
     """Take a snapshot, and wait until it can be restored unless `seconds` is 0. Raises `SnapshotNotTaken`."""
-    target, key = kind_of(machine), place_of(machine, name)
+    target, key = kind_of(machine.kind), place_of(machine, name)
     try:
         await server.client.create(target, wish(machine, name), key.namespace)
     except AlreadyExists as error:
@@ -127,7 +127,7 @@ def _reason(found: Data) -> str:
 async def listed(server: ServerSession, machine: MachineView | None, namespace: str) -> list[SnapshotRow]:
     """Return the snapshots of a machine, or of all machines of a namespace, the oldest first."""
     rows = []
-    for target in (SNAPSHOTS, RIGAUD_SNAPSHOTS) if machine is None else (kind_of(machine),):
+    for target in (SNAPSHOTS, RIGAUD_SNAPSHOTS) if machine is None else (kind_of(machine.kind),):
         where = namespace if machine is None else place_of(machine, "-").namespace
         try:
             answer = await server.client.list(target, Selection(namespace=where))
@@ -159,7 +159,7 @@ def row(snapshot: Data) -> SnapshotRow:
 async def named(server: ServerSession, machine: MachineView, name: str) -> Data:
     """Return a snapshot of a machine. Raises `ChangeRefused` with the nearest name."""
     try:
-        found: Data = await server.client.get(kind_of(machine), place_of(machine, name))
+        found: Data = await server.client.get(kind_of(machine.kind), place_of(machine, name))
         if _is_of(machine, found):
             return found
     except NotFound:
@@ -172,7 +172,7 @@ async def named(server: ServerSession, machine: MachineView, name: str) -> Data:
 
 async def delete(server: ServerSession, machine: MachineView, name: str, seconds: float) -> None:
     """Delete a snapshot, and wait until it is gone unless `seconds` is 0. Raises `SnapshotNotDeleted`."""
-    target, key = kind_of(machine), place_of(machine, name)
+    target, key = kind_of(machine.kind), place_of(machine, name)
     await server.client.delete(target, key)
 
     async def gone() -> bool:
@@ -192,7 +192,7 @@ async def delete(server: ServerSession, machine: MachineView, name: str, seconds
 
 async def rehearse_deletion(server: ServerSession, machine: MachineView, name: str) -> None:
     """Ask the server whether it would delete a snapshot."""
-    await server.client.delete(kind_of(machine), place_of(machine, name), DeletionOptions(dry_run=True))
+    await server.client.delete(kind_of(machine.kind), place_of(machine, name), DeletionOptions(dry_run=True))
 
 
 # --- restoring --------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from paddock.web.answers.rows import (
     WebMachineRow,
     WebMe,
     WebObjectRows,
+    WebRights,
     WebSignIn,
     WebTaskRow,
     WebTaskRows,
@@ -18,6 +19,7 @@ from paddock.web.answers.rows import (
 
 ANSWERS: tuple[type[WebAnswer], ...] = (
     WebMe,
+    WebRights,
     WebMachineRow,
     WebUsageRow,
     WebTaskRow,

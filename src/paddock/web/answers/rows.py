@@ -31,6 +31,12 @@ class WebMe(WebAnswer, frozen=True, kw_only=True):
     missing: list[WebMissing]
 
 
+class WebRights(WebAnswer, frozen=True, kw_only=True):
+    """The verbs that the rights of the user do not reach, for machines of one kind in one namespace."""
+
+    missing: list[WebMissing]
+
+
 class WebMachineRow(WebAnswer, frozen=True, kw_only=True):
     """A machine of the list. `id` is its place: `vm/default/web`. `verbs` are those that make sense in its state."""
 

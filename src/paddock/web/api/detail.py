@@ -9,7 +9,7 @@ import orjson
 
 from paddock.base.errors import PaddockError
 from paddock.cli.diagnosis.scene import holds, texts
-from paddock.cli.machines import snapshots, trees
+from paddock.cli.machines import snapshots, trees, usage
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD
 from paddock.cli.machines.writing import SUBRESOURCES
@@ -40,14 +40,15 @@ async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDet
     """Read what belongs to a machine, and put it together."""
     client = server.client
     namespace = (machine.vm_key or machine.vmi_key or machine.key).namespace
-    around, kept, waiting, report, node, is_paddock = await asyncio.gather(
+    around, kept, waiting, report, node, used = await asyncio.gather(
         trees.surroundings(client, namespace),
         snapshot_parts(client, machine, namespace),
         pending.gathered(server, machine),
         _report(client, machine),
         _node(client, machine),
-        client.is_paddock(),
+        usage.claim_bytes(client, namespace),
     )
+    is_paddock = await client.is_paddock()
     claims, volumes, _ = around
     return WebMachineDetail(
         row=machinerows.row(machine),
@@ -57,7 +58,7 @@ async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDet
         machine_type=objectparts.machine_type(machine),
         accelerator=objectparts.accelerator(machine, node),
         objects=list(objectparts.objects(machine, claims, volumes)),
-        disks=list(hardware.disk_parts(machine, claims, volumes)),
+        disks=list(hardware.disk_parts(machine, claims, volumes, used)),
         nics=list(hardware.nic_parts(machine)),
         snapshots=kept,
         conditions=objectparts.condition_parts(machine),

@@ -13,8 +13,8 @@ Named = Mapping[str, Data]
 _TYPES = ("cdrom", "lun")
 
 
-def disk_parts(machine: MachineView, claims: Named, volumes: Named) -> Iterator[WebDiskPart]:
-    """Yield the disks. `claims` and `volumes` are the claims and DataVolumes of the namespace, by name."""
+def disk_parts(machine: MachineView, claims: Named, volumes: Named, used: Mapping[str, int]) -> Iterator[WebDiskPart]:
+    """Yield the disks. `claims` and `volumes` are the claims and DataVolumes of the namespace, `used` the bytes of claims, by name."""
     spec = parts.spec_of(machine)
     devices = {texts(each, "name"): each for each in entries(spec, "domain", "devices", "disks")}
     sources = {texts(each, "name"): each for each in entries(spec, "volumes")}
@@ -25,7 +25,7 @@ def disk_parts(machine: MachineView, claims: Named, volumes: Named) -> Iterator[
             type=next((each for each in _TYPES if each in devices.get(row.name, {})), "disk"),
             bus=row.bus,
             size=_size(row, claim),
-            used=-1,
+            used=used.get(row.claim, -1),
             source=_source(row, sources.get(row.name), volumes.get(row.claim)),
             claim=row.claim,
             storage_class=texts(claim, "spec", "storageClassName"),

@@ -11,23 +11,15 @@ from paddock.web.answers.rows import WebMe, WebMissing
 from paddock.web.api.serverparts import ServedParts
 from paddock.web.live import kindtable
 from paddock.web.live.machinerows import MACHINE_TARGETS
-from paddock.web.rights import SUBRESOURCES, AccessCheck
+from paddock.web.rights import AccessCheck
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession
 
 _NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
-# Parts of the page, and the right that each needs.
+# Parts of the page, and the right that each needs. Of verbs, `rights/WORD/NAMESPACE` tells.
 CHECKS: Mapping[str, AccessCheck] = {
     "list": AccessCheck("list", "kubevirt.io", "virtualmachines"),
     "create": AccessCheck("create", "kubevirt.io", "virtualmachines"),
-    "change": AccessCheck("patch", "kubevirt.io", "virtualmachines"),
-    "delete": AccessCheck("delete", "kubevirt.io", "virtualmachines"),
-    "power": AccessCheck("update", SUBRESOURCES, "virtualmachines", "start"),
-    "suspend": AccessCheck("update", SUBRESOURCES, "virtualmachines", "suspend"),
-    "console": AccessCheck("get", SUBRESOURCES, "virtualmachineinstances", "console"),
-    "vnc": AccessCheck("get", SUBRESOURCES, "virtualmachineinstances", "vnc"),
-    "snapshot": AccessCheck("create", "snapshot.kubevirt.io", "virtualmachinesnapshots"),
-    "clone": AccessCheck("create", "clone.kubevirt.io", "virtualmachineclones"),
     "events": AccessCheck("list", "", "events"),
     "usage": AccessCheck("list", "metrics.k8s.io", "pods"),
 }

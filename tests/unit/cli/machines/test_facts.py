@@ -117,6 +117,22 @@ def test_a_machine_for_programs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "made", "sizes"),
+    [
+        ({"template": "custom"}, None, (0, 0)),
+        ({"resources": {"cpu": {"cores": 2, "sockets": 2}, "memory": {"size": "3Gi"}}}, None, (4, 3 << 30)),
+        ({"template": "custom"}, vm(template=TEMPLATE), (6, 1536 << 20)),
+    ],
+    ids=["not known", "its own", "its VirtualMachine's"],
+)
+def test_the_sizes_of_a_machine_of_vitistack(spec: Data, made: Data | None, sizes: tuple[int, int]) -> None:
+    data = vitistack()
+    data["spec"] = spec
+    found = facts.of(MachineView(kind=VITISTACK, data=data, vm=made))
+    assert (found.cpus, found.memory) == sizes
+
+
+@pytest.mark.parametrize(
     ("size", "text"), [(0, "-"), (512 << 20, "512Mi"), (3 << 29, "1.5Gi"), (1 << 30, "1Gi"), (1500, "1.5Ki"), (1 << 62, "4096Pi")]
 )
 def test_sizes(size: int, text: str) -> None:

@@ -48,8 +48,9 @@ def test_figures_of_pods_are_rates_already() -> None:
 class Metrics:
     """A server whose user may read metrics in some places."""
 
-    def __init__(self, *allowed: str, version: str = "v1.36.3") -> None:
+    def __init__(self, *allowed: str, version: str = "v1.36.3", page: str = "") -> None:
         self._allowed = allowed
+        self._page = page
         self._version = version
         self.asked: list[str] = []
 
@@ -57,6 +58,8 @@ class Metrics:
         self.asked.append(ask.target.partition("?")[0])
         if ask.target == "/version":
             return TransportResponse(200, {}, orjson.dumps({"gitVersion": self._version}))
+        if self._page and ask.target.startswith("/metrics?"):
+            return TransportResponse(200, {}, self._page.encode())
         if ask.target not in self._allowed:
             return TransportResponse(403, {}, b'{"kind":"Status","reason":"Forbidden","message":"no","code":403}')
         usage = [{"usage": {"cpu": "250m", "memory": "2Mi"}}]
@@ -92,3 +95,18 @@ async def test_only_paddocks_own_server_is_asked_for_series(version: str, series
     server = Metrics(ALL, version=version)
     await usage.read(Client(server))
     assert ("/metrics" in server.asked) is series
+
+
+SPACE = """# TYPE kubelet_volume_stats_used_bytes gauge
+kubelet_volume_stats_used_bytes{namespace="default",persistentvolumeclaim="root"} 4.5e+06
+kubelet_volume_stats_used_bytes{namespace="team",persistentvolumeclaim="root"} 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "page", "found"),
+    [("v1.36.0+paddock.0.1.0", SPACE, {"root": 4_500_000}), ("v1.36.0+paddock.0.1.0", "", {}), ("v1.36.3", SPACE, {})],
+)
+@timeless
+async def test_the_space_of_claims_is_that_of_the_namespace(version: str, page: str, found: dict[str, int]) -> None:
+    assert await usage.claim_bytes(Client(Metrics(version=version, page=page)), "default") == found

@@ -86,7 +86,7 @@ def answers(data: Data, report: Data) -> list[msgspec.Struct]:
     claims = {"root": {"metadata": {"name": "root"}, "spec": {"storageClassName": EVIL}, "status": {"phase": EVIL}}}
     snapshots = snapshottrees.snapshot_parts([{"metadata": {"name": EVIL}, "status": {"phase": EVIL}}], [])
     return [
-        *hardware.disk_parts(machine, claims, {}),
+        *hardware.disk_parts(machine, claims, {}, {}),
         *hardware.nic_parts(machine),
         *objectparts.objects(machine, claims, {}),
         *objectparts.condition_parts(machine),

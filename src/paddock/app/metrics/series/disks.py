@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from paddock.app.metrics.series.page import Sample, labels, sample
+from paddock.client.target import Key
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.dialects.kubevirt.dataimportcron import DataImportCron
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
@@ -10,9 +11,17 @@ from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
 from paddock.dialects.kubevirt.storageprofile import StorageProfile
 from paddock.meta import ages
 
+# As the kubelet has it.
+SPACE = "kubelet_volume_stats_used_bytes"
 _MANY_RESTARTS = 3
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _DEFAULT_FOR_MACHINES = "storageclass.kubevirt.io/is-default-virt-class"
+
+
+def space(claims: Iterable[tuple[Key, int]]) -> Iterator[Sample]:
+    """Yield the bytes that the disks of claims take on the host."""
+    for key, used in claims:
+        yield sample(SPACE, labels(namespace=key.namespace, persistentvolumeclaim=key.name), used)
 
 
 def transfers(volumes: Iterable[DataVolume]) -> Iterator[Sample]:

@@ -222,6 +222,7 @@ CONTAINERS = (
         },
     ),
 )
+CLAIMS = _gauges("kubelet_volume_stats_", {"used_bytes": "Space on the host that the disk of a claim takes, without an image below it."})
 ALL = (
     *IDENTITY,
     *STATE,
@@ -237,4 +238,5 @@ ALL = (
     *PLANE,
     *CDI,
     *CONTAINERS,
+    *CLAIMS,
 )

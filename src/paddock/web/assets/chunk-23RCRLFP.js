@@ -1,1 +1,0 @@
-import{a as i}from"./chunk-ZSN2MAZ7.js";import{a as f}from"./chunk-F5VFT424.js";import{a as m,d as t,e as p,n as r,q as u}from"./chunk-OHMNLZ67.js";function h(a){let e=null;return function(s){let[,y]=t(0),[l,P]=t(null);return p(()=>{let o=!0;return e||a().then(n=>{e=n,o&&y(1)},n=>{o&&P(n)}),()=>{o=!1}},[]),l?r(f,{problem:u(l)}):e?m(e,s):r(i,{label:"Loading"})}}export{h as a};

@@ -1,1 +1,0 @@
-import{n}from"./chunk-OHMNLZ67.js";function i({label:s}){return n("div",{class:"spinner",role:"status",children:[n("span",{class:"spinner-ring","aria-hidden":"true"}),n("span",{children:[s,"…"]})]})}export{i as a};
