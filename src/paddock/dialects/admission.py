@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -56,8 +57,8 @@ def admit(raw: dict[str, Any], settings: AdmissionSettings, unknown: FieldValida
     value = from_data(checked.value, kind.cls)
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
     # What could not be read is absent to the rules. It is wrong, not missing, and has its own finding.
-    for rule in kind.rules:
-        findings.extend(schema_check.drop_unread(rule.check(value, settings), checked.findings))
+    ruled = chain.from_iterable(rule.check(value, settings) for rule in kind.rules)
+    findings.extend(schema_check.drop_unread(ruled, checked.findings))
     return AdmissionResult(kind, value, checked.value, tuple(findings))
 
 
