@@ -55,3 +55,6 @@ def check(fault: Fault | Told, answer: Explanation) -> None:
     assert answer.cause is not None, answer
     assert (answer.cause.rule, str(answer.cause.node.ref)) == (fault.cause, fault.of), told
     assert answer.state == fault.state, told
+    # An object's own words do not come again where a rule has explained them.
+    quotes = [each.quote for each in answer.findings if each.quote and each.rule == "said-by-object"]
+    assert not set(quotes) & {each.quote for each in answer.findings if each.rule != "said-by-object"}, told

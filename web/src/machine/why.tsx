@@ -41,7 +41,7 @@ function CauseCard({ cause }: { cause: Cause }) {
   return (
     <article class="cause">
       <h3>{cause.title}</h3>
-      <p>{cause.cause}</p>
+      {cause.cause !== cause.title && <p>{cause.cause}</p>}
       {cause.evidence.length > 0 && (
         <dl class="evidence">
           {cause.evidence.map((each) => (

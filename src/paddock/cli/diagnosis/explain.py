@@ -16,6 +16,7 @@ from paddock.plan.changes.references import INSTANCE, MACHINE
 # Remarks that leave a question open, by rule: with one of them nothing is all clear.
 GAPS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks were made empty, or it has none)"}
 State = Literal["good", "notice", "waits", "fails", "unknown"]
+_OWN_WORDS = "said-by-object"
 _ORDER = {"fails": 0, "waits": 1, "notice": 2, "hint": 3}
 
 
@@ -122,7 +123,10 @@ def _key(finding: Diagnosis) -> tuple[int, int, int, int, int, str]:
 
 def _once(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
     seen: set[str] = set()
+    quotes: set[str] = set()
     for each in found:
-        if each.rule not in seen:
+        # An object's own words are no second cause where a rule has explained them.
+        if each.rule not in seen and not (each.rule == _OWN_WORDS and each.quote in quotes):
             seen.add(each.rule)
+            quotes.add(each.quote)
             yield each
