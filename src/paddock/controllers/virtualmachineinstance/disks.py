@@ -91,12 +91,17 @@ class ImagePull:
             self._again_at = now + _PULL_AGAIN.pause(self._failures, chance)
         if now < self._failed_at + _ERROR_SECONDS:
             remaining = self._failed_at + _ERROR_SECONDS - now
-            raise prerequisites.failed("ErrImagePull", f"{what}: {error.text}", remaining, code=error.reason_code)
+            raise prerequisites.failed("ErrImagePull", f"failed to pull image {_cause(what, error)}", remaining, code=error.reason_code)
         raise _backing_off(what, error, self._again_at - now)
 
 
+def _cause(what: str, error: ImageError) -> str:
+    """The image and why it was not pulled. The registry's errors name the image, those of names and settings do not."""
+    return f"{what}: {error.text.removeprefix(f'failed to pull image {what}: ')}"
+
+
 def _backing_off(what: str, error: ImageError, again: float) -> prerequisites.MissingPrerequisite:
-    return prerequisites.failed("ImagePullBackOff", f"Back-off pulling {what}: {error.text}", again, code=error.reason_code)
+    return prerequisites.failed("ImagePullBackOff", f"Back-off pulling {_cause(what, error)}", again, code=error.reason_code)
 
 
 class ImagePulls:
