@@ -14,6 +14,7 @@ from paddock.engine.machine.observation import Observation, RunEnd
 PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", "Running"
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
+WAITING = (PENDING, SCHEDULING)
 _WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
 _OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
 

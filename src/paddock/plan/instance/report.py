@@ -12,7 +12,7 @@ from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus, Memor
 from paddock.meta.conditions import settled
 from paddock.plan.instance import conditions
 from paddock.plan.instance.observed import ObservedInstance
-from paddock.plan.instance.phases import FINAL, RUNNING, phase_of, transitions
+from paddock.plan.instance.phases import FINAL, RUNNING, WAITING, phase_of, transitions
 
 
 def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> VirtualMachineInstanceStatus:
@@ -34,7 +34,8 @@ def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> Virt
         reason=_reason(phase, sight),
         conditions=settled(kept, wanted, sight.now),
         nodeName=sight.node if sight.prepared or sight.observed is not None else before.nodeName,
-        interfaces=_interfaces(before, sight) or before.interfaces,
+        # What waits for a start has its cards plugged already; nobody reaches it there yet.
+        interfaces=(_interfaces(before, sight) or before.interfaces) if phase not in WAITING else None,
         volumeStatus=list(sight.volumes) or None,
         guestOSInfo=_system(before, sight) if running else before.guestOSInfo,
         fsFreezeStatus=before.fsFreezeStatus if sight.guest is None else "frozen" if sight.guest.frozen else None,
