@@ -26,7 +26,9 @@ from tests.reference.build import Binaries
 from tests.reference.client import Json
 from tests.reference.consoleprogram import API, PATIENCE, ConsoleProgram, open_watches, serving_console
 from tests.reference.operators.conftest import Real
+from tests.reference.operators.others import STAKATER, VITISTACK
 from tests.reference.server import Access, Rules, running, write_kubeconfig
+from tests.scenario.fronts import player
 from tests.scenario.web.pages import Page
 from tests.scenario.web.recordedcluster import FILE, RecordedCluster, Recorder, play
 
@@ -104,6 +106,10 @@ def console(real: Real, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
             written(program, each)
         wait(lambda: row(program)["state"] == "good")
         yield program
+        # The operators of other tests find machines of this one's users: the cluster is theirs, too.
+        for front in (STAKATER, VITISTACK, player.MACHINES):
+            gone = real.cluster.api.request("DELETE", front.path(NAMESPACE))
+            assert gone.ok, gone.message
         # Nothing that a cluster answers is a defect of the console.
         assert "report this" not in program.said() and "Traceback" not in program.said()
 
