@@ -49,6 +49,36 @@ def play(script: Callable[[], Coroutine[None, None, None]]) -> None:
     virtualtime.run(script())
 
 
+@pytest.mark.parametrize("was_so_before", [False, True])
+def test_a_start_ends_when_somebody_has_to_mend_something(tmp_path: Path, was_so_before: bool) -> None:
+    """Long before its time is over, with the cause; also when the machine was in that state when the start began."""
+    lost = {**VITISTACK, "spec": {"template": "small", "networks": [{"name": "eth0", "networkName": "none"}]}}
+
+    async def script() -> None:
+        async with FakeHost(tmp_path) as host:
+            person = Person(host)
+            assert (await host.api.post(VITISTACK_PATH, lost)).status == 201
+            if was_so_before:
+                await asyncio.sleep(60)
+            begun = asyncio.get_running_loop().time()
+            with pytest.raises(NotReached, match="NetworkConfiguration none does not exist"):
+                await person.says("start", "node", seconds=300.0)
+            assert asyncio.get_running_loop().time() - begun < 40
+
+    play(script)
+
+
+def test_a_start_waits_for_what_comes_by_itself(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with at_a_host(tmp_path, machine(strategy="Halted", nodeSelector={"disk": "fast"})) as person:
+            starting = asyncio.create_task(person.says("start", seconds=300.0))
+            await asyncio.sleep(10)
+            assert (await person.host.api.merge("/api/v1/nodes/host", {"metadata": {"labels": {"disk": "fast"}}})).status == 200
+            assert await starting == "started"
+
+    play(script)
+
+
 def test_a_machine_of_kubevirt(tmp_path: Path) -> None:
     async def script() -> None:
         async with at_a_host(tmp_path, machine(strategy="Halted")) as person:

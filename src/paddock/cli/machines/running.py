@@ -57,7 +57,7 @@ class MachineRunner:
                 return await self._rehearse(write)
             await writing.send(self._client, write)
         done = waiting.is_paused if self._options.paused else waiting.is_running
-        return await self._wait(machine, done, "running", "started")
+        return await self._wait(machine, done, waiting.RUNNING, "started")
 
     async def stop(self, machine: MachineView) -> str:
         """Stop a machine."""

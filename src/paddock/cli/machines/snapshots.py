@@ -88,6 +88,9 @@ def wish(machine: MachineView, name: str) -> Data:
 async def take(server: ServerSession, machine: MachineView, name: str, seconds: float) -> Data:
     """Take a snapshot, and wait until it can be restored unless `seconds` is 0. Raises `SnapshotNotTaken`."""
     target, key = kind_of(machine.kind), place_of(machine, name)
+    if machine.kind is VIRTRIGAUD and not texts(machine.data, "status", "id"):
+        why = "its provider has no machine for it yet"
+        raise SnapshotNotTaken(f"cannot take a snapshot of {machine}", why=why, fix=f"`paddock why {machine}` says what it waits for")
     try:
         await server.client.create(target, wish(machine, name), key.namespace)
     except AlreadyExists as error:

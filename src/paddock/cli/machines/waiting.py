@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Transient
-from paddock.cli.diagnosis.explain import explain
+from paddock.cli.diagnosis.explain import Explanation, explain
 from paddock.cli.diagnosis.scene import at, holds, texts
 from paddock.cli.machines import facts, finding
 from paddock.cli.machines.finding import MachineNotFound, MachineView
@@ -13,11 +13,13 @@ from paddock.cli.serverreader import ServerReader
 from paddock.client.client import Client
 
 _FIRST, _LONGEST = 0.2, 1.0
-# States from which a machine seldom comes by itself. So long may it stay in one before nobody waits any more.
+# States from which a machine seldom comes by itself. In one, or with a cause that somebody has to mend, it is waited for so long.
 HOPELESS = frozenset(
     ("ErrorUnschedulable", "ErrorPvcNotFound", "DataVolumeError", "CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "Failed")
 )
 _PATIENCE = 15.0
+# The goal of a start, in the words of an error.
+RUNNING = "running"
 
 
 class NotReached(PaddockError):
@@ -38,7 +40,8 @@ class MachineWaiter:
     async def until(self, machine: MachineView, done: Done, seconds: float, goal: str) -> MachineView | None:
         """Return the machine when it is done; None when it is gone. Raises `NotReached`."""
         loop = asyncio.get_running_loop()
-        deadline, pause, status, hopeless_since = loop.time() + seconds, _FIRST, facts.of(machine).status, 0.0
+        begun, pause, status = loop.time(), _FIRST, facts.of(machine).status
+        deadline, patient_until = begun + seconds, begun + _PATIENCE
         while True:
             now = await self.look(machine)
             if done(now):
@@ -46,9 +49,13 @@ class MachineWaiter:
             before, status = status, facts.of(now).status if now is not None else "gone"
             if status != before:
                 self._tell(f"{machine}: {status}")
-                hopeless_since = loop.time() if status in HOPELESS else 0.0
-            if loop.time() >= deadline or (hopeless_since and loop.time() - hopeless_since > _PATIENCE):
+                patient_until = loop.time() + _PATIENCE
+            if loop.time() >= deadline:
                 raise await self._not_reached(now or machine, status, goal)
+            if loop.time() >= patient_until:
+                patient_until += _PATIENCE
+                if status in HOPELESS or (goal == RUNNING and await self._fails(now or machine)):
+                    raise await self._not_reached(now or machine, status, goal)
             await asyncio.sleep(min(pause, max(deadline - loop.time(), 0.01)))
             pause = min(pause * 1.3, _LONGEST)
 
@@ -65,13 +72,20 @@ class MachineWaiter:
         return found if same else None
 
     async def _not_reached(self, machine: MachineView, status: str, goal: str) -> NotReached:
-        try:
-            scene = await ServerReader(self._client, self._clock).gather(machine.ref)
-            cause = explain(scene, machine.ref).cause
-        except PaddockError:
-            cause = None
-        why = cause.cause.rstrip(".") if cause is not None else ""
+        explanation = await self._explained(machine)
+        why = explanation.cause.cause.rstrip(".") if explanation is not None and explanation.cause is not None else ""
         return NotReached(f"{machine} is not {goal}: it is {status}", why=why, fix=f"`paddock why {machine} -n {machine.namespace}`")
+
+    async def _fails(self, machine: MachineView) -> bool:
+        """Return whether a machine that does not run yet needs somebody who mends something."""
+        explanation = await self._explained(machine)
+        return explanation is not None and explanation.state == "fails"
+
+    async def _explained(self, machine: MachineView) -> Explanation | None:
+        try:
+            return explain(await ServerReader(self._client, self._clock).gather(machine.ref), machine.ref)
+        except PaddockError:
+            return None
 
 
 # --- what machines become ---------------------------------------------------------------------------------------------------

@@ -78,7 +78,9 @@ def test_a_deletion_ends_when_the_snapshot_is_gone(monkeypatch: pytest.MonkeyPat
 
 
 def test_virtrigaud_has_kinds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = FakeServer(monkeypatch, RIGAUD, CLASS)
+    answer = FakeServer(monkeypatch, RIGAUD, CLASS).run("snap", "web", "one", "--no-wait")
+    assert "its provider has no machine for it yet" in answer.err and "`paddock why virtrigaud/web` says" in answer.err
+    server = FakeServer(monkeypatch, {**RIGAUD, "status": {"id": "m-1"}}, CLASS)
     assert server.run("snap", "web", "one", "--no-wait").out == "one\n"
     machine = MachineView(kind=VIRTRIGAUD, data=virtrigaud())
     assert snapshots.wish(machine, "one")["spec"] == {"vmRef": {"name": "db"}}
