@@ -193,8 +193,10 @@ class _Bench:
     def _with_many(self, browser: Browser, many: int) -> list[Figure]:
         page = self._open(browser)
         page.see(f"text={many:,} machines shown")
-        rests = _Meter(_browser_processes(browser))
+        # The page loads parts that it may need soon, and Chromium tidies up after the load.
         time.sleep(_WATCHED_SECONDS / 4)
+        rests = _Meter(_browser_processes(browser))
+        time.sleep(_WATCHED_SECONDS / 2)
         at_rest = rests.percent()
         heap = page.evaluate(_HEAP)
         # Chromium keeps another one ready.
