@@ -220,15 +220,16 @@ class MachineFinalizer:
         self._storage = storage
         self._ask_network = ask_network
 
-    async def step(self, look: MachineContext) -> RemainingObjects | None:
-        """Do what comes next; what is still there, or None when the machine has been let go."""
+    async def step(self, look: MachineContext, said: str) -> RemainingObjects | None:
+        """Do what comes next; what is still there, or None when the machine has been let go. The log has the step `said`."""
         if FINALIZER not in (look.seen.meta.finalizers or ()):
             return None
         networks = networks_of(look.seen)
         remains = self._caches.remains(look.seen, (each.name for each in networks))
         if remains.step != "machine" and await self._is_behind(look):
             return remains
-        _LOG.info("deleting machine", extra={"step": remains.step})
+        if remains.step != said:
+            _LOG.info("deleting machine", extra={"step": remains.step})
         if remains.step == "machine":
             await self._delete_vm(look)
         elif remains.step == "claims":

@@ -73,6 +73,8 @@ class _Past(msgspec.Struct):
     lazy: float | None = None
     # since when it is being cleared away
     leaving: float | None = None
+    # the step of that
+    step: str = ""
     # something was made in the last look
     made: bool = False
 
@@ -234,9 +236,10 @@ class VitistackMachineReconciler:
     # --- going ------------------------------------------------------------------------------------------------------------
 
     async def _leave(self, look: MachineContext, past: _Past) -> Outcome:
-        remains = await self._leaving.step(look)
+        remains = await self._leaving.step(look, past.step)
         if remains is None:
             return DONE
+        past.step = remains.step
         now = self._means.clock.seconds()
         past.leaving = now if past.leaving is None else past.leaving
         patience = past.leaving + _PATIENT_SECONDS - now
