@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -98,8 +98,21 @@ def _processors(cpu: Json) -> int:
 @pytest.fixture(scope="module")
 def image(tiny_guest: tiny.TinyImage) -> Iterator[str]:
     """The URL of the tiny guest's disk, on the host's loopback."""
-    with serving(partial(Quiet, directory=str(tiny_guest.disk.parent))) as address:
-        yield f"http://{address}/{tiny_guest.disk.name}"
+    with _served(tiny_guest) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def signed(tiny_signed: tiny.TinyImage) -> Iterator[str]:
+    """The URL of the one that starts under Secure Boot."""
+    with _served(tiny_signed) as url:
+        yield url
+
+
+@contextmanager
+def _served(guest: tiny.TinyImage) -> Iterator[str]:
+    with serving(partial(Quiet, directory=str(guest.disk.parent))) as address:
+        yield f"http://{address}/{guest.disk.name}"
 
 
 @dataclass(frozen=True)
@@ -272,10 +285,11 @@ def _there(cluster: Cluster) -> Mapping[str, set[str]]:
 
 
 @pytest.fixture
-def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, provider: str) -> Life:
+def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, signed: str, provider: str) -> Life:
     """The manifest of the dialect that is the parameter."""
     front, documents = _MANIFESTS[request.param]
-    made = documents(fronts, image, provider)
+    # Only Stakater's machines have Secure Boot unless they say otherwise.
+    made = documents(fronts, signed if request.param == "stakater" else image, provider)
     return Life(fronts, front, made, fronts.front if request.param == "kubermatic" else fronts.cluster.api, _there(fronts.cluster))
 
 
