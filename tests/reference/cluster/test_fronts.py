@@ -51,6 +51,8 @@ class Front:
     start: Json
     # the power state that the front reports
     state: Callable[[Json], str]
+    # the change waits until the machine is off
+    waits: bool = False
 
 
 STAKATER = Front(
@@ -88,6 +90,7 @@ VIRTRIGAUD = Front(
     {"spec": {"powerState": "Off"}},
     {"spec": {"powerState": "On"}},
     lambda front: "Running" if front.get("status", {}).get("powerState") == "On" else "Stopped",
+    waits=True,
 )
 
 
@@ -332,10 +335,15 @@ def test_guest(life: Life) -> None:
     life.run()
     assert fronts.instance(front.machine)["status"]["interfaces"][0]["ipAddress"].startswith("10.244.0.")
     life.patch(front.change)
-    fronts.wait(lambda: front.changed(fronts.cluster.get(f"{MACHINES}/{front.machine}")))
+    fronts.wait(lambda: front.waits or _is_changed(life))
     life.patch(front.stop)
     fronts.wait(lambda: not fronts.instance(front.machine) and not fronts.cluster.guests())
     life.reports("Stopped")
     life.patch(front.start)
     life.run()
+    assert _is_changed(life)
     life.end()
+
+
+def _is_changed(life: Life) -> bool:
+    return life.front.changed(life.fronts.cluster.get(f"{MACHINES}/{life.front.machine}"))
