@@ -151,7 +151,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> str:
     """Return a table; or the reason why there is none."""
     if reason := missing() or ("" if shutil.which("qemu-system-x86_64") else "no QEMU"):
         return f"the cluster is left out: {reason}"
-    disk, rounds = tiny.build(places.cache()).disk, Rounds(3, 1) if quick else Rounds(7, 3)
+    disk, rounds = tiny.build(places.cache()).disk, Rounds(3, 3) if quick else Rounds(7, 5)
     with _alike(), _explained():
         ours = asyncio.run(_measure_paddock(folder, disk, rounds))
         theirs = asyncio.run(_measure_kubevirt(folder, disk, rounds, say))

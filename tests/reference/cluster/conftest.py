@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import tiny
-from tests.host.guests import tiny_guest
+from tests.host.guests import tiny_guest, tiny_signed
 from tests.reference.build import built
 from tests.reference.client import Api, Json, Kubectl
 from tests.reference.cluster import control, images, kubevirt, namespace
@@ -17,8 +17,8 @@ from tests.reference.cluster.namespace import Machine
 from tests.reference.recipes import VIRTCTLS
 from tests.reference.virtctl.conftest import Virtctl
 
-# A fixture that pytest finds here.
-__all__ = ["tiny_guest"]
+# Fixtures that pytest finds here.
+__all__ = ["tiny_guest", "tiny_signed"]
 TINY = f"{images.REGISTRY}/tiny:1"
 # A guest boots in seconds, and in minutes where others keep the machine busy.
 BOOT_SECONDS = 600.0

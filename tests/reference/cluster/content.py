@@ -23,12 +23,20 @@ def download(url: str, file: Path, size: int) -> None:
 
 def copy(origin: Path, file: Path, size: int) -> None:
     """Write the disk that a file holds in any format."""
-    subprocess.run(["qemu-img", "convert", "-O", "raw", str(origin), str(file)], check=True, capture_output=True)
-    blank(file, size)
+    partial = file.with_name("partial")
+    subprocess.run(["qemu-img", "convert", "-O", "raw", str(origin), str(partial)], check=True, capture_output=True)
+    _complete(partial, file, size)
 
 
 def blank(file: Path, size: int) -> None:
-    """Make a disk at least so large; what it holds stays."""
-    with file.open("ab"):
-        os.truncate(file, max(size, file.stat().st_size))
-    file.chmod(0o666)
+    """Make an empty disk."""
+    partial = file.with_name("partial")
+    partial.write_bytes(b"")
+    _complete(partial, file, size)
+
+
+def _complete(partial: Path, file: Path, size: int) -> None:
+    """Give a disk its size and then its name, so that what has the name is whole."""
+    os.truncate(partial, max(size, partial.stat().st_size))
+    partial.chmod(0o666)
+    partial.rename(file)

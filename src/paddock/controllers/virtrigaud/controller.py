@@ -60,6 +60,7 @@ def wire(
     of_providers = control("providers", caches.providers, VirtrigaudProviderReconciler(parts).reconcile, settings.provider_workers)
     of_providers.watch(caches.machines, caches.referred("Provider"))
     of_providers.watch(caches.secrets, caches.providers_of_secret)
+    of_providers.watch(caches.images, caches.providers_of_image)
     adoption = control("adoption", caches.providers, VirtrigaudAdoptionReconciler(parts).reconcile, 1)
     clones = _wire_clones(control, parts)
     _wire_migrations(control, parts, checks)

@@ -17,7 +17,7 @@ from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmmigration import VMMigrationSpec
 from paddock.meta.objects import Resource
 from paddock.meta.world import ObjectSet, namespace_of
-from paddock.plan.virtrigaud import marks, references
+from paddock.plan.virtrigaud import marks, references, removal
 from paddock.plan.virtrigaud.clones import progress, target
 from paddock.plan.virtrigaud.programs import transport
 from paddock.plan.virtrigaud.references import MachineReference
@@ -107,6 +107,15 @@ class VirtrigaudCaches:
                 if each.kind == "VMImage":
                     found[Key(each.namespace, each.name)] = None
         return found
+
+    def providers_of_image(self, change: CacheChange) -> Iterable[Key]:
+        """Map a change of an image that goes to the Providers that have prepared it."""
+        return _preparers(change.seen) if change.seen.meta.going else ()
+
+    def images_in_removal(self, key: Key) -> int:
+        """Count the images that go, and that a Provider has yet to delete."""
+        waiting = (each for each in self.images.cache if each.meta.going and marks.IMAGE_FINALIZER in (each.meta.finalizers or ()))
+        return sum(key in _preparers(each) for each in waiting)
 
     def providers_of_secret(self, change: CacheChange) -> Iterable[Key]:
         """Map a change of a Secret to the Providers that name it."""
@@ -297,3 +306,8 @@ def _facets(kind: str, seen: CachedObject) -> State:
         annotations.get(marks.CONSUMERS),
         *(orjson.dumps(status.get(name)) for name in _STATUS_MEMBERS.get(kind, ())),
     )
+
+
+def _preparers(seen: CachedObject) -> list[Key]:
+    """Return the Providers that have prepared an image."""
+    return [Key(*removal.place(name, seen.key.namespace)) for name, _ in removal.prepared_here(seen.read(targets.IMAGES))]

@@ -57,6 +57,8 @@ class ProviderFacts(msgspec.Struct, frozen=True):
     problem: str = ""
     checked_at: str | None = None
     machines: int = 0
+    # that go, and are yet to be deleted there
+    images: int = 0
     capabilities: ReportedCapabilities | None = None
     # why capabilities are not known
     capabilities_problem: str = ""
@@ -184,7 +186,9 @@ def _capabilities(facts: ProviderFacts) -> AspectValue:
 
 
 def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[AspectValue, ...]:
-    if provider.metadata.deletionTimestamp is None or not facts.machines:
+    waits = [f"machines that name it ({facts.machines})"] if facts.machines else []
+    waits += [f"images that it deletes ({facts.images})"] if facts.images else []
+    if provider.metadata.deletionTimestamp is None or not waits:
         return ()
-    text = f"{facts.machines} machines name the Provider; it goes when they are gone"
+    text = f"the Provider goes after {' and '.join(waits)}"
     return (true(DELETING, reasons.DELETE_BLOCKED, text),)

@@ -119,6 +119,21 @@ async def test_a_machine_whose_creation_has_begun_is_made_from_an_image_that_is_
 
 
 @timeless
+async def test_a_provider_stays_until_it_has_deleted_its_image() -> None:
+    """Someone deletes the whole of a manifest."""
+    async with rigaud(faults=(RpcFault(rpc="ImageDelete", kind=ErrorKind.UNAVAILABLE),)) as life:
+        await prepared(life)
+        for name, kind in (("lab", "Provider"), ("cloud", "VMImage"), ("web", "VirtualMachine")):
+            await life.delete(name, kind)
+        await life.gone()
+        assert "images that it deletes (1)" in (await life.condition("Deleting", "lab", "Provider"))["message"]
+        await gone(life)
+        await asyncio.sleep(1)
+        assert await life.get("lab", "Provider") == {}
+        assert not life.driver.driver._inventory.images and await life.events("cloud") == ["PreparedImageDeleted"]
+
+
+@timeless
 async def test_a_deletion_is_tried_until_it_succeeds_also_by_another_manager() -> None:
     faults = (
         RpcFault(rpc="ImageDelete", kind=ErrorKind.UNAVAILABLE),

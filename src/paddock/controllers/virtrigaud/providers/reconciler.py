@@ -62,7 +62,8 @@ class VirtrigaudProviderReconciler:
             await self._parts.providers.release(key)
             return DONE
         users = len(self._parts.caches.referring("Provider", key))
-        if seen.meta.going and not users:
+        images = self._parts.caches.images_in_removal(key) if seen.meta.going else 0
+        if seen.meta.going and not users and not images:
             await self._parts.providers.release(key)
             await finalizers.take_off(self._parts.client, targets.PROVIDERS, seen.meta, marks.PROVIDER_FINALIZER)
             return DONE
@@ -70,9 +71,9 @@ class VirtrigaudProviderReconciler:
         if written is not None:
             self._parts.caches.providers.expectations.wrote(written)
             return DONE
-        return await self._check(key, seen, users)
+        return await self._check(key, seen, users, images)
 
-    async def _check(self, key: Key, seen: CachedObject, users: int) -> Outcome:
+    async def _check(self, key: Key, seen: CachedObject, users: int, images: int) -> Outcome:
         provider = seen.read(targets.PROVIDERS)
         await self._parts.providers.ensure(key, provider, self._parts.caches.provider_secrets(provider))
         connection = self._parts.providers.find(key, provider.spec.type)
@@ -87,6 +88,7 @@ class VirtrigaudProviderReconciler:
             problem=memory.problem,
             checked_at=memory.checked_at,
             machines=users,
+            images=images,
             capabilities=memory.capabilities,
             capabilities_problem=memory.capabilities_problem or connection.runtime.message,
         )
