@@ -149,18 +149,26 @@ def test_nobody_there_and_nobody_answering(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_bytes_that_nobody_asked_for_end_the_connection() -> None:
     async def script() -> None:
+        heard, sent = asyncio.Event(), asyncio.Event()
+
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while True:
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(HEAD + b"content-length: 2\r\n\r\nhi")
-                await writer.drain()
-                await asyncio.sleep(0.02)
+                await heard.wait()
+                heard.clear()
+                # It goes into the socket at once.
                 writer.write(HEAD + b"content-length: 4\r\n\r\nevil")
+                sent.set()
 
         async with listening(talk) as port, reaching(port) as transport:
             for _ in range(2):
                 assert (await transport.send(GET)).body == b"hi"
-                await asyncio.sleep(0.05)
+                heard.set()
+                await sent.wait()
+                sent.clear()
+                # The loop has read what is in the socket.
+                await asyncio.sleep(0.01)
 
     play(script)
 

@@ -186,9 +186,9 @@ def _capabilities(facts: ProviderFacts) -> AspectValue:
 
 
 def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[AspectValue, ...]:
-    waits = [f"machines that name it ({facts.machines})"] if facts.machines else []
-    waits += [f"images that it deletes ({facts.images})"] if facts.images else []
+    waits = [f"{facts.machines} machines that name it"] if facts.machines else []
+    waits += [f"{facts.images} images that it deletes"] if facts.images else []
     if provider.metadata.deletionTimestamp is None or not waits:
         return ()
-    text = f"the Provider goes after {' and '.join(waits)}"
+    text = f"the Provider goes when {' and '.join(waits)} are gone"
     return (true(DELETING, reasons.DELETE_BLOCKED, text),)

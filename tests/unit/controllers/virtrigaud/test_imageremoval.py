@@ -126,7 +126,7 @@ async def test_a_provider_stays_until_it_has_deleted_its_image() -> None:
         for name, kind in (("lab", "Provider"), ("cloud", "VMImage"), ("web", "VirtualMachine")):
             await life.delete(name, kind)
         await life.gone()
-        assert "images that it deletes (1)" in (await life.condition("Deleting", "lab", "Provider"))["message"]
+        assert "1 images that it deletes" in (await life.condition("Deleting", "lab", "Provider"))["message"]
         await gone(life)
         await asyncio.sleep(1)
         assert await life.get("lab", "Provider") == {}
