@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paddock.base.clock import SystemClock
+from paddock.cli.diagnosis.scene import holds, texts
 from paddock.client import kubeconfig
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
 from paddock.client.http.https import Https
 from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
 from tests.host.guests import registry_in
 from tests.reference.cluster import control, images, kubevirt, namespace
 from tests.reference.cluster.__main__ import missing, up
-from tools.bench import comparison, hosting
+from tools.bench import comparison, hosting, userland
 from tools.bench.client import LoadFailed
 from tools.bench.hosting import INSTANCES, VMIS, VMS
 from tools.bench.programs import cpu_seconds, pss
@@ -288,7 +288,7 @@ async def _made(client: Client, side: Side, thing: dict[str, Any], is_so: Callab
 
 async def _removed(client: Client, name: str) -> None:
     await client.request("DELETE", f"{VMS}/{name}")
-    await _gone(client, f"{VMIS}/{name}")
+    await userland.gone(client, f"{VMIS}/{name}")
     await asyncio.sleep(_CALM_SECONDS)
 
 
@@ -297,12 +297,12 @@ def _qemu(side: Side) -> int:
     return pid
 
 
-def _runs(status: dict[str, Any]) -> bool:
-    return bool(status.get("phase") == "Running")
+def _runs(instance: dict[str, Any]) -> bool:
+    return texts(instance, "status", "phase") == "Running"
 
 
-def _answers(status: dict[str, Any]) -> bool:
-    return any(each["type"] == "AgentConnected" and each["status"] == "True" for each in status.get("conditions", ()))
+def _answers(instance: dict[str, Any]) -> bool:
+    return holds(instance, "AgentConnected")
 
 
 def manifest(name: str, image: str, **more: Any) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def manifest(name: str, image: str, **more: Any) -> dict[str, Any]:
 async def _heard(client: Client, name: str, is_so: Callable[[dict[str, Any]], bool]) -> float:
     """Return when a watcher hears it of an instance."""
     async for event in client.watch(INSTANCES, EVERYTHING, WatchOptions(initial=True, seconds=_SECONDS)):
-        if event.type != "BOOKMARK" and event.object["metadata"]["name"] == name and is_so(event.object.get("status", {})):
+        if event.type != "BOOKMARK" and event.object["metadata"]["name"] == name and is_so(event.object):
             return time.monotonic()
     raise LoadFailed(f"the watch of {name} ended too early")
 
@@ -329,15 +329,6 @@ async def _revision(client: Client) -> int:
     """Return the revision of the store, which every write raises by one."""
     found = json.loads(await client.request("GET", "/api/v1/namespaces"))
     return int(found["metadata"]["resourceVersion"])
-
-
-async def _gone(client: Client, path: str) -> None:
-    while True:
-        try:
-            await client.request("GET", path)
-        except NotFound:
-            return
-        await asyncio.sleep(0.2)
 
 
 def _memory(side: Side, processes: dict[int, str]) -> int:

@@ -109,18 +109,15 @@ class Host:
 
     def cpu(self) -> float:
         """Seconds of CPU that Paddock has used, with children that ended."""
-        assert self._process is not None
-        return cpu_seconds(self._process.pid, children=True)
+        return cpu_seconds(self.pid, children=True)
 
     def memory(self) -> int:
         """Bytes that are Paddock's own."""
-        assert self._process is not None
-        return pss(self._process.pid)
+        return pss(self.pid)
 
     def resident(self) -> int:
         """Resident bytes of Paddock."""
-        assert self._process is not None
-        return resident(self._process.pid)
+        return resident(self.pid)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

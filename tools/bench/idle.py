@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from paddock.cli.diagnosis.scene import holds
 from paddock.client.client import Client
 from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
@@ -35,8 +36,7 @@ async def _all_answer(client: Client, count: int) -> None:
     async for event in client.watch(INSTANCES, EVERYTHING, WatchOptions(initial=True, seconds=int(_BOOT_SECONDS))):
         if event.type == "BOOKMARK":
             continue
-        conditions = event.object.get("status", {}).get("conditions", ())
-        if any(each["type"] == "AgentConnected" and each["status"] == "True" for each in conditions):
+        if holds(event.object, "AgentConnected"):
             connected.add(event.object["metadata"]["name"])
         if len(connected) == count:
             return

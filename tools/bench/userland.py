@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from paddock.cli.diagnosis.scene import holds
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import EVERYTHING, WatchOptions
@@ -48,12 +49,12 @@ async def _answers(client: Client, name: str) -> None:
     async for event in client.watch(INSTANCES, EVERYTHING, WatchOptions(initial=True, seconds=_SECONDS)):
         if event.type == "BOOKMARK" or event.object["metadata"]["name"] != name:
             continue
-        conditions = event.object.get("status", {}).get("conditions", ())
-        if any(each["type"] == "AgentConnected" and each["status"] == "True" for each in conditions):
+        if holds(event.object, "AgentConnected"):
             return
 
 
-async def _gone(client: Client, path: str) -> None:
+async def gone(client: Client, path: str) -> None:
+    """Return when an object is gone."""
     while True:
         try:
             await client.request("GET", path)
@@ -111,8 +112,8 @@ async def _round(client: Client, host: Host, url: str, name: str) -> tuple[float
     process = json.loads((host.root / "engine" / "machines" / uid / "process.json").read_bytes())
     twin = Twin(process["pid"], name)
     await client.request("DELETE", f"{VMS}/{name}")
-    await _gone(client, f"{VMIS}/{name}")
-    await _gone(client, f"{_VOLUMES}/{name}")
+    await gone(client, f"{VMIS}/{name}")
+    await gone(client, f"{_VOLUMES}/{name}")
     await asyncio.sleep(_CALM_SECONDS)
     return ours, await asyncio.to_thread(twin.answer)
 

@@ -4,18 +4,17 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import msgspec
-import orjson
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.cli.machines import snapshots
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD, VM, MachineKind
+from paddock.client import ownrights
 from paddock.client.client import Client
 from paddock.client.target import Data, Target
 from paddock.web.answers.machine import WebActionState
 
-_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _SECONDS = 60.0
 _MOST = 2000
 SUBRESOURCES = "subresources.kubevirt.io"
@@ -50,20 +49,13 @@ class RightsReview:
         if now - asked < _SECONDS:
             return allowed
         try:
-            allowed = await self._ask(check, namespace)
+            allowed = await ownrights.may(self._client, {**msgspec.to_builtins(check), "namespace": namespace})
         except PaddockError:
             return True
         if len(self._answers) >= _MOST:
             self._answers.clear()
         self._answers[key] = now, allowed
         return allowed
-
-    async def _ask(self, check: AccessCheck, namespace: str) -> bool:
-        attributes = {**msgspec.to_builtins(check), "namespace": namespace}
-        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-        body = orjson.dumps({**head, "spec": {"resourceAttributes": attributes}})
-        answer: Data = orjson.loads(await self._client.request("POST", _REVIEW, body=body))
-        return bool((answer.get("status") or {}).get("allowed"))
 
 
 def refusal(check: AccessCheck, namespace: str) -> str:

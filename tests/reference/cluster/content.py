@@ -1,4 +1,4 @@
-"""What the stand-in for CDI writes into a claim: a raw disk of the guest's size."""
+"""The content that the stand-in for CDI writes into a claim: a raw disk of the guest's size."""
 
 import os
 import subprocess

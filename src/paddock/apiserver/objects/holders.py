@@ -10,7 +10,7 @@ ValuesOf = Callable[[dict[str, Any]], Iterable[Hashable]]
 
 
 class ValueHolders:
-    """Who holds a value, among the newest objects of a collection.
+    """Index of the newest objects of a collection by the values that they hold.
 
     What was committed is read when somebody asks, each form of an object once. So a question costs as much as has changed since the last
     one, not as much as there are objects.

@@ -29,7 +29,7 @@ _MOST, _AT_A_TIME = 1000, 4
 
 
 class MetricsVerdict(msgspec.Struct, frozen=True):
-    """What the API server said of a token."""
+    """The API server's answer about a token."""
 
     code: int
     text: str = ""

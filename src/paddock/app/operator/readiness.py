@@ -16,7 +16,7 @@ _AGAIN_SECONDS = 1.0
 
 
 class ReplicaReadiness(msgspec.Struct, frozen=True):
-    """What one replica says at /readyz; `address` is empty if the name of the operator has no address."""
+    """The answer of one replica at /readyz; `address` is empty if the name of the operator has no address."""
 
     address: str
     ready: bool

@@ -4,14 +4,13 @@ import asyncio
 import logging
 
 import msgspec
-import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.client import ownrights
 from paddock.client.client import Client
 from paddock.client.errors import MissingRight, RefusedRight
 
 _LOG = logging.getLogger(__name__)
-_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _AGAIN_SECONDS = 5.0
 # An operator whose rights were all cut names some, and not thousands of namespaces.
 _MOST = 20
@@ -57,11 +56,8 @@ class MissingRights:
             "subresource": right.subresource,
             "namespace": right.namespace,
         }
-        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         try:
-            body = orjson.dumps({**head, "spec": {"resourceAttributes": attributes}})
-            answer = orjson.loads(await self._client.request("POST", _REVIEW, body=body))
+            return await ownrights.may(self._client, attributes)
         except PaddockError:
             # Nobody knows now.
             return False
-        return bool((answer.get("status") or {}).get("allowed"))

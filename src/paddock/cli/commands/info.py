@@ -70,7 +70,7 @@ def _lines(machine: "MachineView", now: float, screen: Screen, shared: Sequence[
 
 
 def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float, screen: Screen) -> Iterator[tuple[str, str]]:
-    from paddock.cli.diagnosis.scene import at, entries, texts  # noqa: PLC0415 - as above
+    from paddock.cli.diagnosis.scene import at, holds, texts  # noqa: PLC0415 - as above
     from paddock.cli.machines import facts, parts  # noqa: PLC0415
     from paddock.meta import ages  # noqa: PLC0415
 
@@ -93,11 +93,7 @@ def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float,
     yield "image", one_line(found.image)
     yield "guest", one_line(" ".join(filter(None, (found.guest, texts(machine.vmi, "status", "guestOSInfo", "kernelRelease")))))
     if machine.vmi is not None:
-        agent = any(
-            texts(each, "type") == "AgentConnected" and texts(each, "status") == "True"
-            for each in entries(machine.vmi, "status", "conditions")
-        )
-        yield "agent", "connected" if agent else "not connected"
+        yield "agent", "connected" if holds(machine.vmi, "AgentConnected") else "not connected"
     for index, disk in enumerate(parts.disks(machine)):
         yield ("disks" if index == 0 else ""), str(disk)
     for index, share in enumerate(shared):

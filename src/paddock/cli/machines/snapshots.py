@@ -179,11 +179,7 @@ async def delete(server: ServerSession, machine: MachineView, name: str, seconds
     await server.client.delete(target, key)
 
     async def gone() -> bool:
-        try:
-            await server.client.get(target, key)
-        except NotFound:
-            return True
-        return False
+        return await server.client.find(target, key) is None
 
     if seconds and not await changing.until(gone, seconds):
         raise SnapshotNotDeleted(

@@ -116,11 +116,7 @@ class CloneReconciler:
         """Return whether there is no such machine; a new one may not be in the cache yet."""
         if self.machines.cache.get(key) is not None:
             return False
-        try:
-            await self._client.get(MACHINES, key)
-        except NotFound:
-            return True
-        return False
+        return await self._client.find(MACHINES, key) is None
 
     async def _delete(self, path: str) -> None:
         try:

@@ -232,10 +232,7 @@ class MachineSnapshotReconciler:
         await self._unlock(snapshot)
         if snapshot.spec.deletionPolicy != "Retain":
             content = Key(seen.key.namespace, plan.content_name(snapshot))
-            try:
-                found = await self._client.get(CONTENTS, content)
-            except NotFound:
-                found = None
+            found = await self._client.find(CONTENTS, content)
             for backup in (found.spec.volumeBackups if found is not None else None) or ():
                 await self._delete(VOLUME_SNAPSHOTS.path(content.namespace, backup.volumeSnapshotName or ""))
             if found is not None:

@@ -4,7 +4,6 @@ The object goes first, as it was seen, and what it holds when it is being delete
 """
 
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
@@ -51,11 +50,8 @@ class PersistentVolumeReconciler:
         if self._world.claim_by_uid(uid) is not None:
             return True
         # The caches of claims and volumes are not of the same moment, and what is deleted now never comes back.
-        try:
-            found = await self._client.get(CLAIMS, key)
-        except NotFound:
-            return False
-        return found.metadata.uid == uid
+        found = await self._client.find(CLAIMS, key)
+        return found is not None and found.metadata.uid == uid
 
 
 def is_ours(data: Data) -> bool:

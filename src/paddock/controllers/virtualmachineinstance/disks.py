@@ -97,7 +97,7 @@ class ImagePull:
 
 def _cause(what: str, error: ImageError) -> str:
     """The image and why it was not pulled. The registry's errors name the image, those of names and settings do not."""
-    return f"{what}: {error.text.removeprefix(f'failed to pull image {what}: ')}"
+    return f"{what}: {error.without_pull(what)}"
 
 
 def _backing_off(what: str, error: ImageError, again: float) -> prerequisites.MissingPrerequisite:

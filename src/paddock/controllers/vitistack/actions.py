@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
 
 import orjson
 
@@ -44,11 +43,6 @@ _Step = Callable[[MachineContext, WantedObjects], Awaitable[None]]
 _VM_DATA: Target[Data] = plain("kubevirt.io", "v1", targets.VMS.plural, targets.VMS.kind)
 _INSTALLED: dict[Aspect, str] = {"network": "install Multus", "storage": "install CDI", "machine": "install KubeVirt"}
 _TARGETS: Mapping[str, Target[Data]] = {"PersistentVolumeClaim": targets.CLAIM_DATA, "DataVolume": targets.VOLUMES}
-_SOUGHT: Mapping[type[UntranslatableMachine], Target[Any]] = {
-    TemplateNotFound: targets.TEMPLATES,
-    NetworkConfigurationNotFound: targets.NETWORKS,
-    SecretNotFound: targets.SECRETS,
-}
 
 
 class DiskStorage:
@@ -100,11 +94,7 @@ class DiskStorage:
 
     async def _is_lost(self, key: Key) -> bool:
         """The cache may be behind: only a loss that the server confirms is reported."""
-        try:
-            await self._client.get(targets.CLAIM_DATA, key)
-        except NotFound:
-            return True
-        return False
+        return await self._client.find(targets.CLAIM_DATA, key) is None
 
     async def drop_image(self, owner: CachedObject, name: str) -> None:
         """The installation image is not wanted any more: its DataVolume goes, and its claim with it."""
@@ -149,10 +139,16 @@ class MachineMaker:
 
     async def _is_behind(self, look: MachineContext, error: UntranslatableMachine) -> bool:
         """Return whether the server has what a machine lacks. A problem that the server does not confirm is no problem."""
-        if isinstance(error, StorageClassNotFound):
-            return await self._caches.classes.is_behind()
-        if isinstance(error, TemplateNotFound | NetworkConfigurationNotFound | SecretNotFound):
-            return await self._caches.by_plural[_SOUGHT[type(error)].plural].is_behind(Key(look.key.namespace, error.name))
+        key = Key(look.key.namespace, error.name)
+        match error:
+            case StorageClassNotFound():
+                return await self._caches.classes.is_behind()
+            case TemplateNotFound():
+                return await self._caches.templates.is_behind(key)
+            case NetworkConfigurationNotFound():
+                return await self._caches.networks.is_behind(key)
+            case SecretNotFound():
+                return await self._caches.secrets.is_behind(key)
         return False
 
     @staticmethod
@@ -248,9 +244,8 @@ class MachineFinalizer:
 
     async def _is_behind(self, look: MachineContext) -> bool:
         """Delete a VirtualMachine that the cache does not have yet; return whether there was one."""
-        try:
-            found = await self._client.get(_VM_DATA, look.key)
-        except NotFound:
+        found = await self._client.find(_VM_DATA, look.key)
+        if found is None:
             return False
         meta = found["metadata"]
         if not any(each.get("uid") == look.seen.meta.uid for each in meta.get("ownerReferences") or ()):

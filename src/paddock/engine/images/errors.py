@@ -73,6 +73,19 @@ class ImageError(PaddockError):
         """The whole of it, for a condition."""
         return str(self)
 
+    def of_pull(self, reference: object) -> None:
+        """Become the error of the pull of a container image, and name the image."""
+        self.what = f"{_pull(reference)}{self.what}"
+        self.registry = True
+
+    def without_pull(self, reference: object) -> str:
+        """Return the text without the image, if it is that of its pull."""
+        return self.text.removeprefix(_pull(reference))
+
+
+def _pull(reference: object) -> str:
+    return f"failed to pull image {reference}: "
+
 
 class ImageUnavailable(ImageError, Transient):
     """Not now: the same request may succeed later."""

@@ -277,6 +277,5 @@ class OciArchive:
 
 def describe(reference: RegistryReference | str, error: ImageError) -> ImageError:
     """The error of a pull, naming what was pulled."""
-    error.what = f"failed to pull image {reference}: {error.what}"
-    error.registry = True
+    error.of_pull(reference)
     return error

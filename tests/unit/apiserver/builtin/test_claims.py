@@ -118,7 +118,7 @@ async def protected(api: Harness) -> AsyncIterator[ClaimProtection]:
 
 
 async def left(api: Harness, claims: ClaimProtection) -> set[str]:
-    """Return the claims that are there when everything is looked at."""
+    """Return the claims that are there when the controller has nothing left to do."""
     await asyncio.wait_for(claims.chores.settled(), 5)
     return {each["metadata"]["name"] for each in (await api.get(CLAIMS)).data["items"]}
 
