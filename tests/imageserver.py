@@ -156,15 +156,18 @@ def send(handler: Handler, seen: Seen, served: Served, fault: Fault | None) -> N
         handler.answer(304, b"", headers)
         return
     body, status = served.body, 200
-    wanted = re.fullmatch(r"bytes=(\d+)-", seen.headers.get("range", ""))
+    if served.ranges:
+        headers["Accept-Ranges"] = "bytes"
+    wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", seen.headers.get("range", ""))
     condition = seen.headers.get("if-range")
     if wanted and served.ranges and condition in (None, served.etag, served.modified):
         start = int(wanted[1])
         if start >= len(body):
             handler.answer(416, b"", {"Content-Range": f"bytes */{len(body)}"})
             return
-        headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
-        body, status = body[start:], 206
+        end = min(int(wanted[2]) + 1, len(body)) if wanted[2] else len(body)
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(body)}"
+        body, status = body[start:end], 206
     if fault is not None and fault.after is not None:
         handler.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():

@@ -10,9 +10,11 @@ import json
 import os
 import random
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from paddock.base.backoff import Backoff
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
@@ -20,6 +22,8 @@ from paddock.engine.images.facts import oversized
 from paddock.engine.images.formats import HEAD_BYTES, head_of, stays
 from paddock.engine.images.http import SLOWEST, DownloadResponse, bad_status, retry_after
 from paddock.engine.images.progress import Meter
+from paddock.engine.images.ranges import ParallelRanges
+from paddock.engine.images.settings import RangeRules
 from paddock.engine.images.sources import safe_url
 from paddock.engine.images.sparse import SparseWriter, check_room, free_bytes
 from paddock.engine.images.stopflag import StopFlag
@@ -42,6 +46,7 @@ class DownloadRules:
     stall_seconds: float = 60.0
     max_bytes: int = 4 << 40
     reserve_bytes: int = 256 << 20
+    ranges: RangeRules = field(default_factory=RangeRules)
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,24 @@ class DownloadResult:
     validator: Validator = Validator()
 
 
+class DownloadFollower(Protocol):
+    """Reads along while a file is downloaded. What it raises ends the download."""
+
+    def begin(self, path: Path, length: int | None) -> None:
+        """The first byte comes next; all that came before is void."""
+
+    def came(self, count: int) -> None:
+        """So many bytes from the beginning are in the file."""
+
+
+class _NoFollower:
+    def begin(self, path: Path, length: int | None) -> None:
+        pass
+
+    def came(self, count: int) -> None:
+        pass
+
+
 class DownloadUnchanged(Exception):
     """The server has what we know already."""
 
@@ -110,6 +133,7 @@ class Download:
         self._known: Callable[[Validator], bool] = lambda _: False
         self._immutable = False
         self._look: Callable[[bytes, int | None], None] = lambda head, length: None
+        self._follower: DownloadFollower = _NoFollower()
 
     def run(
         self,
@@ -118,12 +142,14 @@ class Download:
         known: Validator = Validator(),
         immutable: bool = False,
         look: Callable[[bytes, int | None], None] = lambda head, length: None,
+        follower: DownloadFollower | None = None,
     ) -> DownloadResult:
         """Download, or find that the `known` version is still there. What is `immutable` has one version only, named by its checksum.
 
         `look` is shown the first bytes and the length of the whole, and may refuse.
         """
         self._look = look
+        self._follower = follower or _NoFollower()
         self._immutable = immutable
         if checksum and checksum[0] != "sha256":
             self._other = hashlib.new(checksum[0], usedforsecurity=False)
@@ -206,30 +232,80 @@ class Download:
         self._body.unlink(missing_ok=True)
         with open(self._body, "xb"):
             pass
-        if validator.for_range or self._immutable:
-            text = json.dumps({"etag": validator.etag, "modified": validator.modified, "length": length, "boot": boot_id()})
-            self._state.write_text(text)
+        self._follower.begin(self._body, length)
+        if self._can_resume:
+            self._save()
+
+    @property
+    def _can_resume(self) -> bool:
+        return bool(self._validator.for_range or self._immutable)
+
+    def _save(self, done: int | None = None) -> None:
+        """Write down what the file is the beginning of; `done` bytes of it, when what follows has gaps."""
+        state = {
+            "etag": self._validator.etag,
+            "modified": self._validator.modified,
+            "length": self._length,
+            "boot": boot_id(),
+            "done": done,
+        }
+        fresh = self._state.with_name("state.new")
+        fresh.write_text(json.dumps(state))
+        fresh.rename(self._state)
 
     def _receive(self, response: DownloadResponse) -> None:
         self._meter.begin("downloading", self._length, self._done)
         with SparseWriter(self._body, self._done) as file:
+            if self._done and self._can_resume:
+                # The file has no gaps any more.
+                self._save()
             if self._done and stays(head_of(self._body)):
                 file.flush_along()
-            buffer = memoryview(bytearray(BUFFER))
-            filled = 0
-            try:
-                while count := response.read_into(buffer[filled:]):
-                    filled += count
-                    if filled >= BUFFER // 2:
-                        part, filled = buffer[:filled], 0
-                        self._take(file, part, response)
-            finally:
-                # What came before a connection broke is kept.
-                if filled:
-                    self._take(file, buffer[:filled], response)
+            if self._receive_in_order(file, response):
+                self._receive_ranges(response)
         if self._length is not None and self._done < self._length:
             text = f"{safe_url(response.url)} ended its answer after {self._done} of {self._length} bytes"
             raise ImageUnavailable("Truncated", text)
+
+    def _receive_in_order(self, file: SparseWriter, response: DownloadResponse) -> bool:
+        """Read a response to its end, or until it pays to fetch the rest over several connections: then return True."""
+        buffer = memoryview(bytearray(BUFFER))
+        filled = 0
+        began, before = time.monotonic(), self._done
+        try:
+            while count := response.read_into(buffer[filled:]):
+                filled += count
+                if filled >= BUFFER // 2:
+                    part, filled = buffer[:filled], 0
+                    self._take(file, part, response)
+                    if self._length is None or not self._can_resume or not _has_ranges(response):
+                        continue
+                    if self._rules.ranges.pay(time.monotonic() - began, self._done - before, self._length - self._done):
+                        return True
+        finally:
+            # What came before a connection broke is kept.
+            if filled:
+                self._take(file, buffer[:filled], response)
+        return False
+
+    def _receive_ranges(self, response: DownloadResponse) -> None:
+        assert self._length is not None
+        ranges = ParallelRanges(self._body, (self._done, self._length), self._rules.ranges, self._rules.reserve_bytes)
+        self._save(self._done)
+        ranges.run(response, self._open_range, self._count, lambda: self._save(self._done))
+        self._save()
+
+    def _open_range(self, start: int, end: int) -> DownloadResponse:
+        headers = {"Range": f"bytes={start}-{end - 1}"}
+        if not self._immutable:
+            headers["If-Range"] = self._validator.for_range
+        response = self._open(headers)
+        if response.status == 206 and _range(response) == start and response.length == end - start:
+            return response
+        with response:
+            if response.status in (200, 206):
+                raise ImageUnavailable("Truncated", f"{safe_url(response.url)} does not send the part that was asked for")
+            raise bad_status(response)
 
     def _take(self, file: SparseWriter, part: memoryview, response: DownloadResponse) -> None:
         if not self._done:
@@ -239,11 +315,16 @@ class Download:
                 file.flush_along()
         check_room(self._body.parent, self._rules.reserve_bytes)
         file.write(part)
+        self._count(part)
+
+    def _count(self, part: memoryview) -> None:
+        """These bytes come next, and are in the file."""
         self._sha256.update(part)
         if self._other is not None:
             self._other.update(part)
         self._done += len(part)
         self._meter.at(self._done)
+        self._follower.came(self._done)
         if self._done > self._rules.max_bytes:
             text = f"the image has more than {self._rules.max_bytes} bytes, which are the most"
             raise oversized(text)
@@ -257,6 +338,8 @@ class Download:
                 return
             self._validator = Validator(str(state["etag"]), str(state["modified"]))
             self._length = state["length"]
+            if (done := state.get("done")) is not None:
+                os.truncate(self._body, min(int(done), status.st_size))
         except (OSError, ValueError, KeyError, TypeError):
             return
         with open(self._body, "rb", buffering=0) as file:
@@ -268,6 +351,8 @@ class Download:
                 if self._other is not None:
                     self._other.update(part)
                 self._done += count
+        self._follower.begin(self._body, self._length)
+        self._follower.came(self._done)
 
     def _check(self, checksum: tuple[str, str] | None, sha256: str) -> None:
         if checksum is None:
@@ -288,6 +373,10 @@ def _range(response: DownloadResponse) -> int:
 def _range_total(response: DownloadResponse) -> int:
     found = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", "").strip())
     return int(found[1]) if found else -1
+
+
+def _has_ranges(response: DownloadResponse) -> bool:
+    return response.status == 206 or response.headers.get("Accept-Ranges", "").strip().lower() == "bytes"
 
 
 def _no_page(response: DownloadResponse, head: bytes = b"") -> None:

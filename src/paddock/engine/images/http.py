@@ -128,6 +128,10 @@ class DownloadResponse:
             left -= count
         return b"".join(parts)
 
+    def hang_up(self) -> None:
+        """End the read of another thread."""
+        self._connection.hang_up()
+
     def close(self) -> None:
         """Let go of the connection."""
         self._connection.close()
@@ -193,13 +197,11 @@ class _Connection(http.client.HTTPConnection):
         """The whole head of an answer has to come within this time: each byte of it may take as long as a read may."""
         late = threading.Event()
 
-        def hang_up() -> None:
+        def end() -> None:
             late.set()
-            if self._watched is not None:
-                with suppress(OSError):
-                    socket.socket.shutdown(self._watched, socket.SHUT_RDWR)
+            self.hang_up()
 
-        timer = threading.Timer(self.stall_seconds + self.connect_seconds, hang_up)
+        timer = threading.Timer(self.stall_seconds + self.connect_seconds, end)
         timer.daemon = True
         timer.start()
         try:
@@ -210,6 +212,12 @@ class _Connection(http.client.HTTPConnection):
             raise
         finally:
             timer.cancel()
+
+    def hang_up(self) -> None:
+        """End reads and writes, also those of another thread."""
+        if (watched := self._watched) is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(watched, socket.SHUT_RDWR)
 
     def close(self) -> None:
         if self._watched is not None:

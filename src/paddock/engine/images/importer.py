@@ -11,7 +11,7 @@ from pathlib import Path
 
 from paddock.engine.images import headers, vmdkgrains
 from paddock.engine.images.convert import ConversionLimits, Tool
-from paddock.engine.images.download import BUFFER, Download, DownloadRules, Validator
+from paddock.engine.images.download import BUFFER, Download, DownloadResult, DownloadRules, Validator
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.facts import ImageFacts, oversized
 from paddock.engine.images.formats import disk_of, stays
@@ -26,6 +26,7 @@ from paddock.engine.images.sources import File, Http, RegistryImage, Source, Upl
 from paddock.engine.images.sparse import SparseWriter, disk_trouble
 from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.store import Image, ImageStore, SourceRecord
+from paddock.engine.images.streamunpacker import StreamingUnpacker
 from paddock.engine.images.unpack import unpack
 
 
@@ -47,8 +48,11 @@ class Importer:
             stall_seconds=settings.stall_seconds,
             max_bytes=settings.max_bytes,
             reserve_bytes=settings.reserve_bytes,
+            ranges=settings.ranges,
         )
         self._converting = threading.BoundedSemaphore(settings.converters)
+        # Of their own: who unpacks what a slow server sends keeps nobody from converting.
+        self._streaming = threading.BoundedSemaphore(settings.converters)
         self._puller = Puller(store, settings, self.web, self.rules)
         self._tool = Tool(user=settings.user, reserve_bytes=settings.reserve_bytes)
 
@@ -88,22 +92,25 @@ class Importer:
         checksum = checksum_of(source.checksum)
         if name := library_name(source.url):
             return self._named(name, checksum)
-        with self._store.partial(key_of(url), task.stop) as directory:
+        with self._store.partial(key_of(url), task.stop) as directory, self._unpacker(task) as unpacker:
             known = self._known(source, url, checksum)
             # With the checksum given, what is here is what is asked for; a public file needs nobody's leave.
             if known is not None and checksum and not known.private and not source.private and (image := self._store.use(known.digest)):
                 return image
-            validator = Validator(known.etag, known.modified) if known else Validator()
-            download = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules)
-            found = download.run(checksum=checksum, known=validator, look=lambda head, length: self._look(head, length, task))
+
+            def download(known: Validator) -> DownloadResult:
+                one = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules)
+                return one.run(checksum=checksum, known=known, look=lambda head, length: self._look(head, length, task), follower=unpacker)
+
+            found = download(Validator(known.etag, known.modified) if known else Validator())
             if found.path is None and known is not None:
                 if image := self._store.use(known.digest):
                     return image
                 # Collected a moment ago.
-                found = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules).run(checksum=checksum)
+                found = download(Validator())
             if found.path is None:
                 raise ImageUnavailable("Unreachable", "the server says that the file is unchanged, but it was not here")
-            image = self._keep(found.path, found.sha256, task)
+            image = self._keep(found.path, found.sha256, task, unpacker)
             text = ":".join(checksum) if checksum else ""
             entry = SourceRecord(found.sha256, found.validator.etag, found.validator.modified, text, source.private)
             self._store.remember("http", url, entry)
@@ -241,15 +248,23 @@ class Importer:
 
     # --- a complete file --------------------------------------------------------------------------------------------------
 
-    def _keep(self, path: Path, digest: str, task: Task) -> Image:
-        """Make a complete file an image. Nothing has read its inside before."""
+    @contextmanager
+    def _unpacker(self, task: Task) -> Iterator[StreamingUnpacker]:
+        with self._store.work() as work, StreamingUnpacker(work / "streamed", task, self._streaming) as unpacker:
+            yield unpacker
+
+    def _keep(self, path: Path, digest: str, task: Task, unpacker: StreamingUnpacker | None = None) -> Image:
+        """Make a complete file an image."""
         if image := self._store.use(digest):
             return image
+        outer = unpacker.finish() if unpacker is not None else None
         with self._turn(task), self._store.work() as work:
             body = work / "body"
             # The download stays until its image is there: a second name, not a copy.
             os.link(path, body)
-            inner = unpack(body, task.limit, task.meter, task.stop)
+            if outer is not None:
+                outer = outer.rename(work / "streamed")
+            inner = unpack(body, task.limit, (task.meter, task.stop), outer)
             return self._make(inner, digest, work, task)
 
     @contextmanager

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 from paddock.engine.images.errors import ImageRefused
@@ -73,7 +74,7 @@ def _look(layer: Path, wanted: LayerQuery, hidden: frozenset[Parts]) -> set[Part
     wrapper = wrapper_of(head_of(layer))
     hides: set[Parts] = set()
     here: set[Parts] = set()
-    with PackedFile(layer, None if wrapper == "tar" else wrapper) as packed:
+    with PackedFile(FileIO(layer), None if wrapper == "tar" else wrapper) as packed:
         tar = Tar(packed.read)
         budget = UnpackLimit(layer.stat().st_size, lambda: 1 << 62)
         for entry in tar:

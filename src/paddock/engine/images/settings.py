@@ -8,6 +8,20 @@ from paddock.base.backoff import Backoff
 
 
 @dataclass(frozen=True)
+class RangeRules:
+    """How many connections fetch ranges of which size, and when it is worth while."""
+
+    connections: int = 4
+    size: int = 32 << 20
+    # A download that has taken this long, and will take at least twice as long again, gets more connections.
+    seconds: float = 1.0
+
+    def pay(self, seconds: float, done: int, left: int) -> bool:
+        """Return whether more connections pay for a download that made so many bytes in so many seconds."""
+        return self.connections > 1 and left > self.size and seconds >= self.seconds and left * seconds >= 2 * self.seconds * max(done, 1)
+
+
+@dataclass(frozen=True)
 class ImageSettings:
     """All have values that are safe."""
 
@@ -33,6 +47,8 @@ class ImageSettings:
     workers: int = 16
     # of them so many unpack or convert at a time
     converters: int = 2
+    # the connections of one download
+    ranges: RangeRules = field(default_factory=RangeRules)
     attempts: int = 5
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
     connect_seconds: float = 15.0

@@ -73,14 +73,15 @@ class Flusher:
 class SparseWriter:
     """Writes at the end of a file and leaves holes for grains of zeros. After `close` the file has its full length.
 
-    The length of a file that was not closed is never more than what was written to it.
+    The length of a file that was not closed is never more than what was written to it. `inside`: the file is longer,
+    and empty behind the offset.
     """
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
+    def __init__(self, path: Path, offset: int = 0, *, inside: bool = False) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self.offset = offset
         self._flusher: Flusher | None = None
-        if os.fstat(self._file).st_size > offset:
+        if not inside and os.fstat(self._file).st_size > offset:
             os.ftruncate(self._file, offset)
 
     def flush_along(self) -> None:

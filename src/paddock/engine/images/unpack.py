@@ -4,6 +4,7 @@ Everything is read in bounded pieces; what comes out is counted, and stops where
 twice.
 """
 
+import os
 import zlib
 from collections.abc import Callable
 from io import FileIO
@@ -92,21 +93,19 @@ class _Xz:
 
 
 class _Zstd:
-    """Frames one after another. The library ends a cut frame without a word, so the frames are walked through first."""
+    """Frames one after another. The library ends a cut frame without a word, so the frames are walked through at the end."""
 
     def __init__(self, file: IO[bytes]) -> None:
         import zstandard  # noqa: PLC0415 - few images need it
 
         self._file = file
-        self._whole = walk_zstd(file)
-        file.seek(0)
         self._reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
             file, read_size=_IN, read_across_frames=True, closefd=False
         )
 
     def read(self, limit: int) -> bytes:
         data = self._reader.read(limit)
-        if not data and not self._whole:
+        if not data and not walk_zstd(self._file):
             raise EOFError
         return data
 
@@ -144,8 +143,8 @@ def walk_zstd(file: IO[bytes]) -> bool:
 class PackedFile:
     """A file, unpacked while it is read. Whatever its library raises becomes an `ImageRefused`."""
 
-    def __init__(self, path: Path, wrapper: Wrapper | None) -> None:
-        self._file = FileIO(path)
+    def __init__(self, file: FileIO, wrapper: Wrapper | None) -> None:
+        self._file = file
         self._wrapper = wrapper
         self._reader: UnpackReader
         match wrapper:
@@ -204,27 +203,31 @@ class UnpackLimit:
             raise ImageRefused("TooLarge", f"the image unpacks to more than {most} bytes", fix="a larger volume (PVC) is required")
 
 
-def unpack(path: Path, limit: Callable[[], int], meter: Meter, stop: StopFlag) -> Path:
-    """Take wrappers off; the files between are removed, `path` itself is kept. Returns `path` when there is none."""
-    inner = path
-    for depth in range(_DEEPEST + 1):
+def unpack(path: Path, limit: Callable[[], int], watched: tuple[Meter, StopFlag], outer: Path | None = None) -> Path:
+    """Take wrappers off; the files between are removed, `path` itself is kept. Returns `path` when there is none.
+
+    `outer` is what the outer wrapper held, if that is off already.
+    """
+    inner = outer or path
+    for depth in range(1 if outer else 0, _DEEPEST + 1):
         wrapper = wrapper_of(head_of(inner))
         if wrapper is None:
             return inner
         if depth == _DEEPEST:
             raise ImageRefused("Unsupported", f"the image is packed more than {_DEEPEST} times")
         out = path.with_name(f"unpacked.{depth}")
-        _unpack_one(inner, wrapper, out, UnpackLimit(inner.stat().st_size, limit), (meter, stop))
+        unpack_one(FileIO(inner), wrapper, out, UnpackLimit(inner.stat().st_size, limit), watched)
         if inner != path:
             inner.unlink()
         inner = out
     return inner
 
 
-def _unpack_one(source: Path, wrapper: Wrapper, target: Path, budget: UnpackLimit, watched: tuple[Meter, StopFlag]) -> None:
+def unpack_one(source: FileIO, wrapper: Wrapper, target: Path, budget: UnpackLimit, watched: tuple[Meter, StopFlag]) -> None:
+    """Take one wrapper off. The source is closed in the end."""
     meter, stop = watched
-    meter.begin("unpacking", source.stat().st_size)
     with PackedFile(source, None if wrapper == "tar" else wrapper) as packed, SparseWriter(target) as file:
+        meter.begin("unpacking", os.fstat(source.fileno()).st_size)
         reader: UnpackReader = _only_file(packed) if wrapper == "tar" else packed
         while data := reader.read(_OUT):
             stop.check()

@@ -35,7 +35,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 def unpacked(tmp_path: Path, data: bytes, limit: int = 1 << 40) -> bytes:
     path = tmp_path / "body"
     path.write_bytes(data)
-    return unpack(path, lambda: limit, Meter(lambda _: None), StopFlag()).read_bytes()
+    return unpack(path, lambda: limit, (Meter(lambda _: None), StopFlag())).read_bytes()
 
 
 @pytest.mark.spec("kubermatic", 35)
