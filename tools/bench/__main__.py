@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import cluster, comparison, consoles, demo, flood, fronts, guests, hosting, idle, imports, offline, rigaud, userland
+from tools.bench import cluster, comparison, consoles, demo, flood, fronts, guests, hosting, idle, imports, offline, rigaud, userland, waits
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
@@ -26,6 +26,7 @@ PARTS = (
     "fronts",
     "virtrigaud",
     "imports",
+    "waits",
     "console",
     "demo",
     "cluster",
@@ -58,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(offline.table(rigaud.measure(quick=options.quick)))
             if options.only in (None, "imports"):
                 print(offline.table(imports.measure(Path(folder))))
+            if options.only in (None, "waits"):
+                print(offline.table(waits.measure(Path(folder)), "figure (time on the wall)"))
             if options.only in (None, "console"):
                 _console(options, Path(folder))
             if options.only in (None, "demo"):
@@ -77,8 +80,8 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         choices=PARTS,
         help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, the "
-        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, the web console, the "
-        "demonstration, or one machine beside a cluster with KubeVirt (only when asked for; needs root)",
+        "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, what a person waits "
+        "for, the web console, the demonstration, or one machine beside a cluster with KubeVirt (only when asked for; needs root)",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")

@@ -51,7 +51,7 @@ def measure(folder: Path) -> list[Figure]:
         if shutil.which(program) is None:
             raise BenchError(f"there is no {program}")
     (folder / "www").mkdir()
-    _disk(folder / "disk.raw")
+    make_disk(folder / "disk.raw")
     figures: list[Figure] = []
     with server(folder / "www") as address:
         for name, options in _FORMATS.items():
@@ -62,7 +62,7 @@ def measure(folder: Path) -> list[Figure]:
     return figures
 
 
-def _disk(path: Path) -> None:
+def make_disk(path: Path) -> None:
     """A gigabyte, as those of cloud images are: a quarter of it data that can be packed to a half, the rest zeros."""
     chance = random.Random(1)
     with path.open("wb") as file:
@@ -79,7 +79,7 @@ def _compare(name: str, url: str, kind: str, folder: Path) -> Iterator[Figure]:
         for who in cpu:
             place = folder / who
             place.mkdir()
-            taken = _ours(url, place) if who == "ours" else _theirs(url, place, kind, folder)
+            taken = fetch(url, place) if who == "ours" else _theirs(url, place, kind, folder)
             cpu[who].append(taken[0])
             wall[who].append(taken[1])
             shutil.rmtree(place)
@@ -89,7 +89,8 @@ def _compare(name: str, url: str, kind: str, folder: Path) -> Iterator[Figure]:
         yield Figure(f"import of {name}, {what}", ours / theirs, "x", TARGET, reference)
 
 
-def _ours(url: str, place: Path) -> tuple[float, float]:
+def fetch(url: str, place: Path) -> tuple[float, float]:
+    """Fetch into an empty library; CPU time and time on the wall."""
     said = subprocess.run([sys.executable, "-c", _OURS, url, str(place)], check=True, capture_output=True).stdout
     cpu, wall = json.loads(said)
     return cpu, wall

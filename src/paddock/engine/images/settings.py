@@ -12,7 +12,7 @@ class RangeRules:
     """How many connections fetch ranges of which size, and when it is worth while."""
 
     connections: int = 4
-    size: int = 32 << 20
+    size: int = 16 << 20
     # A download that has taken this long, and will take at least twice as long again, gets more connections.
     seconds: float = 1.0
 

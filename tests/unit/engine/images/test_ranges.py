@@ -170,7 +170,7 @@ def test_a_full_disk_ends_all_connections(root: Path, settings: ImageSettings, m
         (1.0, 10 << 20, 100 << 20, True),
         (1.0, 100 << 20, 150 << 20, False),
         (2.0, 100 << 20, 150 << 20, True),
-        (5.0, 1 << 20, 20 << 20, False),
+        (5.0, 1 << 20, 15 << 20, False),
         (5.0, 0, 100 << 20, True),
     ],
 )
