@@ -39,8 +39,12 @@ def problem(text: str) -> str:
     return mapping_problem(text)
 
 
-def user_data_problems(text: str) -> Iterator[str]:
+def user_data_problems(text: str) -> tuple[str, ...]:
     """Return the faults of user data, and the parts of it without effect: each with its line, none with a value."""
+    return _problems_lately(text) if len(text) <= _SHORT else tuple(_problems(text))
+
+
+def _problems(text: str) -> Iterator[str]:
     broken = problem(text)
     if broken:
         yield f"not valid cloud-config: {broken}"
@@ -48,6 +52,10 @@ def user_data_problems(text: str) -> Iterator[str]:
         yield NO_HEADER
     elif text.startswith("#cloud-config"):
         yield from slips(text)
+
+
+# A machine is checked at each change of it, and by each kind that it goes through; machines of one origin share their user data.
+_problems_lately = functools.lru_cache(maxsize=16)(lambda text: tuple(_problems(text)))
 
 
 def slips(text: str) -> Iterator[str]:
@@ -97,8 +105,8 @@ def _composed(text: str) -> yaml.Node | None:
     return root
 
 
-# One request asks several times about the same text, and a machine's run has that of the machine.
-_composed_lately = functools.lru_cache(maxsize=8)(_composed)
+# One check asks several times about the same text.
+_composed_lately = functools.lru_cache(maxsize=2)(_composed)
 
 
 def _bound(text: str) -> None:
