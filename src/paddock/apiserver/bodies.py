@@ -55,8 +55,12 @@ def read_json(text: bytes) -> Body:
         data = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise failure.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-    # What has fewer brackets than that is not nested deeper, and most bodies have.
-    if text.count(b"{") + text.count(b"[") > _DEEPEST:
+    return _read(text, data)
+
+
+def _read(text: bytes, data: Any) -> Body:
+    # What has fewer brackets than that is not nested deeper, and most bodies have. The many empty ones of managedFields hold nothing.
+    if text.count(b"{") - text.count(b"{}") + text.count(b"[") >= _DEEPEST:
         check_depth(data)
     # Only a repeated key needs its place.
     if _has_each_key_once(text, orjson.dumps(data)) or not _repeats(text):
@@ -96,13 +100,11 @@ def _repeats(text: bytes) -> bool:
 
 def read_yaml(text: bytes) -> Body:
     """The first document of YAML, with the fields that stand twice. Most clients send JSON under this name."""
-    if text[:1] == b"{":
-        try:
-            orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return _read_yaml(text)
-        return read_json(text)
-    return _read_yaml(text)
+    try:
+        data = orjson.loads(text) if text[:1] == b"{" else None
+    except orjson.JSONDecodeError:
+        data = None
+    return _read_yaml(text) if data is None else _read(text, data)
 
 
 def _read_yaml(text: bytes) -> Body:

@@ -1,6 +1,7 @@
 """create, update, patch and apply, of objects and of their status and scale."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -48,8 +49,8 @@ async def update(parts: ServerParts, call: RequestContext) -> HttpResponse:
     _tell_repeated(call, body, options, strict=_strict_decoding)
     metadata = body.data.get("metadata")
     _check_name(call, metadata if isinstance(metadata, dict) else {})
-    # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
-    written = await _replace_or_create(parts, call, lambda _: Proposal(copied(body.data)), options, body.data)
+    take = _taking(body.data, lambda: bodies.read_object(call.request).data)
+    written = await _replace_or_create(parts, call, take, options)
     return _answer(parts, call, form, written)
 
 
@@ -109,17 +110,22 @@ def _fields(data: Any, path: Path = ()) -> Iterator[str]:
         yield from _fields(value, (*path, key))
 
 
-async def _replace_or_create(
-    parts: ServerParts, call: RequestContext, compute: Callable[[Data], Proposal], options: Options, raw: Data
-) -> Written:
+def _taking(data: Data, again: Callable[[], Data]) -> Callable[[], Data]:
+    """Return what gives the data of a request to one attempt after the other. Decoding works in place, so each gets data of its own."""
+    given = chain((data,), iter(again, None))
+    return lambda: next(given)
+
+
+async def _replace_or_create(parts: ServerParts, call: RequestContext, take: Callable[[], Data], options: Options) -> Written:
     try:
-        return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, options)
+        return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, lambda _: Proposal(take()), options)
     except failure.Failure as said:
         if said.code != 404:
             raise
+        raw = take()
         if not call.resource.create_on_update or options.subresource:
             # A body that cannot be read is a mistake whether or not the object is there.
-            parts.writer.check_readable(call.resource, call.route.namespace, copied(raw), options)
+            parts.writer.check_readable(call.resource, call.route.namespace, raw, options)
             raise
     if uid := raw["metadata"].get("uid"):
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
@@ -186,34 +192,39 @@ async def _apply(parts: ServerParts, call: RequestContext, options: Options) -> 
     if not call.request.parameter("fieldManager"):
         about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.required(("fieldManager",), "patch/manager", "is required for apply patch")])
-    body = bodies.read_yaml(call.request.body)
-    if not isinstance(body.data, dict):
-        raise failure.bad_request("the applied configuration must be an object")
-    _tell_repeated(call, body, options, strict=_strict_apply)
-    config = body.data
-    _check_applied(call, config)
-    config = call.resource.strategy.appliable(config, call.warnings)
-    _check_fit(call, config)
-    _check_name(call, config["metadata"])
-    config = _kept_of(call, config, options.subresource)
+    take = _taking(_configuration(call, options), lambda: _configuration(call, options))
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
     asked = ApplyRequest(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
 
     def merge(old: Data) -> Proposal:
-        return Proposal(applying.apply(old, copied(config), call.resource.pipeline.schema, asked), settled=True)
+        return Proposal(applying.apply(old, take(), call.resource.pipeline.schema, asked), settled=True)
 
     try:
         return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, merge, options)
     except failure.Failure as said:
         if said.code != 404 or options.subresource:
             raise
+    config = take()
     if uid := config["metadata"].get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise failure.conflict(call.resource.about(call.route.name), why)
     config["metadata"].pop("resourceVersion", None)
     applied = msgspec.structs.replace(options, applies=True)
-    return await parts.writer.create(call.resource, call.route.namespace, copied(config), applied)
+    return await parts.writer.create(call.resource, call.route.namespace, config, applied)
+
+
+def _configuration(call: RequestContext, options: Options) -> Data:
+    """The applied configuration in a request, as far as this path can set it."""
+    body = bodies.read_yaml(call.request.body)
+    if not isinstance(body.data, dict):
+        raise failure.bad_request("the applied configuration must be an object")
+    _tell_repeated(call, body, options, strict=_strict_apply)
+    _check_applied(call, body.data)
+    config = call.resource.strategy.appliable(body.data, call.warnings)
+    _check_fit(call, config)
+    _check_name(call, config["metadata"])
+    return _kept_of(call, config, options.subresource)
 
 
 def _kept_of(call: RequestContext, config: Data, subresource: str) -> Data:

@@ -94,6 +94,8 @@ def _compared(data: Data) -> Data:
 
 def _without_unwanted(root: MergeType, merged: Data, last: Places, owned: list[Places]) -> Data:
     """Remove the values that this applier owned and no longer sends, unless another manager owns them. Values without any owner stay."""
+    if last == owned[-1]:
+        return merged
     # Every applier says the name, and nobody owns it.
     kept: Places = {"f:metadata": {"f:name": {}}}
     for places in owned:

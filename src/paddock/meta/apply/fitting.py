@@ -4,7 +4,7 @@ The words are those that clients look for. A null fits everywhere; what a schema
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,6 +12,17 @@ from paddock.meta.apply.places import Key, keyed, show
 from paddock.meta.apply.types import MergeType, of_schema, resolve
 
 Schema = dict[str, Any]
+
+
+class _SetEntry(NamedTuple):
+    """The step to an entry of a set, as JSON."""
+
+    text: str
+
+
+# A chain of (outer place, step): a member, an index, the keys of an entry. It becomes a text only where something does not fit.
+Step = str | int | Key | _SetEntry
+Trail = tuple[Any, Step] | None
 _TEXT: Schema = {"type": "string"}
 _WHOLE: Schema = {"type": "integer"}
 _FLAG: Schema = {"type": "boolean"}
@@ -43,10 +54,9 @@ def misfits(schema: Schema, config: dict[str, Any]) -> Iterator[str]:
     """Everything that does not fit, as `place: why`."""
     types = of_schema(schema)
     for name, value in config.items():
-        if name in ("apiVersion", "kind"):
-            continue
-        member = _METADATA if name == "metadata" else _member(schema, name)
-        yield from _of_member(f".{name}", member, types.member(name), value)
+        if name not in ("apiVersion", "kind"):
+            member = _METADATA if name == "metadata" else _member(schema, name)
+            yield from _of_member((None, name), member, types.member(name), value)
 
 
 def _member(schema: Schema, name: str) -> Schema | None:
@@ -61,67 +71,93 @@ def _member(schema: Schema, name: str) -> Schema | None:
     return None if closed else {}
 
 
-def _of_member(place: str, schema: Schema | None, kind: MergeType, value: Any) -> Iterator[str]:
+def _of_member(place: Trail, schema: Schema | None, kind: MergeType, value: Any) -> Iterator[str]:
     if schema is None:
-        yield f"{place}: field not declared in schema"
+        yield f"{_shown(place)}: field not declared in schema"
     elif schema and value is not None:
         yield from _misfits(place, schema, resolve(kind, value), value)
 
 
-def _misfits(place: str, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
+def _misfits(place: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if schema.get("x-kubernetes-embedded-resource"):
         schema = {**schema, "properties": {**schema.get("properties", {}), "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}}
     wanted = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, dict | list):
-            yield f"{place}: expected scalar, got {_said(value)}"
+            yield f"{_shown(place)}: expected scalar, got {_said(value)}"
     elif wanted == "array":
         yield from _of_list(place, schema, kind, value)
     elif wanted == "object" or "properties" in schema or "additionalProperties" in schema:
         if not isinstance(value, dict):
-            yield f"{place}: expected map, got {_said(value)}"
+            yield f"{_shown(place)}: expected map, got {_said(value)}"
             return
         for name, inner in value.items():
-            yield from _of_member(f"{place}.{name}", _member(schema, name), kind.member(name), inner)
-    elif wanted in _SCALARS and not _is(wanted, value):
-        yield f"{place}: expected {_SCALARS[wanted]}, got {_said(value)}"
+            member = _member(schema, name)
+            # Most members are scalars that fit.
+            if member is None or isinstance(inner, dict | list) or not _fits(member, inner):
+                yield from _of_member((place, name), member, kind.member(name), inner)
+    elif not _fits(schema, value):
+        yield f"{_shown(place)}: expected {_SCALARS[wanted]}, got {_said(value)}"
+
+
+def _shown(place: Trail) -> str:
+    """A place as an answer names it."""
+    steps: list[str] = []
+    while place is not None:
+        place, step = place
+        steps.append(_shown_step(step))
+    return "".join(reversed(steps))
+
+
+def _shown_step(step: Step) -> str:
+    if isinstance(step, str):
+        return f".{step}"
+    if isinstance(step, _SetEntry):
+        return f"[={step.text}]"
+    return f"[{step}]" if isinstance(step, int) else show((keyed(step),))
 
 
 _SCALARS = {"string": "string", "boolean": "boolean", "integer": "numeric (int or float)", "number": "numeric (int or float)"}
 
 
-def _is(wanted: str, value: Any) -> bool:
+def _fits(schema: Schema, value: Any) -> bool:
+    """Return whether a scalar has the type that its schema wants; what a schema leaves open fits."""
+    wanted = schema.get("type")
     if wanted == "string":
         return isinstance(value, str)
     if wanted == "boolean":
         return isinstance(value, bool)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if wanted in _SCALARS:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return wanted not in ("object", "array") and "properties" not in schema and "additionalProperties" not in schema
 
 
-def _of_list(place: str, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
+def _of_list(place: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{place}: expected list, got {_said(value)}"
+        yield f"{_shown(place)}: expected list, got {_said(value)}"
         return
     items = schema.get("items") or {}
     item = kind.item or kind
     keys = schema.get("x-kubernetes-list-map-keys") or ()
+    is_set = schema.get("x-kubernetes-list-type") == "set"
     seen: set[str] = set()
     for index, entry in enumerate(value):
-        step = f"[{index}]"
+        step: Step = index
+        text = ""
         if keys:
             key, why = _key(index, entry, kind)
             if key is None:
-                yield f"{place}: {why}"
+                yield f"{_shown(place)}: {why}"
                 continue
-            step = show((keyed(key),))
-        elif schema.get("x-kubernetes-list-type") == "set":
-            step = f"[={_said(entry)}]"
-        if step in seen:
-            yield f"{place}: duplicate entries for key {step}"
-        elif step != f"[{index}]":
-            seen.add(step)
+            step, text = key, keyed(key)
+        elif is_set:
+            text = _said(entry)
+            step = _SetEntry(text)
+        if text and text in seen:
+            yield f"{_shown(place)}: duplicate entries for key {_shown_step(step)}"
+        seen.add(text)
         if items and entry is not None:
-            yield from _misfits(f"{place}{step}", items, resolve(item, entry), entry)
+            yield from _misfits((place, step), items, resolve(item, entry), entry)
 
 
 def _key(index: int, entry: Any, kind: MergeType) -> tuple[Key | None, str]:
