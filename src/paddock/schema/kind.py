@@ -96,6 +96,8 @@ class CrossFieldRule(msgspec.Struct, frozen=True):
     look: Callable[[Any], Iterable[Finding]] | None = None
     # It looks at the status, too; the others need not be asked when nothing but the status is written.
     of_status: bool = False
+    # It warns, and users read that again at each change; the others need not be asked when their place is as it was.
+    warns: bool = False
 
 
 class Transition(msgspec.Struct, frozen=True):

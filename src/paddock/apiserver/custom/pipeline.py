@@ -55,7 +55,7 @@ class StructuralPipeline:
         settled: Data = shape(self._root, data, ShapeNotes())
         return settled
 
-    def validate(self, new: Data, old: Data | None) -> tuple[Finding, ...]:
+    def validate(self, new: Data, old: Data | None, *, of_status: bool = False) -> tuple[Finding, ...]:
         """Everything wrong; what an update does not touch is not judged again."""
         found: list[Finding] = []
         before = ABSENT if old is None else old

@@ -35,7 +35,7 @@ class TablePipeline:
         data.setdefault("metadata", {})
         return Decoded(data, tuple(reader.unknown), tuple(reader.broken))
 
-    def validate(self, new: Data, old: Data | None) -> tuple[Finding, ...]:
+    def validate(self, new: Data, old: Data | None, *, of_status: bool = False) -> tuple[Finding, ...]:
         """Everything wrong by the table. An update of the status alone is not judged again."""
         if not self._judging or (
             old is not None and all(new.get(name) == old.get(name) for name in new if name not in ("metadata", "status"))

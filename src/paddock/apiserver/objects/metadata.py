@@ -7,6 +7,7 @@ from typing import Any
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.base import names
+from paddock.base.jsondata import copied
 from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
@@ -128,6 +129,11 @@ def place(resource: ServedResource, metadata: Data, namespace: str) -> None:
     if metadata.get("namespace") not in (None, namespace):
         raise failure.bad_request("the namespace of the provided object does not match the namespace sent on the request")
     metadata["namespace"] = namespace
+
+
+def changeable(metadata: Data) -> Data:
+    """Metadata that may be changed in place, down to its maps and lists. Nobody changes managedFields, which are long, in place."""
+    return {name: value if name == "managedFields" else copied(value) for name, value in metadata.items()}
 
 
 def prepare_update(resource: ServedResource, new: Data, old: Data, namespace: str, name: str) -> None:

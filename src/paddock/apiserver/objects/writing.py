@@ -17,7 +17,7 @@ from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.resources.strategy import ObjectView, WriteContext
-from paddock.base.jsondata import copied, identical_apart
+from paddock.base.jsondata import copied, identical, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
@@ -149,9 +149,8 @@ class ObjectWriter:
             encoder = self.encoder(resource)
             (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
             old = self._former(resource, before.revision, value)
-            # Who changes an object may change what it is given, and hands on what it leaves alone; a status write leaves all but that.
-            leaves = options.subresource in resource.strategy.states()
-            given = {**old, "metadata": dict(old["metadata"])} if leaves else self._former(resource, before.revision, value)
+            # What a change leaves alone stays one with the old object, so that everything after it looks at changes only.
+            given = {**old, "metadata": metadata.changeable(old["metadata"])}
             proposal = compute(given)
             draft = self._draft(resource, proposal.data, options, old, given)
             draft.owned = proposal.settled
@@ -270,6 +269,7 @@ class ObjectWriter:
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
         resource.strategy.complete(decoded.data)
+        _unite(decoded.data, old or {})
         draft = _Draft(resource, decoded.data, old, options, self._context(options))
         draft.wrong = _newly(decoded.wrong, raw, old)
         draft.warnings = said if options.field_validation != "Ignore" else []
@@ -382,7 +382,8 @@ class ObjectWriter:
         found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
         ruled = tuple(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
-        judged = drop_restated(drop_unread(resource.pipeline.validate(new, old), draft.wrong), ruled)
+        of_status = draft.options.subresource in resource.strategy.states()
+        judged = drop_restated(drop_unread(resource.pipeline.validate(new, old, of_status=of_status), draft.wrong), ruled)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
         found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]
@@ -464,6 +465,13 @@ class ObjectWriter:
             raise failure.modified(draft.resource.about(key.name)) from None
         except StoreUnavailable as error:
             raise failure.unavailable(str(error)) from error
+
+
+def _unite(new: Data, old: Data) -> None:
+    """Make the members of a new object that are as they were one with those of the old object: whatever compares them sees it at once."""
+    for name in new.keys() & old.keys() - _METADATA:
+        if identical(new[name], old[name]):
+            new[name] = old[name]
 
 
 def _newly(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ same words. The structural schema that clients and apply see is generated from t
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ALL_VERBS, ServedResource, Subresource
@@ -22,11 +22,18 @@ from paddock.schema.generate import crd
 from paddock.schema.kind import AdmissionSettings, CrossFieldRule, Kind, Version
 from paddock.schema.messages import TYPE, UNKNOWN_FIELD
 
-PlaceOf = Callable[[Any, AdmissionSettings], Any]
-Looks = tuple[tuple[PlaceOf | None, tuple[Callable[..., Iterable[Finding]], ...]], ...]
 # What users say in the metadata; the rest says where the object is.
 _WRITTEN = ("labels", "annotations")
 _OBSERVED = frozenset(("metadata", "status"))
+
+
+class RuleGroup(NamedTuple):
+    """Rules about one place of an object, or about the whole of it."""
+
+    place_of: Callable[[Any, AdmissionSettings], Any] | None
+    looks: tuple[Callable[..., Iterable[Finding]], ...]
+    # those of them that warn
+    warning: tuple[Callable[..., Iterable[Finding]], ...]
 
 
 @cache
@@ -65,53 +72,65 @@ class DeclaredPipeline:
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
     @cached_property
-    def _looks(self) -> Looks:
-        return _looks_of(self._kind.rules)
+    def _groups(self) -> tuple[RuleGroup, ...]:
+        return _groups_of(self._kind.rules)
 
     @cached_property
-    def _looks_at_status(self) -> Looks:
-        return _looks_of(rule for rule in self._kind.rules if rule.of_status)
+    def _groups_of_status(self) -> tuple[RuleGroup, ...]:
+        return _groups_of(rule for rule in self._kind.rules if rule.of_status)
 
-    def _told(self, value: Any, all_looks: Looks) -> list[Finding]:
-        """Return the findings of the rules."""
+    def _told(self, groups: Iterable[RuleGroup], value: Any, before: Any = None) -> list[Finding]:
+        """Return the findings of the rules. If only metadata changed since `before`, a place without it is only asked for warnings."""
         found: list[Finding] = []
-        for place_of, looks in all_looks:
-            about = (value, self._settings) if place_of is None else (place_of(value, self._settings),)
-            for look in looks:
-                found.extend(look(*about))
+        for group in groups:
+            if group.place_of is None:
+                for look in group.looks:
+                    found.extend(look(value, self._settings))
+                continue
+            former = None if before is None else group.place_of(before, self._settings)
+            place = group.place_of(value, self._settings)
+            for look in group.looks if place != former else group.warning:
+                found.extend(look(place))
         return found
 
-    def _is_of_status(self, new: dict[str, Any], old: dict[str, Any]) -> bool:
+    def _is_of_status(self, new: dict[str, Any], old: dict[str, Any], *, of_status: bool) -> bool:
         """Return whether only the status was written. Where that has no path of its own, all other members must be unchanged."""
         if self._kind.status:
-            return "spec" in new and new["spec"] is old.get("spec")
+            return of_status and "spec" in new and new["spec"] is old.get("spec")
         metadata, before = new["metadata"], old["metadata"]
         return all(metadata.get(name) == before.get(name) for name in _WRITTEN) and identical_apart(new, old, _OBSERVED)
 
-    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> tuple[Finding, ...]:
+    def validate(self, new: dict[str, Any], old: dict[str, Any] | None, *, of_status: bool = False) -> tuple[Finding, ...]:
         """The rules of the kind; what was wrong before and was not touched stays the past's mistake.
 
         Who writes the status alone is not told again what there is to say of the rest.
         """
-        if old is not None and self._is_of_status(new, old):
-            looks = self._looks_at_status
-            found = self._told(from_data(new, self._kind.cls), looks) if looks else []
+        if old is not None and self._is_of_status(new, old, of_status=of_status):
+            groups = self._groups_of_status
+            found = self._told(groups, from_data(new, self._kind.cls)) if groups else []
             return tuple(each for each in found if each.severity is not Severity.ERROR or not _untouched(each, new, old))
         value = from_data(new, self._kind.cls)
-        found = self._told(value, self._looks)
         if old is None:
-            return tuple(found)
+            return tuple(self._told(self._groups, value))
         before = from_data(old, self._kind.cls)
+        found = self._told(self._groups, value, before if new.get("spec") == old.get("spec") else None)
         found = [each for each in found if each.severity is not Severity.ERROR or not _untouched(each, new, old)]
         for transition in self._kind.transitions:
             found.extend(transition.check(before, value, self._settings))
         return tuple(found)
 
 
-def _looks_of(rules: Iterable[CrossFieldRule]) -> Looks:
+def _groups_of(rules: Iterable[CrossFieldRule]) -> tuple[RuleGroup, ...]:
     """Rules in order, neighbours about one place together."""
-    groups = groupby(rules, key=lambda rule: rule.place_of)
-    return tuple((place_of, tuple(rule.look or rule.check for rule in rules)) for place_of, rules in groups)
+    groups = ((place_of, tuple(neighbours)) for place_of, neighbours in groupby(rules, key=lambda rule: rule.place_of))
+    return tuple(
+        RuleGroup(
+            place_of,
+            tuple(rule.look or rule.check for rule in neighbours),
+            tuple(rule.look or rule.check for rule in neighbours if rule.warns),
+        )
+        for place_of, neighbours in groups
+    )
 
 
 def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:

@@ -20,7 +20,7 @@ class _NoObjects:
     def decode(self, raw: dict[str, Any]) -> Decoded:
         return Decoded(raw)
 
-    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> tuple[Finding, ...]:
+    def validate(self, new: dict[str, Any], old: dict[str, Any] | None, *, of_status: bool = False) -> tuple[Finding, ...]:
         return ()
 
 

@@ -35,5 +35,8 @@ class Pipeline(Protocol):
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune and default a new form of an object."""
 
-    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> tuple[Finding, ...]:
-        """Everything wrong with a decoded object, errors and warnings; `old` is the stored form of an update."""
+    def validate(self, new: dict[str, Any], old: dict[str, Any] | None, *, of_status: bool = False) -> tuple[Finding, ...]:
+        """Everything wrong with a decoded object, errors and warnings; `old` is the stored form of an update.
+
+        `of_status`: the write is one of the status alone.
+        """

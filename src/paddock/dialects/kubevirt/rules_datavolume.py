@@ -83,7 +83,7 @@ def source_rules(places: Places) -> tuple[CrossFieldRule, ...]:
 
 def _rules(checks: dict[str, Check], places: Places, cel: dict[str, tuple[Cel, ...]]) -> tuple[CrossFieldRule, ...]:
     return tuple(
-        CrossFieldRule(name, " ".join((check.__doc__ or "").split()), _spread(check, places), cel.get(name, ()))
+        CrossFieldRule(name, " ".join((check.__doc__ or "").split()), _spread(check, places), cel.get(name, ()), warns=name in _WARNING)
         for name, check in checks.items()
     )
 
@@ -279,6 +279,7 @@ _SPEC_CHECKS: dict[str, Check] = {
     CONTENT: archives_have_files,
     CLASS: class_stands_in_claim,
 }
+_WARNING = frozenset((CLASS, CERTIFICATES))
 _SOURCE_CHECKS: dict[str, Check] = {
     URL: addresses_are_usable,
     REGISTRY: registries_have_one_address,

@@ -81,7 +81,7 @@ def _of_member(place: Trail, schema: Schema | None, kind: MergeType, value: Any)
 def _misfits(place: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if schema.get("x-kubernetes-embedded-resource"):
         schema = {**schema, "properties": {**schema.get("properties", {}), "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}}
-    wanted = schema.get("type")
+    wanted: Any = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, dict | list):
             yield f"{_shown(place)}: expected scalar, got {_said(value)}"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from paddock.base.jsondata import identical_apart
 from paddock.meta.apply import types, values
 from paddock.meta.apply.differences import difference
-from paddock.meta.apply.places import Places, common, minus, sorted_places, union
+from paddock.meta.apply.places import SELF, Places, common, minus, sorted_places, union
 
 Data = dict[str, Any]
 APPLY, UPDATE = "Apply", "Update"
@@ -14,27 +14,22 @@ _MOST_UPDATERS = 10
 _METADATA = frozenset(("metadata",))
 _ANCIENT = "ancient-changes"
 # Nobody's: identity, and what the server keeps itself.
+_UNOWNED_METADATA = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "uid",
+    "generation",
+    "resourceVersion",
+    "managedFields",
+)
 _UNOWNED: Places = {
     "f:apiVersion": {},
     "f:kind": {},
-    "f:metadata": {
-        ".": {},
-        **{
-            f"f:{name}": {}
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-                "selfLink",
-                "uid",
-                "generation",
-                "resourceVersion",
-                "managedFields",
-            )
-        },
-    },
+    "f:metadata": {SELF: {}, **{f"f:{name}": {} for name in _UNOWNED_METADATA}},
 }
 
 
@@ -100,7 +95,10 @@ def read(data: Data | None) -> list[ManagedFieldsEntry] | None:
 
 def owned(places: Places, subresource: str) -> Places:
     """The places of a write that can be owned: a status write owns status only, any other everything but the status."""
-    places = minus(places, _UNOWNED)
+    return _written_by(subresource, minus(places, _UNOWNED))
+
+
+def _written_by(subresource: str, places: Places) -> Places:
     if subresource == "status":
         return {step: below for step, below in places.items() if step == "f:status"}
     return places
@@ -119,10 +117,20 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
         return
     root = types.of_schema(schema)
     if live is None:
-        made = owned(values.everything(root, _plain(new)), manager.subresource)
+        made = _owned_of_new(root, new, manager.subresource)
         write(new, [ManagedFieldsEntry(manager, UPDATE, made, now)] if made else [])
         return
     write(new, updated(root, (_plain(live), _plain(new)), read(live) or [], ManagedFieldsEntry(manager, UPDATE, {}, now)))
+
+
+def _owned_of_new(root: types.MergeType, new: Data, subresource: str) -> Places:
+    """As `owned` of everything in an object, without walking over what nobody can own."""
+    metadata = {name: value for name, value in new["metadata"].items() if name not in _UNOWNED_METADATA}
+    made = values.everything(root, {**_plain(new), "metadata": metadata})
+    made["f:metadata"].pop(SELF, None)
+    if not made["f:metadata"]:
+        del made["f:metadata"]
+    return _written_by(subresource, made)
 
 
 def updated(

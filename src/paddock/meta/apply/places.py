@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import orjson
 
 Places = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
 SELF = "."
+_encode, _decode = msgspec.json.Encoder(order="sorted").encode, msgspec.json.Decoder().decode
 
 
 def field(name: str) -> str:
@@ -22,18 +24,18 @@ def field(name: str) -> str:
 
 def keyed(key: Key) -> str:
     """The step to an entry of a keyed list."""
-    return "k:" + _json(dict(key))
+    return "k:" + encoded(dict(key))
 
 
 def valued(value: Any) -> str:
     """The step to an entry of a set."""
-    return "v:" + _json(value)
+    return "v:" + encoded(value)
 
 
-def _json(value: Any) -> str:
+def encoded(value: Any) -> str:
     """Compact JSON with the keys in order."""
     try:
-        return msgspec.json.encode(value, order="sorted").decode()
+        return _encode(value).decode()
     except (OverflowError, ValueError):
         # A whole number of more than 64 bits.
         return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
@@ -139,5 +141,5 @@ def show(chain: tuple[str, ...]) -> str:
 def sorted_places(places: Places) -> Places:
     """The same set with its keys in order, as it is written."""
     # There and back through JSON is several times faster than sorting dict by dict, and nothing but dicts and texts is in it.
-    made: Places = msgspec.json.decode(msgspec.json.encode(places, order="sorted"))
+    made: Places = _decode(orjson.dumps(places, option=orjson.OPT_SORT_KEYS))
     return made

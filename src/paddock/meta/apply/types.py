@@ -6,7 +6,8 @@ value.
 
 from typing import Any
 
-from paddock.meta.apply.places import Key
+from paddock.base.jsondata import CONTAINERS
+from paddock.meta.apply.places import Key, encoded
 
 SCALAR, MAP, ATOMIC, SET, KEYED = "scalar", "map", "atomic", "set", "keyed"
 
@@ -16,7 +17,8 @@ class MergeType:
 
     # `present`: a struct that objects of its kind always have, so that nobody owns the fact that it is there
     # `steps`: the name of each field's step, and its type
-    __slots__ = ("defaults", "fields", "item", "keys", "kind", "present", "steps")
+    # `opening`: the beginning of the step to an entry that has one key
+    __slots__ = ("defaults", "fields", "item", "keys", "kind", "opening", "present", "steps")
 
     def __init__(
         self,
@@ -33,6 +35,7 @@ class MergeType:
         self.keys = keys
         self.defaults = defaults or {}
         self.present = False
+        self.opening = f"k:{{{encoded(keys[0])}:" if len(keys) == 1 else ""
         self.steps = {name: (f"f:{name}", below) for name, below in self.fields.items()}
 
     def member(self, name: str) -> "MergeType":
@@ -50,7 +53,7 @@ class MergeType:
         found = []
         for key in self.keys:
             value = entry.get(key, self.defaults.get(key))
-            if isinstance(value, dict | list):
+            if isinstance(value, CONTAINERS):
                 return None
             if value is not None:
                 found.append((key, value))

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.base.errors import Terminal
-from paddock.meta.apply.places import SELF, Places, belongs, field, keyed, valued
+from paddock.base.jsondata import CONTAINERS
+from paddock.meta.apply.places import SELF, Places, belongs, encoded, field, keyed, valued
 from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SET, MergeType, resolve
 
 # What a null is read as, where the type is deduced.
@@ -30,7 +31,9 @@ def entries(kind: MergeType, value: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _step(kind: MergeType, entry: Any) -> str | None:
     if kind.kind == SET:
-        return None if entry is None or isinstance(entry, dict | list) else valued(entry)
+        return None if entry is None or isinstance(entry, CONTAINERS) else valued(entry)
+    if kind.opening and isinstance(entry, dict) and type(only := entry.get(kind.keys[0])) is str:
+        return f"{kind.opening}{encoded(only)}}}"
     key = kind.key_of(entry)
     return None if key is None else keyed(key)
 
@@ -92,7 +95,7 @@ def _members(kind: MergeType, value: dict[str, Any], made: Places) -> Places:
     for name, member in value.items():
         step, below = steps.get(name) or (f"f:{name}", item)
         # Most members are scalars, and every create walks over all of them.
-        made[step] = _everything(below, member) if member and isinstance(member, dict | list) else {}
+        made[step] = _everything(below, member) if isinstance(member, CONTAINERS) and member else {}
     return made
 
 
@@ -108,7 +111,7 @@ def _everything(kind: MergeType, value: Any) -> Places:
         made = {SELF: {}}
         for step, found in live_entries(kind, value).items():
             # Entries that stand twice are owned as one place.
-            is_one = len(found) == 1 and isinstance(found[0], dict | list) and found[0]
+            is_one = len(found) == 1 and isinstance(found[0], CONTAINERS) and found[0]
             made[step] = _everything(item, found[0]) if is_one else {}
     return made
 

@@ -5,11 +5,13 @@ from typing import Any
 import orjson
 import pytest
 
+from paddock.apiserver.objects.encoding import stamp
 from paddock.client.client import Client
 from paddock.client.errors import Invalid
 from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
 from paddock.schema.kind import AdmissionSettings
+from paddock.store.contract import StoreKey
 from tests.apiharness import Harness
 from tests.scripted import scripted
 
@@ -343,3 +345,26 @@ async def test_a_server_without_controllers_leaves_machines_to_others() -> None:
         assert told.data["status"] == {"phase": "Running"}
         said = await api.merge(f"{VMIS}/web", {"spec": {"nodeSelector": {"a": "b"}}})
         assert said.status == 422 and "restricted" in said.data["message"]
+
+
+@scripted
+async def test_a_change_of_metadata_repeats_the_warnings_of_the_rest_and_none_of_its_past_mistakes() -> None:
+    hardware = {**HARDWARE, "networks": [{"name": "default", "pod": {}}]}
+    hardware["domain"] = {**HARDWARE["domain"], "devices": {"interfaces": [{"name": "default"}]}}
+    async with Harness() as api:
+        made = await api.post(VMS, machine(hardware=hardware))
+        # stored before the rule was known: a network without a card
+        key, stored = StoreKey("virtualmachines.kubevirt.io", "default", "web"), made.data
+        stored["spec"]["template"]["spec"]["networks"].append({"name": "other", "multus": {"networkName": "other"}})
+        await api.store.put(key, api.store.revision, lambda revision: stamp(stored, revision)).committed()
+        labelled = await api.merge(f"{VMS}/web", {"metadata": {"labels": {"tier": "front"}}})
+        sent = labelled.data
+        sent["metadata"]["annotations"]["example.com/ticket"] = "1"
+        replaced = await api.put(f"{VMS}/web", sent)
+        observed = await api.call("PATCH", f"{VMS}/web/status", {"status": {"ready": True}}, content_type="application/merge-patch+json")
+        changed = await api.merge(f"{VMS}/web", {"spec": {"runStrategy": "Manual"}})
+    assert made.status == 201 and "needs exactly one binding" in made.warnings[0]
+    for answer in (labelled, replaced):
+        assert answer.status == 200 and answer.warnings == made.warnings, answer.data
+    assert observed.status == 200 and observed.warnings == []
+    assert changed.status == 422 and "spec.template.spec.networks[1].name" in changed.causes

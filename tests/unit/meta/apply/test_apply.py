@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paddock.meta.apply import applying, differences, ownership, types, values
+from paddock.meta.apply import applying, differences, ownership, places, types, values
 from paddock.meta.apply.applying import ApplyRequest
 from paddock.meta.apply.ownership import Manager
 from paddock.meta.failure import Failure, FailureTarget
@@ -392,6 +392,24 @@ def test_everything_is_the_difference_from_nothing(case: Case) -> None:
     root = types.of_schema(SCHEMA)
     made = {key: value for key, value in run(case.steps).items() if key != "metadata"}
     assert values.everything(root, made) == differences.difference(root, {}, made).added
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("metadata", [{}, {"labels": {"a": "b"}, "finalizers": ["x/y"]}], ids=("bare", "labelled"))
+@pytest.mark.parametrize("subresource", ["", "status"])
+def test_a_new_object_is_owned_by_who_made_it(case: Case, metadata: dict[str, Any], subresource: str) -> None:
+    made = {**run(case.steps), "metadata": {"name": "a", "uid": "b", "creationTimestamp": "2026-01-01T00:00:00Z", **metadata}}
+    expected = ownership.owned(values.everything(types.of_schema(SCHEMA), made), subresource)
+    ownership.record(None, made, SCHEMA, Manager("one", "example.com/v1", subresource), "2026-01-01T00:00:00Z")
+    assert [entry["fieldsV1"] for entry in made["metadata"].get("managedFields", ())] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize("keys", [("name",), ("it's",)])
+@pytest.mark.parametrize("value", ["plain", 'a "quoted" \\ one', "\u00e4\u2028\U0001f600", "", 5, None, True, ["x"]])
+def test_the_step_to_an_entry_with_one_key_is_that_of_its_keys(keys: tuple[str, ...], value: Any) -> None:
+    kind = types.MergeType(types.KEYED, keys=keys)
+    key = kind.key_of({keys[0]: value})
+    assert list(values.live_entries(kind, [{keys[0]: value}])) == ["i:0" if key is None else places.keyed(key)]
 
 
 def test_what_is_made_of_a_schema_is_made_once_and_goes_with_it() -> None:

@@ -54,7 +54,7 @@ def disks_have_volumes(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42")
 
 
-@check("kubevirt/V43")
+@check("kubevirt/V43", warns=True)
 def volumes_have_disks(place: HardwareContext) -> Iterator[Finding]:
     """A volume that no disk and no filesystem uses gets a disk when the machine runs (a note)."""
     devices = place.spec.domain.devices
@@ -124,7 +124,7 @@ def boot_orders_are_unique(place: HardwareContext) -> Iterator[Finding]:
                 seen[order] = finding.format_path((kind, index))
 
 
-@check("kubevirt/V50")
+@check("kubevirt/V50", warns=True)
 def ide_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """KubeVirt has no IDE bus; Paddock's own engine has one on amd64."""
     for disk, path in disks(place):
@@ -139,7 +139,7 @@ def ide_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
                 yield finding.warning(bus, text, "kubevirt/V50")
 
 
-@check("kubevirt/V51")
+@check("kubevirt/V51", warns=True)
 def virtio_drives_are_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """Virtio has no CD-ROM drive; Paddock's own engine gives the guest a read-only disk."""
     for disk, path in disks(place):
@@ -176,7 +176,7 @@ def io_threads_need_virtio(place: HardwareContext) -> Iterator[Finding]:
                 yield standing(finding.invalid(path, True, why, "kubevirt/V54"), (*path, "dedicatedIOThread"))
 
 
-@check("kubevirt/V57")
+@check("kubevirt/V57", warns=True)
 def io_uring_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """KubeVirt knows no io_uring; Paddock's own engine uses it where the host has it."""
     for disk, path in disks(place):

@@ -57,6 +57,7 @@ def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
         f"[{', '.join(f'has(self.{name})' for name in BINDINGS)}].filter(given, given).size() <= 1",
         "needs exactly one binding",
     ),
+    warns=True,
 )
 def cards_have_one_binding(place: HardwareContext) -> Iterator[Finding]:
     """A card has one binding. Without any it gets the default, bridge, as KubeVirt does it (a warning)."""
@@ -241,7 +242,7 @@ def absent_cards_can_be_unplugged(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid((*path, "state"), "absent", "is not supported on the default network", "kubevirt/V103")
 
 
-@check(macs.RULE)
+@check(macs.RULE, warns=True)
 def addresses_are_different(place: HardwareContext) -> Iterator[Finding]:
     """No two cards of a machine have the same hardware address (a warning)."""
     seen: dict[str, str] = {}

@@ -125,20 +125,24 @@ class Check(msgspec.Struct, Generic[P], frozen=True):
     text: str
     look: Callable[[P], Iterator[Finding]]
     cel: tuple[Cel, ...] = ()
+    warns: bool = False
 
     def __call__(self, place: P) -> Iterator[Finding]:
         return self.look(place)
 
 
-def check(id: str, *cel: Cel) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
+def check(id: str, *cel: Cel, warns: bool = False) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
     """Make a function a `Check`; its docstring is the text of the rule."""
-    return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel)
+    return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel, warns)
 
 
 def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, AdmissionSettings], P], at: str) -> tuple[CrossFieldRule, ...]:
     """The checks as rules of a kind. `place_of` finds the place in an object of the kind, `at` is it in the schema."""
     found = _remembering(place_of)
-    return tuple(CrossFieldRule(each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look) for each in checks)
+    return tuple(
+        CrossFieldRule(each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look, warns=each.warns)
+        for each in checks
+    )
 
 
 def _remembering(place_of: Callable[[Any, AdmissionSettings], P]) -> Callable[[Any, AdmissionSettings], P]:

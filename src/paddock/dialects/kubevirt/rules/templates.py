@@ -89,7 +89,7 @@ def _asked(rule: CrossFieldRule) -> Look:
 _BY_ID = {rule.id: _asked(rule) for rule in _OF_DATA_VOLUMES}
 _CHECKED: tuple[Check[MachinePlace], ...] = (
     *(Check(f"kubevirt/{number}", text, _of_templates(_BY_ID[rule], number)) for number, rule, text in _OF_MACHINES),
-    *(Check(rule.id, rule.text, _of_templates(_BY_ID[rule.id])) for rule in _OF_DATA_VOLUMES),
+    *(Check(rule.id, rule.text, _of_templates(_BY_ID[rule.id]), warns=rule.warns) for rule in _OF_DATA_VOLUMES),
 )
 
 

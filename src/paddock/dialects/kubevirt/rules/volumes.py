@@ -127,7 +127,7 @@ def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
                     yield standing(Finding(path=path, message=message, rule="kubevirt/V67"), (*path, name))
 
 
-@check("kubevirt/cloud-init")
+@check("kubevirt/cloud-init", warns=True)
 def cloud_init_is_readable(place: HardwareContext) -> Iterator[Finding]:
     """User data is a document that cloud-init knows, with keys that it reads; network data has a version (warnings)."""
     for source, path in cloud_init(place):
