@@ -274,11 +274,22 @@ def _make_list(place: shape.Shape) -> Check:
         for index, entry in enumerate(raw):
             value = item(entry, (trail, index), out)
             made.append(_empty_of(place.item) if value is _DROP else value)
-        if field.keys or field.unique:
+        if (field.keys or field.unique) and not _are_different(field, made):
             _find_duplicates(field, made, trail, out)
         return made
 
     return check_list
+
+
+def _are_different(field: Field, made: list[Any]) -> bool:
+    """Return True if all entries certainly differ, as nearly all do."""
+    try:
+        if field.unique:
+            return len(set(made)) == len(made)
+        return len(field.keys) == 1 and len({entry.get(field.keys[0]) for entry in made}) == len(made)
+    except (AttributeError, TypeError):
+        # Entries that are no objects, or keys that are no scalars.
+        return False
 
 
 def _find_duplicates(field: Field, made: list[Any], trail: Any, out: Findings) -> None:
