@@ -133,7 +133,9 @@ class Renderer:
     def many(self, records: Iterable[StoredValue], meta: Data) -> bytes:
         """A list, from stored records."""
         if self.form.transform == "Table":
-            return self._table_of(self._rows((self._encoder.serve(record.value), record) for record in records), meta)
+            records = tuple(records)
+            values = self._encoder.served(record.value for record in records)
+            return self._table_of(self._rows(zip(values, records, strict=True)), meta)
         if self.form.transform.startswith("Partial"):
             values = [self._encoder.serve(record.value) for record in records]
             kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{self.form.version}"

@@ -70,6 +70,13 @@ class Encoder:
                 return self._head + value[len(self._stored_head) :]
         return encode(self.read(value))
 
+    def served(self, values: Iterable[bytes]) -> Iterable[bytes]:
+        """The bytes of prepared objects, as `serve` gives them. Where most are as stored, that is seen without a call for each."""
+        if self.resource.conversion is not None or self.resource.from_stored is not None:
+            return map(self.serve, values)
+        start = self._head
+        return (value if value.startswith(start) else self.serve(value) for value in values)
+
     def listed(self, begin: bytes, values: Iterable[bytes]) -> bytes:
         """The bytes of a list of prepared objects; `begin` ends where the first of them goes.
 
@@ -77,7 +84,7 @@ class Encoder:
         """
         serve = self.serve
         if not self.resource.strategic:
-            return joined(begin, [serve(value) for value in values])
+            return joined(begin, list(self.served(values)))
         own = len(self._head) + 1
         if self.resource.from_stored is not None:
             return joined(begin, [serve(value)[own:] for value in values], b"{")

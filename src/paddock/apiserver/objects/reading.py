@@ -113,14 +113,18 @@ class ObjectReader:
         found = (self.store.get(key) for key in keys)
         return self._narrow(query, (record for record in found if record is not None))
 
-    def _narrow(self, query: Query, records: Iterable[StoredValue]) -> Iterator[StoredValue]:
+    def _narrow(self, query: Query, records: Iterable[StoredValue]) -> Iterable[StoredValue]:
         """The records that the query asks for."""
-        if not query.namespace and not query.labels.requirements and not query.fields.conditions:
-            yield from records
-            return
+        namespace = query.namespace
+        if namespace:
+            records = (record for record in records if record.key.namespace == namespace)
+        if not query.labels.requirements and not query.fields.conditions:
+            return records
+        return self._selected(query, records)
+
+    def _selected(self, query: Query, records: Iterable[StoredValue]) -> Iterator[StoredValue]:
+        """The records that match the selectors of the query."""
         for record in records:
-            if query.namespace and record.key.namespace != query.namespace:
-                continue
             if query.labels.requirements and not query.labels.matches(envelope(record.value).labels):
                 continue
             if query.fields.conditions and not query.fields.matches(Fields(record).value):
