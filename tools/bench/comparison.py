@@ -30,16 +30,18 @@ class Goal:
 
 
 GOALS = (
-    Goal("create.1.rate", "creates on 1 connection", "/s", times=4, more_is_better=True),
-    Goal("create.16.rate", "creates on 16 connections", "/s", times=8, more_is_better=True),
-    Goal("create.64.rate", "creates on 64 connections", "/s", times=10, more_is_better=True),
-    Goal("create.16.cpu", "CPU of a create on 16", "ms", times=8),
-    Goal("get.rate", "gets on 16 connections", "/s", times=10, more_is_better=True),
-    Goal("get.cpu", "CPU of a get", "ms", times=10),
+    Goal("create.1.rate", "creates on 1 connection", "/s", times=6, more_is_better=True),
+    Goal("create.16.rate", "creates on 16 connections", "/s", times=10, more_is_better=True),
+    Goal("create.64.rate", "creates on 64 connections", "/s", times=12, more_is_better=True),
+    Goal("create.16.cpu", "CPU of a create on 16", "ms", times=15),
+    Goal("patch.cpu", "CPU of a merge patch on 16", "ms", times=15),
+    Goal("update.cpu", "CPU of an update on 16", "ms", times=10),
+    Goal("get.rate", "gets on 16 connections", "/s", times=20, more_is_better=True),
+    Goal("get.cpu", "CPU of a get", "ms", times=30),
     Goal("list.wall", "list of all", "ms", times=15),
-    Goal("list.cpu", "CPU of a list", "ms", times=15),
-    Goal("table.wall", "list of all as Table", "ms", times=15),
-    Goal("table.cpu", "CPU of a Table", "ms", times=15),
+    Goal("list.cpu", "CPU of a list", "ms", times=40),
+    Goal("table.wall", "list of all as Table", "ms", times=20),
+    Goal("table.cpu", "CPU of a Table", "ms", times=20),
     Goal("label.wall", "list by a label of 1 %", "ms", times=15),
     Goal("label.cpu", "CPU of a list by label", "ms", times=15),
     Goal("watch.cpu", "CPU of an event for a watcher", "us", times=2),
@@ -108,6 +110,7 @@ def _run_all(loads: Loads) -> None:
     loads.resident("full")
     loads.gets()
     loads.lists()
+    loads.updates()
     loads.watches()
     loads.applies()
     loads.restart("full")

@@ -104,6 +104,7 @@ class Loads:
         # Ticks of /proc are coarse: what a write costs by itself is taken from more of them.
         _, alone = self._drive(1, _take(writes, self._size.events * 4), b"200")
         _, together = self._drive(16, _take(writes, self._size.burst * 4), b"200")
+        self._keep("patch.cpu", together)
         _run(self._watched(writes, alone, together))
 
     async def _watched(self, writes: Iterator[bytes], alone: float, together: float) -> None:
@@ -131,6 +132,13 @@ class Loads:
         used = server.cpu() - before - size.burst * together / 1000
         self._keep("burst.cpu", used * 1e6 / (all_.events - seen))
         self._keep("burst.arrived", (all_.events - seen) / (size.burst * size.watchers))
+
+    def updates(self) -> None:
+        """Whole objects as they are stored, each with one changed annotation."""
+        target = self._server.target
+        requests = [_replacement(target, number) for number in range(self._size.applies)]
+        _, cpu = self._drive(16, iter(requests), b"200")
+        self._keep("update.cpu", cpu)
 
     def applies(self) -> None:
         """Server-side apply: of what is there already, and of one changed field."""
@@ -184,6 +192,15 @@ def _changes(target: Target) -> Iterator[bytes]:
         number += 1
         body = b'{"metadata":{"annotations":{"example.com/ticket":"OPS-%d"}}}' % number
         yield target.request("PATCH", _path(number % 100), body, media="application/merge-patch+json")
+
+
+def _replacement(target: Target, number: int) -> bytes:
+    status, answer = call(target, "GET", _path(number))
+    if status != 200:
+        raise LoadFailed(f"cannot read {_path(number)}: {answer[:300]!r}")
+    machine = json.loads(answer.partition(b"\r\n\r\n")[2])
+    machine["metadata"]["annotations"]["example.com/ticket"] = "OPS-1"
+    return target.request("PUT", _path(number), json.dumps(machine).encode())
 
 
 def _apply(target: Target, number: int, seconds: int) -> bytes:

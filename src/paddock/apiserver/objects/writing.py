@@ -9,20 +9,19 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 
 import msgspec
 
-from paddock.apiserver.objects import deletion, metadata
+from paddock.apiserver.objects import deletion, metadata, unchanged
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
 from paddock.apiserver.resources.conversion import ConvertedForm
-from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.resources.strategy import ObjectView, WriteContext
-from paddock.base.jsondata import copied, identical, identical_apart
+from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
 from paddock.schema.check import drop_restated, drop_unread
-from paddock.schema.finding import Finding, Path, Severity
+from paddock.schema.finding import Finding, Severity
 from paddock.store.contract import Make, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 
 # How often a write is computed again because the object moved while admission waited.
@@ -178,7 +177,7 @@ class ObjectWriter:
         self._keep_other_half(draft)
         taken = draft.resource.strategy.taken(draft.new, old, draft.context)
         # What is not taken may be as wrong as it likes.
-        draft.wrong = tuple(each for each in draft.wrong if _is_taken(draft.new, taken, each.path))
+        draft.wrong = tuple(each for each in draft.wrong if unchanged.is_equal_at(draft.new, taken, each.path))
         draft.new = taken
         self._own(draft)
         if draft.options.subresource in ("", "scale"):
@@ -261,7 +260,7 @@ class ObjectWriter:
         """
         self._check_type(resource, raw)
         unknown = metadata.coerce(raw, resource)
-        decoded = _decoded(resource, raw, given or {})
+        decoded = unchanged.decoded(resource, raw, given or {})
         if decoded.broken:
             raise metadata.unreadable(resource, "; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
@@ -269,9 +268,9 @@ class ObjectWriter:
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
         resource.strategy.complete(decoded.data)
-        _unite(decoded.data, old or {})
+        unchanged.unite(decoded.data, old or {})
         draft = _Draft(resource, decoded.data, old, options, self._context(options))
-        draft.wrong = _newly(decoded.wrong, raw, old)
+        draft.wrong = unchanged.new_findings(decoded.wrong, raw, old)
         draft.warnings = said if options.field_validation != "Ignore" else []
         return draft
 
@@ -346,7 +345,7 @@ class ObjectWriter:
         if decoded.broken:
             raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         resource.strategy.complete(decoded.data)
-        draft.new, draft.wrong = decoded.data, _newly(decoded.wrong, changed, draft.old)
+        draft.new, draft.wrong = decoded.data, unchanged.new_findings(decoded.wrong, changed, draft.old)
         metadata.keep(draft.new, before)
         if draft.old is None:
             self._prepare_create(draft)
@@ -465,42 +464,6 @@ class ObjectWriter:
             raise failure.modified(draft.resource.about(key.name)) from None
         except StoreUnavailable as error:
             raise failure.unavailable(str(error)) from error
-
-
-def _unite(new: Data, old: Data) -> None:
-    """Make the members of a new object that are as they were one with those of the old object: whatever compares them sees it at once."""
-    for name in new.keys() & old.keys() - _METADATA:
-        if identical(new[name], old[name]):
-            new[name] = old[name]
-
-
-def _newly(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
-    """Return the findings of a body that the old object does not have at the same place."""
-    return found if old is None else tuple(each for each in found if not _stood(old, body, each.path))
-
-
-def _is_taken(new: Data, taken: Data, path: Path) -> bool:
-    return bool(fieldpath.value_at(taken, path) == fieldpath.value_at(new, path))
-
-
-def _stood(old: Data, body: Data, path: Path) -> bool:
-    value = fieldpath.value_at(body, path)
-    if value != fieldpath.value_at(old, path):
-        return False
-    return value is not None or fieldpath.value_at(old, path[:-1]) is not None
-
-
-def _decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:
-    """A body as an object. Members that are the stored object's own have come this way when they were stored."""
-    own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
-    if not own:
-        return resource.pipeline.decode(raw)
-    decoded = resource.pipeline.decode({name: value for name, value in raw.items() if name not in own})
-    unknown, broken, wrong = (
-        tuple(each for each in found if each.path[:1] not in [(name,) for name in own])
-        for found in (decoded.unknown, decoded.broken, decoded.wrong)
-    )
-    return Decoded({**decoded.data, **own}, unknown, broken, wrong)
 
 
 def _of_status(found: Finding) -> Finding:

@@ -1,0 +1,44 @@
+"""The parts of an object that an update leaves as they were: nothing that was settled about them is worked out again. Pure."""
+
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.resources.pipeline import Decoded
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.base.jsondata import identical
+from paddock.meta import fieldpath
+from paddock.schema.finding import Finding, Path
+
+
+def unite(new: Data, old: Data) -> None:
+    """Make the members of a new object that are as they were one with those of the old object: whatever compares them sees it at once."""
+    for name in new.keys() & old.keys() - {"metadata"}:
+        if identical(new[name], old[name]):
+            new[name] = old[name]
+
+
+def new_findings(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
+    """Return the findings of a body that the old object does not have at the same place."""
+    return found if old is None else tuple(each for each in found if not _stood(old, body, each.path))
+
+
+def is_equal_at(new: Data, taken: Data, path: Path) -> bool:
+    """Return whether two objects have the same value at a place."""
+    return bool(fieldpath.value_at(taken, path) == fieldpath.value_at(new, path))
+
+
+def _stood(old: Data, body: Data, path: Path) -> bool:
+    value = fieldpath.value_at(body, path)
+    if value != fieldpath.value_at(old, path):
+        return False
+    return value is not None or fieldpath.value_at(old, path[:-1]) is not None
+
+
+def decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:
+    """A body as an object. Members that are the stored object's own have come this way when they were stored."""
+    own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
+    if not own:
+        return resource.pipeline.decode(raw)
+    made = resource.pipeline.decode({name: value for name, value in raw.items() if name not in own})
+    unknown, broken, wrong = (
+        tuple(each for each in found if each.path[:1] not in [(name,) for name in own]) for found in (made.unknown, made.broken, made.wrong)
+    )
+    return Decoded({**made.data, **own}, unknown, broken, wrong)
