@@ -8,12 +8,13 @@ async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.apiserver.resources.kubevirtsubresources import GROUP as VERBS
@@ -85,8 +86,7 @@ class Clock(virtualtime.Clock):
         return super().seconds() + self._looks * 1e-5
 
 
-@dataclass(frozen=True)
-class UsedVolume(StoredVolume):
+class UsedVolume(StoredVolume, frozen=True):
     """A volume that a machine may have open: whether one has is looked up when somebody asks."""
 
     users: Callable[[Path], bool] = lambda directory: False
@@ -107,7 +107,7 @@ class Volumes(FakeVolumes):
 
     def get(self, id: str) -> StoredVolume | None:
         found = super().get(id)
-        return UsedVolume(**vars(found), users=self.users) if found is not None else None
+        return UsedVolume(**msgspec.structs.asdict(found), users=self.users) if found is not None else None
 
     def _at_rest(self, id: str) -> None:
         found = self.volumes.get(id)

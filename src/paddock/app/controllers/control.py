@@ -4,7 +4,8 @@ The engine looks at the host and takes over the machines that run before they st
 """
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtrigaud, virtualmachines
