@@ -6,6 +6,7 @@ async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
 """
 
 import asyncio
+import importlib
 import random
 from collections.abc import Callable
 from ipaddress import IPv4Network
@@ -84,6 +85,11 @@ class Clock(virtualtime.Clock):
     def seconds(self) -> float:
         self._looks += 1
         return super().seconds() + self._looks * 1e-5
+
+
+async def _load(module: str) -> None:
+    """In virtual time, nothing waits for a thread."""
+    importlib.import_module(module)
 
 
 class UsedVolume(StoredVolume, frozen=True):
@@ -249,7 +255,7 @@ class FakeHost:
             self._root, MachineSettings(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443"
         )
         client = self.api.client() if self._carried is None else Client(self._carried)
-        self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around)
+        self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around, self.api.parts.store, _load)
         await self.control.start()
         await asyncio.sleep(5)
 
