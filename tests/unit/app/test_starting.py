@@ -81,6 +81,14 @@ def test_a_server_in_the_background_holds_no_file_of_its_caller(tmp_path: Path) 
         assert paddock("down", f"--dir={root}").returncode == 0
 
 
+def test_a_server_in_the_background_needs_no_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "paddock.app", "apiserver", f"--dir={tmp_path / 'new'}", "--listen=127.0.0.1:0", "--detach"]
+    said = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *command], check=False, capture_output=True, text=True)
+    assert said.returncode == 0 and "ready at" in said.stdout, said.stderr
+    assert paddock("down", f"--dir={tmp_path / 'new'}").returncode == 0
+    assert "paddock: stopping" in (tmp_path / "new" / "server.log").read_text()
+
+
 def test_a_place_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = paddock("up", f"--dir={tmp_path / 'file' / 'new'}", "--listen=127.0.0.1:0")

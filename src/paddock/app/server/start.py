@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import gc
 import importlib
 import logging
@@ -293,11 +294,13 @@ def _fork(log: Path) -> tuple[int, int]:
         os.close(writing)
         return child, reading
     os.setsid()
-    for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (written, 1), (written, 2)):
+    # A caller may have closed its standard files, whose numbers the others then have.
+    pipe = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, 3)
+    for source, target in ((written, 1), (written, 2), (os.open(os.devnull, os.O_RDONLY), 0)):
         os.dup2(source, target)
-    os.dup2(writing, 3, inheritable=False)
-    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-    return 0, 3
+    os.closerange(3, pipe)
+    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+    return 0, pipe
 
 
 def _way_in(places: DataPaths) -> str:
