@@ -14,9 +14,10 @@ A guest obeys the power button at once unless `machine.deaf`. Time is asyncio's,
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic

@@ -11,8 +11,10 @@ volumes.open.add("uid")                                      # a machine has it 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.job import too_large

@@ -6,14 +6,16 @@ async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
 """
 
 import asyncio
+import importlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.apiserver.resources.kubevirtsubresources import GROUP as VERBS
@@ -85,8 +87,12 @@ class Clock(virtualtime.Clock):
         return super().seconds() + self._looks * 1e-5
 
 
-@dataclass(frozen=True)
-class UsedVolume(StoredVolume):
+async def _load(module: str) -> None:
+    """In virtual time, nothing waits for a thread."""
+    importlib.import_module(module)
+
+
+class UsedVolume(StoredVolume, frozen=True):
     """A volume that a machine may have open: whether one has is looked up when somebody asks."""
 
     users: Callable[[Path], bool] = lambda directory: False
@@ -107,7 +113,7 @@ class Volumes(FakeVolumes):
 
     def get(self, id: str) -> StoredVolume | None:
         found = super().get(id)
-        return UsedVolume(**vars(found), users=self.users) if found is not None else None
+        return UsedVolume(**msgspec.structs.asdict(found), users=self.users) if found is not None else None
 
     def _at_rest(self, id: str) -> None:
         found = self.volumes.get(id)
@@ -249,7 +255,7 @@ class FakeHost:
             self._root, MachineSettings(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443"
         )
         client = self.api.client() if self._carried is None else Client(self._carried)
-        self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around)
+        self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around, self.api.parts.store, _load)
         await self.control.start()
         await asyncio.sleep(5)
 

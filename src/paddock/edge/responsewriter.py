@@ -28,7 +28,7 @@ class ResponseWriter:
     """The outgoing half of a connection."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+        self.transport = transport
         self._room = asyncio.Event()
         self._room.set()
         self._gone = asyncio.Event()
@@ -62,20 +62,20 @@ class ResponseWriter:
         keep, with_body = how
         head = head_of(response, len(response.body), keep=keep)
         if not with_body or not response.body:
-            self._transport.write(head)
+            self.transport.write(head)
         elif len(response.body) <= _PIECE:
-            self._transport.write(head + response.body)
+            self.transport.write(head + response.body)
         else:
             await self._write_pieces(head, memoryview(response.body), seconds)
 
     async def _write_pieces(self, head: bytes, body: memoryview, seconds: float) -> None:
         """A large body goes out piece by piece, as the other end takes it: it is neither copied whole nor kept twice, and other
         requests are answered in between."""
-        self._transport.write(head)
+        self.transport.write(head)
         for start in range(0, len(body), _PIECE):
-            if self._transport.is_closing():
+            if self.transport.is_closing():
                 return
-            self._transport.write(body[start : start + _PIECE])
+            self.transport.write(body[start : start + _PIECE])
             await asyncio.sleep(0)
             await self._taken(seconds)
 
@@ -92,31 +92,31 @@ class ResponseWriter:
 
     async def stream(self, answer: StreamResponse, *, keep: bool) -> None:
         """Write the head at once, then whatever the stream writes."""
-        self._transport.write(head_of(answer, None, keep=keep))
+        self.transport.write(head_of(answer, None, keep=keep))
         run = asyncio.ensure_future(answer.run(Chunks(self)))
         try:
             await run
         finally:
             run.cancel()
-        if not self._transport.is_closing():
-            self._transport.write(_LAST_CHUNK)
+        if not self.transport.is_closing():
+            self.transport.write(_LAST_CHUNK)
 
     # --- for streams and sockets ------------------------------------------------------------------------------------------
 
     @property
     def backlog(self) -> int:
         """Bytes that are written and not yet taken."""
-        return self._transport.get_write_buffer_size()
+        return self.transport.get_write_buffer_size()
 
     @property
     def closed(self) -> bool:
         """True when nothing more can be written."""
-        return self._gone.is_set() or self._transport.is_closing()
+        return self._gone.is_set() or self.transport.is_closing()
 
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
-        if not self._transport.is_closing():
-            self._transport.write(data)
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     async def drained(self) -> None:
         """Wait until the transport has room, or is gone."""
@@ -144,18 +144,20 @@ class Chunks:
 
     def __init__(self, writing: ResponseWriter) -> None:
         self._writing = writing
+        # One event asks a thousand sinks, so they ask their transports themselves.
+        self._transport = writing.transport
 
     @property
     def backlog(self) -> int:
-        return self._writing.backlog
+        return self._transport.get_write_buffer_size()
 
     @property
     def closed(self) -> bool:
         return self._writing.closed
 
     def write(self, data: bytes) -> None:
-        if data:
-            self._writing.write(_framed(data))
+        if data and not self._transport.is_closing():
+            self._transport.write(_framed(data))
 
     async def drained(self) -> None:
         await self._writing.drained()

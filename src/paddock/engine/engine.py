@@ -2,8 +2,10 @@
 
 import logging
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.claims import HostReservations
@@ -31,8 +33,7 @@ from paddock.engine.storage.volumes import Volumes
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True):
     """The operator's settings for machines on this host."""
 
     images: ImageSettings = field(default_factory=ImageSettings)
@@ -58,7 +59,7 @@ class Engine:
     room: Room
     users: UserRange
 
-    def __init__(self, root: Path, settings: EngineSettings = EngineSettings(), *, clock: Clock | None = None) -> None:
+    def __init__(self, root: Path, settings: EngineSettings = EngineSettings(), *, clock: Clock | None = None) -> None:  # noqa: B008 - frozen
         self.root = root
         self.settings = settings
         self._clock = clock or SystemClock()

@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
@@ -22,8 +23,7 @@ _LOG = logging.getLogger(__name__)
 _FREEZE_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class SnapshotContext:
+class SnapshotContext(Struct, frozen=True):
     """The circumstances a snapshot was taken in."""
 
     online: bool = False

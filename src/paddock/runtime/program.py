@@ -8,7 +8,7 @@ Controllers may be in groups, each with a lease of its own: programs with overla
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from paddock.base import together
@@ -85,6 +85,14 @@ class ControllerManager:
             for each in self._members:
                 await each.recorder.stop()
                 await each.informers.stop()
+
+    async def run_later(self, group: str, wire: Callable[[], None]) -> None:
+        """Add controllers as a group to a program without elections that runs, and run them; as `run`."""
+        self.group = group
+        wire()
+        self.group = ""
+        await self.informers.wait_synced()
+        await self._control({group})
 
     async def _act(self) -> None:
         for each in self._members:

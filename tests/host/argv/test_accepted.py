@@ -1,11 +1,11 @@
 """QEMU takes the command lines, and has what they say."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine.config import (
     ClockConfig,

@@ -1,6 +1,5 @@
 """Hundreds of machines whose names, serials, arguments and labels are meant to break out: QEMU has them as they were written."""
 
-from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -87,4 +86,4 @@ def test_unusable_texts_are_refused_before_qemu(start: Start, work: Path) -> Non
     plain = nasty("plain", 1, work)
     for text in ("a\0b", "\ud800", "x" * 200_000):
         with pytest.raises(UnstartableConfig):
-            start(replace(plain, firmware=replace(plain.firmware, serial=text)))
+            start(structs.replace(plain, firmware=structs.replace(plain.firmware, serial=text)))

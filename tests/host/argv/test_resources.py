@@ -5,10 +5,10 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.host import capacity
 from paddock.engine.host.capacity import Shortage

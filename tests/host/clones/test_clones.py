@@ -4,10 +4,11 @@ import asyncio
 import subprocess
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import clones

@@ -8,11 +8,11 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.claims import HostReservations
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView

@@ -3,10 +3,10 @@
 import asyncio
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, Nic, UserNetwork
 from paddock.engine.machine.errors import RequestRefused, Unanswered

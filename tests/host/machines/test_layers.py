@@ -1,10 +1,10 @@
 """Layers that several machines read: each QEMU opens those below its own disks, and no other one, with the users of real processes."""
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.claims import FIRST
 from paddock.engine.machine.config import DiskConfig, DiskLayer

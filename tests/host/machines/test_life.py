@@ -4,9 +4,9 @@ import asyncio
 import itertools
 import os
 import signal
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine import startup
 from paddock.engine.machine.config import CpuConfig

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +141,7 @@ async def booted(machine: QemuMachine) -> None:
 
 
 def small(place: Place, guest: tiny.TinyImage, port: int) -> MachineConfig:
-    card = replace(CARD, backend=structs.replace(CARD.backend, forwards=(("tcp", "127.0.0.1", port, 7),)))
+    card = structs.replace(CARD, backend=structs.replace(CARD.backend, forwards=(("tcp", "127.0.0.1", port, 7),)))
     kernel = KernelConfig(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
     cpu = CpuConfig(model="qemu64", max_sockets=4, features=(("rdrand", True),))
     disks = (
@@ -230,7 +229,7 @@ def echoed(port: int, said: bytes) -> bytes:
 
 async def _small_one(place: Place, machines: Machines, **more: Any) -> QemuMachine:
     await machines.adopt()
-    machine = await machines.define("a", replace(place.guest(), **more))
+    machine = await machines.define("a", structs.replace(place.guest(), **more))
     await machine.start()
     await until_guest_runs(machine)
     return machine
@@ -305,7 +304,9 @@ def test_a_new_qemu_that_does_not_start_says_why(place: Place, monkeypatch: pyte
         pid, config = machine.observed.pid, machine.config
         if closes_first:
             monkeypatch.setattr(renewal, "reach", closed)
-        machine._owner.config = replace(config, disks=(replace(config.disks[0], layer=DiskLayer(place.root / "gone.img", "raw")),))
+        machine._owner.config = structs.replace(
+            config, disks=(structs.replace(config.disks[0], layer=DiskLayer(place.root / "gone.img", "raw")),)
+        )
         with pytest.raises(RequestRefused, match=r"gone\.img") as caught:
             await machine.renew()
         assert caught.value.reason == "NewFailed"
@@ -393,9 +394,9 @@ def test_what_the_guest_has_besides_its_memory_comes_along(place: Place, kind: s
     async def script() -> None:
         more: dict[str, Any] = {}
         if kind == "memory file":
-            more["memory"] = replace(place.guest().memory, file=place.root / "memory")
+            more["memory"] = structs.replace(place.guest().memory, file=place.root / "memory")
         elif kind == "TPM":
-            more["devices"] = replace(place.guest().devices, tpm=Tpm())
+            more["devices"] = structs.replace(place.guest().devices, tpm=Tpm())
         machine = await _small_one(place, place.open(), **more)
         for _ in range(2):
             renewed = await machine.renew()
@@ -459,7 +460,7 @@ def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
         variables = place.root / "variables.fd"
         machines = place.open(efi=files)
         await machines.adopt()
-        config = replace(
+        config = structs.replace(
             place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
         )
         machine = await machines.define("a", config)

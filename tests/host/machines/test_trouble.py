@@ -6,10 +6,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine import directory, limits
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Tpm

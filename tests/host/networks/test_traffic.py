@@ -3,9 +3,9 @@
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.networks.nics import LEAST_BURST, HostBridge, NicSpec, Range, TrafficLimit
 from tests.host.networks.conftest import Play, World

@@ -1,9 +1,9 @@
 """Volumes of machines on a whole host: what is said of them."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.hosts.conftest import Play

@@ -1,13 +1,13 @@
 """The page that Prometheus reads, of a whole host."""
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from paddock.app.metrics import wiring
 from paddock.app.metrics.collector import MetricsCollector
@@ -169,7 +169,7 @@ def test_every_name_is_there_and_series_go_with_their_machine(play: Play) -> Non
             await asyncio.sleep(1)
             uid = (await host.get("PersistentVolumeClaim", "v1", "disk"))["metadata"]["uid"]
             volumes = host.engine.volumes.volumes
-            volumes[uid] = dataclasses.replace(volumes[uid], allocated=4096)
+            volumes[uid] = structs.replace(volumes[uid], allocated=4096)
             full = await page.read()
             assert specified() - set(full) == set()
             assert len(specified()) > 80

@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from paddock.app.directory import process
+from paddock.app.directory.paths import DataPaths
 
 SECRET_FREE = {**os.environ, "PADDOCK_TRACEBACK": ""}
 
@@ -60,6 +64,29 @@ def test_a_port_is_chosen(tmp_path: Path, port: str) -> None:
         assert said.returncode == 0 and re.search(r"ready at https://127\.0\.0\.1:[1-9]\d*;", said.stdout), said.stderr
     finally:
         assert paddock("down", f"--dir={tmp_path / 'new'}").returncode == 0
+
+
+def test_a_server_in_the_background_holds_no_file_of_its_caller(tmp_path: Path) -> None:
+    root = tmp_path / "new"
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "paddock.app", "apiserver", f"--dir={root}", "--listen=127.0.0.1:0", "--detach"]
+    subprocess.run(command, check=True, capture_output=True, pass_fds=(writing,))
+    try:
+        os.close(writing)
+        assert select.select([reading], [], [], 0)[0] and os.read(reading, 1) == b""
+        server = process.find(DataPaths(root))
+        assert server is not None and os.getsid(server.pid) == server.pid
+    finally:
+        os.close(reading)
+        assert paddock("down", f"--dir={root}").returncode == 0
+
+
+def test_a_server_in_the_background_needs_no_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "paddock.app", "apiserver", f"--dir={tmp_path / 'new'}", "--listen=127.0.0.1:0", "--detach"]
+    said = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *command], check=False, capture_output=True, text=True)
+    assert said.returncode == 0 and "ready at" in said.stdout, said.stderr
+    assert paddock("down", f"--dir={tmp_path / 'new'}").returncode == 0
+    assert "paddock: stopping" in (tmp_path / "new" / "server.log").read_text()
 
 
 def test_a_place_that_cannot_be_made(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ They are stored as kube-apiserver stores them. Their status is what whoever runs
 
 from collections.abc import Iterator
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from paddock.apiserver.builtin import podspecs
 from paddock.apiserver.kindtable import pipeline
@@ -334,6 +333,8 @@ def _zone(name: str | None) -> Iterator[Finding]:
     elif name.lower() == "local":
         yield finding.invalid(path, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones", RULE)
     else:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only CronJobs name a time zone
+
         try:
             ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -3,15 +3,13 @@ annotation get back the rules that they lost, and keep added ones."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any
 
 from paddock.apiserver.builtin.stored import SYSTEM_PRIORITIES
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
-from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.requests import Options, Proposal
-from paddock.meta import failure
+from paddock.store.contract import StoreKey
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
@@ -158,21 +156,22 @@ async def _ensure(parts: ServerParts, plural: str, data: Data) -> None:
     resource = parts.registry.find(data["apiVersion"].rpartition("/")[0], "v1", plural)
     if resource is None:
         return
-    try:
+    name = data["metadata"]["name"]
+    record = parts.store.decided(StoreKey(resource.collection, "", name))
+    if record is None:
         await parts.writer.create(resource, "", data, _WHO)
-    except failure.Failure as said:
-        if said.reason != "AlreadyExists":
-            raise
-        if "rules" in data or "subjects" in data:
-            await parts.writer.replace(resource, "", data["metadata"]["name"], partial(_completed, data), _WHO)
+    elif _lost(data, decode(record.value)):
+        await parts.writer.replace(resource, "", name, lambda old: Proposal({**old, **_completed(data, old)}), _WHO)
 
 
-def _completed(wanted: Data, old: Data) -> Proposal:
-    """The stored role or binding with everything that ours has, unless somebody has switched that off."""
-    new: dict[str, Any] = {**old, "metadata": dict(old["metadata"])}
-    if (old["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "true" and "aggregationRule" not in old:
-        for key in ("rules", "subjects"):
-            if key in wanted:
-                kept = list(old.get(key) or [])
-                new[key] = kept + [each for each in wanted[key] if each not in kept]
-    return Proposal(new)
+def _lost(wanted: Data, old: Data) -> bool:
+    """Return whether a stored role or binding lacks anything that ours has."""
+    return any(old.get(key) != each for key, each in _completed(wanted, old).items())
+
+
+def _completed(wanted: Data, old: Data) -> Data:
+    """The rules and subjects of a stored role or binding with everything that ours has, unless somebody has switched that off."""
+    if (old["metadata"].get("annotations") or {}).get(_AUTOUPDATE) != "true" or "aggregationRule" in old:
+        return {}
+    kept = {key: list(old.get(key) or []) for key in ("rules", "subjects") if key in wanted}
+    return {key: have + [each for each in wanted[key] if each not in have] for key, have in kept.items()}

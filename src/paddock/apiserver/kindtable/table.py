@@ -8,7 +8,7 @@ values a field takes besides those of its type.
 """
 
 from functools import cache, cached_property
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -138,13 +138,13 @@ class KindRow(msgspec.Struct, frozen=True, kw_only=True, rename={"short_names": 
 @cache
 def load() -> Data:
     """The whole file."""
-    found: Data = orjson.loads(resources.files(__package__).joinpath("kubernetes.json").read_bytes())
+    found: Data = orjson.loads(Path(__file__).with_name("kubernetes.json").read_bytes())
     return found
 
 
 @cache
 def _written(file: str) -> dict[str, Data]:
-    found: dict[str, Data] = orjson.loads(resources.files(__package__).joinpath(file).read_bytes())
+    found: dict[str, Data] = orjson.loads(Path(__file__).with_name(file).read_bytes())
     return found
 
 

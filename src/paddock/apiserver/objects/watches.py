@@ -125,6 +125,8 @@ class OpenWatch:
         selects = bool(query.labels.requirements or query.fields.conditions)
         self.common: Hashable = None if selects or shape.conversion is not None else (shape.identity, query.namespace)
         self.waiting = False
+        # nothing more is written to it
+        self.is_over = False
         self.ended = asyncio.Event()
         self.failure: bytes = b""
 
@@ -166,7 +168,8 @@ class OpenWatch:
 
     def end(self, failure: bytes = b"") -> None:
         """Close the stream, after a last line if one is given."""
-        if not self.ended.is_set():
+        if not self.is_over:
+            self.is_over = True
             self.failure = failure
             self.ended.set()
 
@@ -184,6 +187,8 @@ class WatchHub:
         self._pump: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[None]] = set()
         self._joined: dict[Hashable, bytes] = {}
+        # the last of them and its place: most watchers of a collection are sent the same
+        self._last: tuple[Hashable, bytes] = (None, b"")
         for change in store.history(store.compacted):
             self._events.setdefault(change.key.collection, []).append(ServedEvent(change))
         store.follow(self._committed)
@@ -279,6 +284,7 @@ class WatchHub:
                     if count % SLICE == 0:
                         await asyncio.sleep(0)
                 self._joined.clear()
+                self._last = (None, b"")
                 # Whoever is late has them made again; kept, they would be as large as all of history.
                 for event in reversed(self._events.get(collection, [])):
                     if not event.forget_frames():
@@ -290,12 +296,14 @@ class WatchHub:
 
     def _deliver(self, watcher: OpenWatch, events: list[ServedEvent]) -> bool:
         """Send what is new; False when the connection does not hold all of it."""
-        if watcher.sink.closed or watcher.ended.is_set():
+        if watcher.is_over:
             return False
         if not events or events[-1].change.revision <= watcher.cursor:
             return True
         if watcher.common is not None and self._deliver_joined(watcher, events):
             return True
+        if watcher.sink.closed:
+            return False
         start = bisect_right(events, watcher.cursor, key=_revision)
         coming = events[start:]
         if watcher.shape.conversion is not None:
@@ -322,18 +330,28 @@ class WatchHub:
         """Send what many watchers are sent, made once; False when there is too much of it for that."""
         newest = events[-1].change.revision
         place = (watcher.common, watcher.cursor, newest)
-        joined = self._joined.get(place)
-        if joined is None:
-            start = bisect_right(events, watcher.cursor, key=_revision)
-            if len(events) - start > MOST_JOINED:
+        if self._last[0] != place:
+            made = self._join(watcher, events, place)
+            if made is None:
                 return False
-            joined = self._joined[place] = b"".join(line for event in events[start:] if (line := watcher.line(event)) is not None)
+            self._last = (place, made)
+        joined = self._last[1]
         if watcher.sink.backlog + len(joined) > BACKLOG_BYTES:
             return False
         if joined:
             watcher.sink.write(joined)
         watcher.cursor = newest
         return True
+
+    def _join(self, watcher: OpenWatch, events: list[ServedEvent], place: Hashable) -> bytes | None:
+        """Return the lines that a watcher at this place gets; None when there are too many."""
+        joined = self._joined.get(place)
+        if joined is None:
+            start = bisect_right(events, watcher.cursor, key=_revision)
+            if len(events) - start > MOST_JOINED:
+                return None
+            joined = self._joined[place] = b"".join(line for event in events[start:] if (line := watcher.line(event)) is not None)
+        return joined
 
     def _wait_for(self, watcher: OpenWatch) -> None:
         self._help(watcher, self._until_drained(watcher))

@@ -4,13 +4,17 @@ The engine looks at the host and takes over the machines that run before they st
 """
 
 import asyncio
-from dataclasses import replace
+import importlib
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtrigaud, virtualmachines
+from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.fronts import FrontSettings
-from paddock.app.controllers.virtrigaud import EmbeddedProviders
+from paddock.app.controllers.usage import group_used
 from paddock.app.localtransport import door
 from paddock.app.options.settings import MachineSettings
 from paddock.client.client import Client
@@ -24,20 +28,42 @@ from paddock.engine.images.settings import ImageSettings
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
+from paddock.store.contract import Store
+
+if TYPE_CHECKING:
+    from paddock.app.controllers.virtrigaud import EmbeddedProviders
+
+VIRTRIGAUD = "infra.virtrigaud.io"
+
+
+async def _load(module: str) -> None:
+    await asyncio.to_thread(importlib.import_module, module)
 
 
 class EmbeddedControllers:
     """Controllers that reach the server through its own door, and machines that outlive them."""
 
-    def __init__(self, engine: Engine, client: Client, machinery: Machinery, around: ControllerEnvironment) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        client: Client,
+        machinery: Machinery,
+        around: ControllerEnvironment,
+        store: Store,
+        load: Callable[[str], Awaitable[None]] = _load,
+    ) -> None:
+        """`load` imports a module that is needed later, while the program runs."""
         self.engine = engine
         self.program = ControllerManager(client, component="paddock", instance=around.node, machinery=machinery)
         self._around = around
+        self._store = store
+        self._load = load
         # there when the controllers have started
         self.storage: StorageServices | None = None
         self.exports: ExportSources | None = None
         self._providers: EmbeddedProviders | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._late: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to look after everything. The engine has started."""
@@ -50,21 +76,34 @@ class EmbeddedControllers:
             *snapshots.wire(self.program, self.engine),
         ]
         fronts.wire(self.program, FrontSettings())
-        self._providers = virtrigaud.wire(self.program, self.engine, self._around)
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
+        self._late.append(asyncio.create_task(self._provide(), name="virtrigaud"))
+
+    async def _provide(self) -> None:
+        """Load and run VirtRigaud's controllers once somebody uses its kinds: they take a sixth of a start, and 8 MB."""
+        await group_used(self._store, VIRTRIGAUD)
+        await self._load("paddock.app.controllers.virtrigaud")
+        await self.program.run_later("virtrigaud", self._wire_providers)
+
+    def _wire_providers(self) -> None:
+        from paddock.app.controllers import virtrigaud  # noqa: PLC0415 - as `_provide` says
+
+        self._providers = virtrigaud.wire(self.program, self.engine, self._around)
 
     async def watch(self) -> None:
         """Return, or raise, when a part ends: they run as long as the server, so that one that ends has a defect."""
-        ended, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(self._tasks + self._late, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()
 
     async def stop(self) -> None:
         """Controllers finish what they do, and programs of Providers end; machines go on."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # The late ones stand on the program.
+        for tasks in (self._late, self._tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         if self._providers is not None:
             await self._providers.close()
         if self.storage is not None:
@@ -72,13 +111,13 @@ class EmbeddedControllers:
         await self.engine.stop()
 
 
-def beside(api: Handler, around: ControllerEnvironment) -> EmbeddedControllers:
+def beside(api: Handler, around: ControllerEnvironment, store: Store) -> EmbeddedControllers:
     """The controllers of a server in this process."""
     machinery = Machinery()
     settings = replace(engine_settings(around.machines, str(around.services)), private=(around.directory.parent,))
     engine = Engine(around.directory, settings)
     client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
-    return EmbeddedControllers(engine, client, machinery, around)
+    return EmbeddedControllers(engine, client, machinery, around, store)
 
 
 def engine_settings(given: MachineSettings, services: str) -> EngineSettings:

@@ -90,14 +90,14 @@ def _stakater(program: ControllerManager, fronts: FrontSettings, front: Controll
 
 def _virtrigaud(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
     """In a cluster, the programs of Providers are Pods. On the embedded server they are its children, and it wires them itself."""
+    if fronts.embedded:
+        return
     # Whoever does without this dialect does not load it.
     from paddock.controllers.virtrigaud import controller  # noqa: PLC0415
     from paddock.controllers.virtrigaud.providers.cluster import ClusterPrograms, ClusterSettings  # noqa: PLC0415
     from paddock.controllers.virtrigaud.providers.connections import ProviderConnections  # noqa: PLC0415
     from paddock.controllers.virtrigaud.settings import VirtrigaudSettings  # noqa: PLC0415
 
-    if fronts.embedded:
-        return
     settings = VirtrigaudSettings(
         workers=2 * fronts.workers, provider_workers=fronts.workers, migration_storage_allowed_hosts=fronts.migration_hosts
     )

@@ -33,7 +33,7 @@ class HostedEngine:
         self._edge = edge
         self._parts = parts
         self._api = api
-        self._control = control.beside(api, around)
+        self._control = control.beside(api, around, parts.store)
         engine = self._control.engine
         self._history = HostedHistory(parts, engine, around.directory)
         self._subresources = subresources.install(api, parts, engine, self._control.program.recorder, self._history.history)

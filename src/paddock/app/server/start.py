@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import fcntl
 import gc
+import importlib
 import logging
 import os
+import select
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -59,19 +61,19 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
     directory = _Directory(places.root, made=settings.temporary)
     try:
         if parsed.detach:
-            return _detach(command, [*given, *_fixed(settings)], settings, console, directory)
+            return _detach(settings, console, directory)
         return _run(settings, console, directory)
     except BaseException:
         directory.remove()
         raise
 
 
-def _run(settings: ServerSettings, console: Console, directory: "_Directory") -> int:
+def _run(settings: ServerSettings, console: Console, directory: "_Directory", waiter: "_Waiter | None" = None) -> int:
     log_to_stderr()
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=eventloop.new) as runner:
-        runner.run(_serve(settings, console, directory))
+        runner.run(_serve(settings, console, directory, waiter or _Waiter()))
     return 0
 
 
@@ -95,6 +97,20 @@ class _Directory:
             shutil.rmtree(self._root, ignore_errors=True)
 
 
+class _Waiter:
+    """The process that waits for a server in the background; of a server in the foreground there is none."""
+
+    def __init__(self, pipe: int | None = None) -> None:
+        self._pipe = pipe
+
+    def wake(self) -> None:
+        """Have it read the file of the server."""
+        if self._pipe is not None:
+            # It waits no longer once the server was ready.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._pipe, b"\n")
+
+
 def log_to_stderr() -> None:
     """Write the log to standard error, one line a record."""
     from paddock.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
@@ -104,12 +120,7 @@ def log_to_stderr() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[lines])
 
 
-def _fixed(settings: ServerSettings) -> list[str]:
-    """Return the options that the background process must not choose again."""
-    return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
-
-
-async def _serve(settings: ServerSettings, console: Console, directory: _Directory) -> None:
+async def _serve(settings: ServerSettings, console: Console, directory: _Directory, waiter: "_Waiter") -> None:
     from paddock.app.server.server import ServerHandle  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
 
     service = ServiceNotifier()
@@ -130,7 +141,7 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
         ) from error
     eventloop.spare_the_collector()
     directory.keep()
-    readiness = _Readiness(server, places, console, service)
+    readiness = _Readiness(server, places, console, service, waiter)
     readiness.follow()
     page: ConsoleServer | None = None
     try:
@@ -172,7 +183,8 @@ async def _open_page(settings: ServerSettings, places: DataPaths, server: "Serve
 class _Readiness:
     """Says when a server is ready, and why not: on the terminal, and in the file that `paddock status` and `--detach` read."""
 
-    def __init__(self, server: "ServerHandle", places: DataPaths, console: Console, service: ServiceNotifier) -> None:
+    def __init__(self, server: "ServerHandle", places: DataPaths, console: Console, service: ServiceNotifier, waiter: "_Waiter") -> None:
+        self._waiter = waiter
         self._server = server
         self._places = places
         self._console = console
@@ -203,6 +215,7 @@ class _Readiness:
         ready = self._is_known and self._problem is None
         limits = self._server.host.line() if self._is_known else ""
         process.write(self._places, process.this(self._server.address, ready=ready, problem=words, limits=limits, console=self._link))
+        self._waiter.wake()
 
     def _said(self, problem: "NodeProblem | None") -> None:
         address, limits = self._server.address, self._server.host.line()
@@ -230,27 +243,27 @@ async def _end_guests(settings: ServerSettings, places: DataPaths) -> None:
         await purge.clear(places, _END_SECONDS)
 
 
-def _detach(command: str, given: list[str], settings: ServerSettings, console: Console, directory: _Directory) -> int:
+def _detach(settings: ServerSettings, console: Console, directory: _Directory) -> int:
     places = DataPaths(settings.root)
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    rest = [each for each in given if each != "--detach"]
     is_new = not places.kubeconfig.exists()
-    with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "paddock.app", command, *rest],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    console.flush()
+    child, pipe = _fork(places.log)
+    if child == 0:
+        # The parent removes what a failed start leaves, once it has read the log.
+        directory.keep()
+        return _run(settings, console, directory, _Waiter(pipe))
+    # What `_way_in` needs is loaded while the server starts.
+    importlib.import_module("paddock.app.directory.contexts")
     end = time.monotonic() + _READY_SECONDS
-    while time.monotonic() < end:
+    while select.select([pipe], [], [], max(end - time.monotonic(), 0))[0]:
+        has_ended = not os.read(pipe, 1)
         found = process.find(places)
-        if found is not None and found.pid == child.pid and found.problem:
+        if found is not None and found.pid == child and found.problem:
             directory.keep()
             fix = "Paddock retries: `paddock status` shows when it is ready, `paddock down` stops the server"
             raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
-        if found is not None and found.pid == child.pid and found.ready and (found.console or not settings.ui):
+        if found is not None and found.pid == child and found.ready and (found.console or not settings.ui):
             if found.limits:
                 console.say(f"paddock: {found.limits}")
             if found.console:
@@ -261,11 +274,33 @@ def _detach(command: str, given: list[str], settings: ServerSettings, console: C
             if is_new and not settings.in_memory and places.kubeconfig.exists():
                 _offer_context(places, console)
             return 0
-        if child.poll() is not None:
+        if has_ended:
             raise PaddockError("the server did not start", why=_last_line(places.log))
-        time.sleep(0.02)
     directory.keep()
     raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")
+
+
+def _fork(log: Path) -> tuple[int, int]:
+    """Return twice, as `os.fork` does, with the ends of a pipe from the child to the parent.
+
+    The child leads a session of its own, writes to the log, and holds no other file of its parent. A new interpreter would load again what
+    is loaded here already.
+    """
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(written)
+        os.close(writing)
+        return child, reading
+    os.setsid()
+    # A caller may have closed its standard files, whose numbers the others then have.
+    pipe = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, 3)
+    for source, target in ((written, 1), (written, 2), (os.open(os.devnull, os.O_RDONLY), 0)):
+        os.dup2(source, target)
+    os.closerange(3, pipe)
+    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+    return 0, pipe
 
 
 def _way_in(places: DataPaths) -> str:

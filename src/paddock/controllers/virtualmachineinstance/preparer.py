@@ -6,7 +6,6 @@ Every step finds the results of an earlier attempt and continues from there. A s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -71,10 +70,10 @@ class Preparer:
         """The config of a suspended machine, with what the host gives it anew. Its disks are as they were. Raises `MissingPrerequisite`."""
         self._scheduler.place(instance)
         cpus, nics = self._scheduler.cpus(instance), await self._nics.plug(instance)
-        fresh = replace(
+        fresh = structs.replace(
             config,
-            cpu=replace(config.cpu, pinned=cpus.vcpus, emulator_pinned=cpus.emulator),
-            nics=tuple(replace(nic, backend=nics[nic.name].backend) if nic.name in nics else nic for nic in config.nics),
+            cpu=structs.replace(config.cpu, pinned=cpus.vcpus, emulator_pinned=cpus.emulator),
+            nics=tuple(structs.replace(nic, backend=nics[nic.name].backend) if nic.name in nics else nic for nic in config.nics),
         )
         self._scheduler.admit(instance.metadata.uid or "", fresh)
         return fresh

@@ -5,8 +5,9 @@ of memory because of another one. CPUs are shared, unless a machine wants dedica
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from paddock.base import reasons
 from paddock.base.errors import Transient
@@ -41,8 +42,7 @@ class Shortage(Transient):
         self.reason_code = _REASONS[what]
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(Struct, frozen=True):
     """Memory that machines may have in all."""
 
     memory: int
@@ -108,8 +108,7 @@ def admit_hugepages(config: MachineConfig, pages: Mapping[int, HugepagePool]) ->
         raise Shortage("hugepages", why, f"stop another machine, or reserve more by {where}")
 
 
-@dataclass(frozen=True)
-class PinnedCpus:
+class PinnedCpus(Struct, frozen=True):
     """CPUs of the host for one machine alone."""
 
     vcpus: tuple[int, ...]

@@ -5,9 +5,10 @@ Their order is their priority: a number leads each name, and a file in /etc take
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from paddock.engine.machine.argv.view import EfiFiles
 
@@ -31,8 +32,7 @@ _USUAL_SECURE = {
 }
 
 
-@dataclass(frozen=True)
-class EfiFirmware:
+class EfiFirmware(Struct, frozen=True):
     """The files of one architecture; None: there are none."""
 
     plain: EfiFiles | None = None

@@ -3,9 +3,10 @@
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from paddock.engine.host import disks, efi, kvm, programs
 from paddock.engine.host.efi import EfiFirmware
@@ -25,24 +26,21 @@ _ZONES = Path("/usr/share/zoneinfo")
 _USERS = (range(1_900_000_000, 1_900_065_536), range(50_000, 58_192))
 
 
-@dataclass(frozen=True)
-class Acceleration:
+class Acceleration(Struct, frozen=True):
     """The accelerator of a guest. `reason` tells why it is emulated; it is "" when it is not."""
 
     accelerator: Literal["kvm", "tcg"]
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class HugepagePool:
+class HugepagePool(Struct, frozen=True):
     """Huge pages of one size."""
 
     total: int
     free: int
 
 
-@dataclass(frozen=True)
-class HostFacts:
+class HostFacts(Struct, frozen=True):
     """The host."""
 
     architecture: Architecture

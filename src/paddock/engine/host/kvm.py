@@ -11,9 +11,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from paddock.base import kvmprobe
 from paddock.engine.host.efi import EfiFirmware
@@ -31,8 +32,7 @@ _BOOT_SECONDS = 20
 _MARKS = {"bios": (b"No bootable device", b"Booting from"), "efi": (b"BdsDxe", b"UEFI"), "smm": (b"BdsDxe", b"UEFI")}
 
 
-@dataclass(frozen=True)
-class Kvm:
+class Kvm(Struct, frozen=True):
     """The detected KVM. `works` names the kinds of firmware that boot; `why` has the reason for each of the others."""
 
     state: State

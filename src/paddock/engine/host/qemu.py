@@ -4,9 +4,10 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from paddock.engine.host.errors import HostError
 
@@ -18,8 +19,7 @@ _FORMAT = 2
 _NO_FEATURES = frozenset({"host-cache-info", "hotpluggable", "hotplugged", "legacy-cache", "migratable", "realized"})
 
 
-@dataclass(frozen=True)
-class Qemu:
+class Qemu(Struct, frozen=True):
     """A QEMU program for one architecture."""
 
     architecture: str

@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 # of a line of /proc/stat: user, nice, system, irq, softirq; a guest's time is part of user and nice
 _BUSY = (0, 1, 2, 5, 6)
 
 
-@dataclass(frozen=True)
-class HostReading:
+class HostReading(Struct, frozen=True):
     """CPU seconds of all processors since the boot, and bytes of memory that nothing else can have."""
 
     cpu_seconds: float

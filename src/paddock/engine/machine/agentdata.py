@@ -94,7 +94,7 @@ def info(value: Any) -> guest.AgentInfo:
 
 def os(value: Any) -> guest.GuestOs:
     """`guest-get-osinfo`."""
-    members = {name: text(_object(value).get(name.replace("_", "-"))) for name in guest.GuestOs.__dataclass_fields__}
+    members = {name: text(_object(value).get(name.replace("_", "-"))) for name in guest.GuestOs.__struct_fields__}
     return guest.GuestOs(**members)
 
 

@@ -8,9 +8,10 @@ changed.
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.argv import blocks, names

@@ -14,11 +14,11 @@ import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic, StreamNetwork, Tap, UserNetwork
@@ -37,8 +37,7 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True)
-class CloneTemplate:
+class CloneTemplate(Struct, frozen=True):
     """A frozen guest. Its folder, and the layers of its disks, must not be written as long as clones of it run or may be started."""
 
     folder: Path
@@ -55,8 +54,7 @@ class CloneTemplate:
         return self.folder / _STATE
 
 
-@dataclass(frozen=True)
-class CloneNic:
+class CloneNic(Struct, frozen=True):
     """A card of a clone, in place of the template's.
 
     QEMU's own network remembers which address it gave to which card, and a guest is alone in it: there the template's MAC is kept.
@@ -66,8 +64,7 @@ class CloneNic:
     backend: Tap | UserNetwork | StreamNetwork
 
 
-@dataclass(frozen=True)
-class Clone:
+class Clone(Struct, frozen=True):
     """The own parts of a clone: a layer over each disk that is written, every card, a name."""
 
     label: str
@@ -78,8 +75,7 @@ class Clone:
     hostname: str = ""
 
 
-@dataclass
-class CloneTimings:
+class CloneTimings(Struct):
     """The time of each step, in seconds since the request to start."""
 
     times: dict[str, float] = field(default_factory=dict)
@@ -280,7 +276,7 @@ async def _until(machine: QemuMachine, holds: Callable[[], bool]) -> None:
 
 
 async def _run(machine: QemuMachine, script: str, words: list[str], before: bytes = b"") -> None:
-    text = before + files(__package__).joinpath(script).read_bytes()
+    text = before + Path(__file__).with_name(script).read_bytes()
     done = await machine.agent.execute(["/bin/sh", "-s", "--", *words], _IDENTITY_SECONDS, text)
     if done.code:
         why = _WHY.get(done.code, f"{script} ended with {done.code} in the guest")

@@ -7,19 +7,17 @@ or a QMP command escapes them.
 A config is kept in a machine's directory as JSON; a new field has a default, so that older files are still readable.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 Bus = Literal["virtio", "sata", "scsi", "usb", "ide"]
 Format = Literal["raw", "qcow2"]
 Role = Literal["disk", "cdrom", "lun"]
 
 
-@dataclass(frozen=True)
-class DiskLayer:
+class DiskLayer(Struct, frozen=True):
     """A file that holds a disk, and what it is laid over."""
 
     path: Path
@@ -28,8 +26,7 @@ class DiskLayer:
     backing: "DiskLayer | None" = None
 
 
-@dataclass(frozen=True)
-class Forwarded:
+class Forwarded(Struct, frozen=True):
     """A port of the host that leads to a guest on QEMU's own network."""
 
     protocol: Literal["tcp", "udp"]
@@ -38,8 +35,7 @@ class Forwarded:
     inside: int
 
 
-@dataclass(frozen=True)
-class DiskConfig:
+class DiskConfig(Struct, frozen=True):
     """A disk of a machine. `name` is its name in the machine, and unique."""
 
     name: str
@@ -95,8 +91,7 @@ class StreamNetwork(Struct, frozen=True, tag="stream"):
     path: Path
 
 
-@dataclass(frozen=True)
-class Nic:
+class Nic(Struct, frozen=True):
     """A network card."""
 
     name: str
@@ -110,8 +105,7 @@ class Nic:
     mtu: int | None = None
 
 
-@dataclass(frozen=True)
-class CpuConfig:
+class CpuConfig(Struct, frozen=True):
     """Processors. `sockets` are there at boot, up to `max_sockets` can be plugged."""
 
     sockets: int = 1
@@ -133,8 +127,7 @@ class CpuConfig:
     emulator_pinned: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class MemoryConfig:
+class MemoryConfig(Struct, frozen=True):
     """Guest memory in bytes."""
 
     size: int
@@ -147,8 +140,7 @@ class MemoryConfig:
     private: bool = False
 
 
-@dataclass(frozen=True)
-class KernelConfig:
+class KernelConfig(Struct, frozen=True):
     """A kernel that is started without a boot loader."""
 
     kernel: Path
@@ -156,8 +148,7 @@ class KernelConfig:
     arguments: str = ""
 
 
-@dataclass(frozen=True)
-class FirmwareConfig:
+class FirmwareConfig(Struct, frozen=True):
     """The firmware below the guest's boot loader."""
 
     kind: Literal["bios", "efi"] = "bios"
@@ -180,15 +171,13 @@ class FirmwareConfig:
     files: tuple[tuple[str, Path], ...] = ()
 
 
-@dataclass(frozen=True)
-class Tpm:
+class Tpm(Struct, frozen=True):
     """TPM 2.0. Its state lives in `state` between starts; None: a fresh one for each start."""
 
     state: Path | None = None
 
 
-@dataclass(frozen=True)
-class ClockConfig:
+class ClockConfig(Struct, frozen=True):
     """The clock the guest finds."""
 
     # "utc" or a time zone's name
@@ -204,8 +193,7 @@ class ClockConfig:
     hyperv: bool = False
 
 
-@dataclass(frozen=True)
-class SharedDirectory:
+class SharedDirectory(Struct, frozen=True):
     """A directory of the host that the guest mounts by its tag."""
 
     tag: str
@@ -215,8 +203,7 @@ class SharedDirectory:
     as_owner: bool = False
 
 
-@dataclass(frozen=True)
-class DeviceConfig:
+class DeviceConfig(Struct, frozen=True):
     """Everything besides disks and network cards."""
 
     serial: bool = True
@@ -249,8 +236,7 @@ class DeviceConfig:
     virtio_transitional: bool = False
 
 
-@dataclass(frozen=True)
-class MachineConfig:
+class MachineConfig(Struct, frozen=True):
     """A machine. Equal configs give equal command lines on the same host."""
 
     # shown in process lists: "namespace_name"

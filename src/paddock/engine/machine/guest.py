@@ -1,11 +1,11 @@
 """The reports of a guest's agent, as values. All of it was bounded and cleaned before it got here (`agentdata`)."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class AgentInfo:
+
+class AgentInfo(Struct, frozen=True):
     """The agent itself. `commands`: name -> it is enabled."""
 
     version: str
@@ -16,8 +16,7 @@ class AgentInfo:
         return (command, True) in self.commands
 
 
-@dataclass(frozen=True)
-class GuestOs:
+class GuestOs(Struct, frozen=True):
     """The operating system, as it calls itself."""
 
     name: str = ""
@@ -30,16 +29,14 @@ class GuestOs:
     id: str = ""
 
 
-@dataclass(frozen=True)
-class Timezone:
+class Timezone(Struct, frozen=True):
     """`offset` is in seconds east of UTC."""
 
     name: str
     offset: int
 
 
-@dataclass(frozen=True)
-class GuestUser:
+class GuestUser(Struct, frozen=True):
     """Somebody who is logged in, since `login_time` (seconds since the epoch)."""
 
     name: str
@@ -47,8 +44,7 @@ class GuestUser:
     login_time: float = 0.0
 
 
-@dataclass(frozen=True)
-class GuestFilesystem:
+class GuestFilesystem(Struct, frozen=True):
     """A mounted file system. `disks`: (serial, bus) of the disks it is on."""
 
     disk: str
@@ -59,8 +55,7 @@ class GuestFilesystem:
     disks: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class GuestInterface:
+class GuestInterface(Struct, frozen=True):
     """A network interface. `addresses`: (address, prefix length)."""
 
     name: str

@@ -1,8 +1,9 @@
 """The hardware of a running machine, asked of its QEMU: what another QEMU must have so that the guest can go on in it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.renewed import RunningHardware, obstacles

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine import limits
@@ -13,8 +14,7 @@ from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.users import UserRange
 
 
-@dataclass(frozen=True)
-class Timeouts:
+class Timeouts(Struct, frozen=True):
     """The longest times of operations, in seconds."""
 
     # QEMU from its start until its monitor answers; a busy host may need long
@@ -37,8 +37,7 @@ class Timeouts:
     resets: int = 5
 
 
-@dataclass(frozen=True)
-class MachineEnvironment:
+class MachineEnvironment(Struct, frozen=True):
     """Handed to each machine."""
 
     # what a command line has to know of this host, for this machine
@@ -51,8 +50,7 @@ class MachineEnvironment:
     groups: limits.Hierarchies = field(default_factory=limits.on_this_host)
 
 
-@dataclass(frozen=True)
-class SharedHost:
+class SharedHost(Struct, frozen=True):
     """The shared environment of the owners of all machines."""
 
     surroundings: MachineEnvironment

@@ -7,11 +7,10 @@ host as the reason for its end: the next start of Paddock treats it as a machine
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.argv import names
@@ -27,8 +26,7 @@ _PRESS_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
 
 
-@dataclass(frozen=True)
-class ShutdownGuest:
+class ShutdownGuest(Struct, frozen=True):
     """A guest that runs, with what counts for its turn."""
 
     directory: Directory

@@ -9,9 +9,10 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine import probe, taps

@@ -11,8 +11,9 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.engine.machine.config import MachineConfig
 
@@ -25,8 +26,7 @@ _THREADS = 1024
 _SPARE_BYTES = 2 << 30
 
 
-@dataclass(frozen=True)
-class Hierarchies:
+class Hierarchies(Struct, frozen=True):
     """The parents of new groups: controller -> our own group's directory in version 1, and the one of version 2."""
 
     first: Mapping[str, Path]

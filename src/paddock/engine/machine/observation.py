@@ -1,8 +1,9 @@
 """The observed state of a machine. An `Observation` is replaced as a whole; a holder keeps the state of one moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 Phase = Literal["defined", "queued", "starting", "running", "stopping", "suspended", "ended"]
 # "" runs; "io-error": a disk could not be written and QEMU waits; "start": started paused; "internal": for a moment, by the engine itself
@@ -22,8 +23,7 @@ EndReason = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class RunEnd:
+class RunEnd(Struct, frozen=True):
     """The end of a machine's run."""
 
     reason: EndReason
@@ -35,8 +35,7 @@ class RunEnd:
     asked: bool = False
 
 
-@dataclass(frozen=True)
-class SuspendedState:
+class SuspendedState(Struct, frozen=True):
     """The guest's memory and devices on disk."""
 
     # seconds since the epoch
@@ -45,8 +44,7 @@ class SuspendedState:
     size: int
 
 
-@dataclass(frozen=True)
-class DiskState:
+class DiskState(Struct, frozen=True):
     """A disk as QEMU has it."""
 
     state: Literal["plugged", "unplugging"] = "plugged"
@@ -56,8 +54,7 @@ class DiskState:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class NicState:
+class NicState(Struct, frozen=True):
     """A network card as QEMU has it."""
 
     state: Literal["plugged", "unplugging"] = "plugged"
@@ -65,8 +62,7 @@ class NicState:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class JobState:
+class JobState(Struct, frozen=True):
     """Something long that QEMU does to a disk, by the disk's name."""
 
     kind: str
@@ -76,8 +72,7 @@ class JobState:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class GuestFault:
+class GuestFault(Struct, frozen=True):
     """The reason why a guest cannot be used although its process lives."""
 
     reason: Literal["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop"]
@@ -90,8 +85,7 @@ class GuestFault:
         return self.reason != "GuestRebootLoop"
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """A machine as it is seen."""
 
     phase: Phase = "defined"
@@ -137,8 +131,7 @@ class Observation:
         return self.live or self.phase == "suspended"
 
 
-@dataclass(frozen=True)
-class DiskStatistics:
+class DiskStatistics(Struct, frozen=True):
     """Counters of a disk since QEMU started."""
 
     reads: int = 0
@@ -151,8 +144,7 @@ class DiskStatistics:
     flush_seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class NicStatistics:
+class NicStatistics(Struct, frozen=True):
     """Counters of a network card, as the guest sees them: received is what the guest received."""
 
     received_bytes: int = 0
@@ -165,8 +157,7 @@ class NicStatistics:
     sent_dropped: int = 0
 
 
-@dataclass(frozen=True)
-class VcpuStatistics:
+class VcpuStatistics(Struct, frozen=True):
     """A virtual processor: seconds it ran, was ready to and did not, and waited for disks."""
 
     number: int
@@ -176,8 +167,7 @@ class VcpuStatistics:
     state: Literal["OFFLINE", "RUNNING", "BLOCKED"] = "RUNNING"
 
 
-@dataclass(frozen=True)
-class MemoryStatistics:
+class MemoryStatistics(Struct, frozen=True):
     """Bytes, and counts of pages' faults. None: the guest does not say (its balloon driver tells)."""
 
     domain: int = 0
@@ -193,8 +183,7 @@ class MemoryStatistics:
     minor_faults: int | None = None
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """The usage of a machine up to now."""
 
     cpu_user_seconds: float = 0.0
@@ -210,8 +199,7 @@ class Statistics:
         return self.cpu_user_seconds + self.cpu_system_seconds
 
 
-@dataclass(frozen=True)
-class RenewalResult:
+class RenewalResult(Struct, frozen=True):
     """A move into a new QEMU: the guest stood still for `pause` of the `seconds` that it took."""
 
     seconds: float

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ class MachineOwner:
         if milestone:
             changes["times"] = times = {**self.observed.times, milestone: self.surroundings.clock.seconds()}
             self.save(times=times)
-        seen = replace(self.observed, **changes)
+        seen = structs.replace(self.observed, **changes)
         if seen != self.observed:
             self.observed = seen
             self._tell(self.id)

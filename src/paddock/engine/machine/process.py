@@ -9,9 +9,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from paddock.engine.machine.errors import StartFailed
 
@@ -23,8 +24,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True)
-class ProcessLaunch:
+class ProcessLaunch(Struct, frozen=True):
     """A program to start. `user` 0 leaves the rights as they are; `files` are inherited under the same numbers."""
 
     argv: Sequence[str]
@@ -93,8 +93,7 @@ def cpu_seconds(pid: int, thread: int = 0) -> tuple[float, float]:
     return int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
 
 
-@dataclass(frozen=True)
-class ProcessUsage:
+class ProcessUsage(Struct, frozen=True):
     """The use of a process up to now: CPU seconds and seconds since its start, and the bytes it holds in memory."""
 
     cpu_seconds: float

@@ -20,9 +20,10 @@ A stop overtakes: requests that wait or run when it comes are refused with `Stop
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
+
+from msgspec import Struct
 
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.observation import Observation
@@ -47,18 +48,15 @@ class Verb(Enum):
     FORGET = "forget"
 
 
-@dataclass(frozen=True)
-class Go:
+class Go(Struct, frozen=True):
     """It is done."""
 
 
-@dataclass(frozen=True)
-class Already:
+class Already(Struct, frozen=True):
     """It is so; nothing has to be done."""
 
 
-@dataclass(frozen=True)
-class Refuse:
+class Refuse(Struct, frozen=True):
     """It is not done."""
 
     reason: str

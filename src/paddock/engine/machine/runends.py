@@ -1,8 +1,9 @@
 """The reason for the end of a run, from the evidence. Pure."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from signal import Signals
+
+from msgspec import Struct
 
 from paddock.base import reasons
 from paddock.engine.machine.observation import EndReason
@@ -38,8 +39,7 @@ _ORDER: tuple[EndReason, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class RunEvidence:
+class RunEvidence(Struct, frozen=True):
     """The evidence about a run that is over."""
 
     # what QEMU said, and what we did (`killed`, `host-reboot`), in words of `EndReason`

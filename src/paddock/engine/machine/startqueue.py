@@ -8,8 +8,9 @@ had its time. After a reboot of the host the machines arrive within a moment, in
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 # A guest is quiet when it wants less than this share of one CPU for so long. What it waits for counts as well: on a host that is busy with
 # others a guest that boots gets as little as one that sleeps.
@@ -28,23 +29,20 @@ def places(cpus: int, accelerator: Literal["kvm", "tcg"]) -> int:
     return max(cpus, 1) * 2 if accelerator == "kvm" else max(cpus, 1) + 1
 
 
-@dataclass
-class _Waiting:
+class _Waiting(Struct):
     priority: int
     since: float
     number: int
 
 
-@dataclass
-class _Booting:
+class _Booting(Struct):
     since: float
     looked: float
     cpu: float | None = None
     quiet_since: float | None = None
 
 
-@dataclass
-class StartQueue:
+class StartQueue(Struct):
     """The waiting and the booting machines."""
 
     size: int

@@ -7,8 +7,9 @@ import shutil
 import signal
 import socket
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from paddock.engine.machine import taps
 from paddock.engine.machine.argv import names

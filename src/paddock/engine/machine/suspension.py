@@ -17,8 +17,9 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine import hardware, migration, probe

@@ -8,8 +8,9 @@ import os
 import socket
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from paddock.engine.machine.errors import StartFailed
 
@@ -20,8 +21,7 @@ _NAME_LIMIT = 15
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass
-class OpenFiles:
+class OpenFiles(Struct):
     """Descriptors that QEMU is to inherit, by the name of the network card; closed here as soon as it has them."""
 
     taps: dict[str, list[int]] = field(default_factory=dict)

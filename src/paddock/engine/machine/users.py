@@ -8,8 +8,9 @@ import grp
 import os
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.base.errors import Terminal
 from paddock.engine.claims import BLOCK, FIRST
@@ -24,8 +25,7 @@ class NoUser(Terminal):
     """There is no number left, or this host does not have them."""
 
 
-@dataclass(frozen=True)
-class UserRange:
+class UserRange(Struct, frozen=True):
     """The range of numbers. `first` 0: machines run as whoever runs Paddock."""
 
     first: int = 0

@@ -7,7 +7,9 @@ released; after that it rests a while, so that a cached name does not lead to a 
 import hashlib
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from paddock.engine.networks.errors import NetworkUnusable
 
@@ -27,8 +29,7 @@ _NUMBERS = 1 << (32 - _PREFIX)
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class AddressEntry:
+class AddressEntry(Struct, frozen=True):
     """The addresses of a card."""
 
     owner: str
@@ -42,8 +43,7 @@ class AddressEntry:
         return (self.owner, self.name)
 
 
-@dataclass(frozen=True)
-class AddressTable:
+class AddressTable(Struct, frozen=True):
     """Everything that was given and not taken back."""
 
     # "" until machines have one

@@ -2,7 +2,9 @@
 
 import hashlib
 import ipaddress
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from paddock.engine.networks.addresses import AddressTable
 from paddock.engine.networks.dhcp import DhcpLease
@@ -12,8 +14,7 @@ from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 _DEVICE_NAME = 15
 
 
-@dataclass(frozen=True)
-class BridgeOptions:
+class BridgeOptions(Struct, frozen=True):
     """The DHCP options of a guest in a bridge; without them another DHCP server decides."""
 
     address: str

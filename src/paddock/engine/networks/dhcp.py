@@ -8,7 +8,8 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from paddock.engine.networks.nics import LEASE_SECONDS, DhcpOptions
 
@@ -22,8 +23,7 @@ _SMALLEST = 300
 _MOST_IN_OPTION = 255
 
 
-@dataclass(frozen=True)
-class DhcpLease:
+class DhcpLease(Struct, frozen=True):
     """The values that DHCP gives a guest."""
 
     mac: str
@@ -41,8 +41,7 @@ class DhcpLease:
     options: DhcpOptions = field(default_factory=DhcpOptions)
 
 
-@dataclass(frozen=True)
-class DhcpRequest:
+class DhcpRequest(Struct, frozen=True):
     """A request of a client."""
 
     kind: int

@@ -7,7 +7,8 @@ for. What lies in the zone and is not known does not exist; everything else is s
 import ipaddress
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from paddock.engine.networks.nics import NicSpec
 
@@ -21,8 +22,7 @@ _LARGEST_UDP = 512
 _MOST_ANSWERS = 64
 
 
-@dataclass(frozen=True)
-class DnsQuestion:
+class DnsQuestion(Struct, frozen=True):
     """The question of a query."""
 
     id: int
@@ -114,8 +114,7 @@ def wire(name: str) -> bytes:
     )
 
 
-@dataclass(frozen=True)
-class Zone:
+class Zone(Struct, frozen=True):
     """Everything that has a name here."""
 
     suffix: str

@@ -8,7 +8,8 @@ import ipaddress
 import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from paddock.engine.networks.forwarding import TcpForward, UdpForward
 from paddock.engine.networks.nics import ForwardTarget, Protocol, PublishedService
@@ -17,8 +18,7 @@ Reach = Callable[[ForwardTarget, Protocol], Awaitable[tuple[str, int]]]
 _MOST_CLIENTS = 4096
 
 
-@dataclass(frozen=True)
-class ListenEndpoint:
+class ListenEndpoint(Struct, frozen=True):
     """An address to listen on."""
 
     protocol: Protocol
@@ -29,8 +29,7 @@ class ListenEndpoint:
         return f"{self.protocol} {self.address}:{self.port}"
 
 
-@dataclass(frozen=True)
-class ForwardTo:
+class ForwardTo(Struct, frozen=True):
     """The destination of a listener."""
 
     service: str

@@ -10,9 +10,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from paddock.engine.claims import HostReservations
 from paddock.engine.networks import hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
@@ -31,8 +32,7 @@ _LOG = logging.getLogger(__name__)
 _DIAL_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class NetworkSettings:
+class NetworkSettings(Struct, frozen=True):
     """The settings of machines' networks."""
 
     # "auto" is routed where that is possible
@@ -52,7 +52,7 @@ class Networks:
     def __init__(
         self,
         directory: Path,
-        settings: NetworkSettings = NetworkSettings(),
+        settings: NetworkSettings = NetworkSettings(),  # noqa: B008 - frozen
         *,
         claims: HostReservations | None = None,
         seconds: Callable[[], float] = time.time,

@@ -7,8 +7,9 @@ has the same MAC and the same address, whichever process or start of a machine u
 import ipaddress
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from paddock.engine.machine.config import StreamNetwork, Tap, UserNetwork
 from paddock.engine.networks.errors import NetworkUnusable
@@ -21,8 +22,7 @@ INNER_NETWORK6 = "fd10:0:2::/120"
 LEASE_SECONDS = 999 * 86400
 
 
-@dataclass(frozen=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """A range of ports; `last` 0 means the first alone."""
 
     protocol: Protocol
@@ -35,8 +35,7 @@ class Ports:
         return self.last or self.first
 
 
-@dataclass(frozen=True)
-class DhcpOptions:
+class DhcpOptions(Struct, frozen=True):
     """The DHCP options of a guest besides its address."""
 
     tftp_server: str = ""
@@ -46,8 +45,7 @@ class DhcpOptions:
     private: tuple[tuple[int, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Struct, frozen=True):
     """Addresses that a bridge's own DHCP server hands out."""
 
     network: str
@@ -62,8 +60,7 @@ class Range:
 LEAST_BURST = 128 << 10
 
 
-@dataclass(frozen=True)
-class TrafficLimit:
+class TrafficLimit(Struct, frozen=True):
     """The most bytes in a second to and from a guest, and the bytes that may come at once; 0: no limit."""
 
     to_guest: int = 0
@@ -75,8 +72,7 @@ class TrafficLimit:
 NO_LIMIT = TrafficLimit()
 
 
-@dataclass(frozen=True)
-class HostBridge:
+class HostBridge(Struct, frozen=True):
     """A bridge of the host that a card is put into."""
 
     name: str
@@ -99,8 +95,7 @@ class HostBridge:
     traffic: TrafficLimit = NO_LIMIT
 
 
-@dataclass(frozen=True)
-class NicSpec:
+class NicSpec(Struct, frozen=True):
     """A network card as it is wanted. (owner, name) says which one it is."""
 
     owner: str
@@ -191,8 +186,7 @@ def _is_network(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class AttachedNic:
+class AttachedNic(Struct, frozen=True):
     """A card that is ready for a machine."""
 
     mac: str
@@ -211,8 +205,7 @@ class AttachedNic:
     search: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ForwardTarget:
+class ForwardTarget(Struct, frozen=True):
     """A port of a card that a published port leads to."""
 
     owner: str
@@ -220,8 +213,7 @@ class ForwardTarget:
     port: int
 
 
-@dataclass(frozen=True)
-class PublishedPort:
+class PublishedPort(Struct, frozen=True):
     """A port and where it leads."""
 
     protocol: Protocol
@@ -231,8 +223,7 @@ class PublishedPort:
     node_port: int = 0
 
 
-@dataclass(frozen=True)
-class PublishedService:
+class PublishedService(Struct, frozen=True):
     """A service: addresses inside, ports of the host, addresses outside."""
 
     # whose it is, in problems and statistics
@@ -248,8 +239,7 @@ class PublishedService:
     affinity_seconds: int = 0
 
 
-@dataclass(frozen=True)
-class NicPeer:
+class NicPeer(Struct, frozen=True):
     """A permitted peer: an address block without some parts, or cards by their owners."""
 
     block: str = ""
@@ -257,16 +247,14 @@ class NicPeer:
     owners: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PolicyAllowance:
+class PolicyAllowance(Struct, frozen=True):
     """A permission: any of the peers (None: everybody) on any of the ports (None: every protocol and port)."""
 
     peers: tuple[NicPeer, ...] | None = None
     ports: tuple[Ports, ...] | None = None
 
 
-@dataclass(frozen=True)
-class NicPolicy:
+class NicPolicy(Struct, frozen=True):
     """The connections that the cards of some owners may receive and open. None: no limit in that direction. Policies add up."""
 
     name: str

@@ -9,8 +9,9 @@ import hashlib
 import ipaddress
 import os
 import signal
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.engine.machine import limits
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
@@ -25,8 +26,7 @@ _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.01
 
 
-@dataclass(frozen=True)
-class PasstRequest:
+class PasstRequest(Struct, frozen=True):
     """The parameters of one process."""
 
     socket: Path

@@ -9,10 +9,11 @@ import hashlib
 import ipaddress
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.engine.machine.config import Tap
@@ -30,8 +31,7 @@ _LOOPBACK = 1
 _MTU, _SMALLEST_MTU = 1500, 1280
 
 
-@dataclass(frozen=True)
-class PodNetworkSettings:
+class PodNetworkSettings(Struct, frozen=True):
     """The settings of the pod network."""
 
     directory: Path
@@ -39,8 +39,7 @@ class PodNetworkSettings:
     zone: str
 
 
-@dataclass(frozen=True)
-class _Plugged:
+class _Plugged(Struct, frozen=True):
     card: NicSpec
     entry: AddressEntry
     plug: AttachedNic

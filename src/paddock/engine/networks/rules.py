@@ -10,13 +10,13 @@ Between the exchanges a card has its address in the pod network, so that everyth
 import hashlib
 import ipaddress
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
 
-@dataclass(frozen=True)
-class TapNic:
+class TapNic(Struct, frozen=True):
     """A card on a tap of its own."""
 
     device: str
@@ -30,8 +30,7 @@ class TapNic:
     traffic: TrafficLimit = NO_LIMIT
 
 
-@dataclass(frozen=True)
-class BridgedNic:
+class BridgedNic(Struct, frozen=True):
     """A card whose tap is in a bridge."""
 
     device: str
@@ -43,8 +42,7 @@ class BridgedNic:
     traffic: TrafficLimit = NO_LIMIT
 
 
-@dataclass(frozen=True)
-class ServiceForward:
+class ServiceForward(Struct, frozen=True):
     """One port of an address of a service, and the (address, port) pairs it leads to."""
 
     # "" for every address of the host
@@ -55,8 +53,7 @@ class ServiceForward:
     sticky: bool = False
 
 
-@dataclass(frozen=True)
-class RuleTable:
+class RuleTable(Struct, frozen=True):
     """Everything the table says."""
 
     name: str

@@ -9,8 +9,9 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import StreamNetwork, UserNetwork
@@ -46,8 +47,7 @@ def host_place(index: int, port: int) -> tuple[str, int]:
     return loopback(index, high=port >= _HIGH), port
 
 
-@dataclass
-class _Plugged:
+class _Plugged(Struct):
     card: NicSpec
     entry: AddressEntry
     plug: AttachedNic

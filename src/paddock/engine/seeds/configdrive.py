@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts, numbered
 
@@ -11,8 +12,7 @@ LABEL = "config-2"
 _FOLDER = "openstack/latest"
 
 
-@dataclass(frozen=True)
-class TaggedDevice:
+class TaggedDevice(Struct, frozen=True):
     """A device of the guest that the user gave a tag, so that the guest finds it."""
 
     kind: Literal["nic", "hostdev"]

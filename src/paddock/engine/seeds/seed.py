@@ -1,14 +1,14 @@
 """Shared parts of all seeds: a disk by its label and its files, and the guest's metadata for cloud-init."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from paddock.engine.seeds import iso
 from paddock.engine.seeds.errors import SeedError
 
 
-@dataclass(frozen=True)
-class Seed:
+class Seed(Struct, frozen=True):
     """A disk with few small files."""
 
     label: str
@@ -19,8 +19,7 @@ class Seed:
         return iso.build(self.label, self.files)
 
 
-@dataclass(frozen=True)
-class SeedIdentity:
+class SeedIdentity(Struct, frozen=True):
     """The identity of the guest. A guest that finds another `uuid` takes itself for a new machine and sets itself up again."""
 
     # of its firmware
@@ -33,8 +32,7 @@ class SeedIdentity:
     public_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(Struct, frozen=True):
     """The user's data for cloud-init, passed on unchanged."""
 
     user_data: bytes = b""

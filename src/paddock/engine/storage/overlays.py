@@ -7,8 +7,9 @@ Why not `qemu-img create`: it takes fifteen milliseconds to start, and every mac
 
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.base.disksizes import LARGEST
 
@@ -22,8 +23,7 @@ _LONGEST_NAME = 1023
 _HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQIIB7x")
 
 
-@dataclass(frozen=True)
-class SparseImage:
+class SparseImage(Struct, frozen=True):
     """The file: `head` from its beginning, zeros after it up to `length`."""
 
     head: bytes

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from paddock.engine.storage import records
 from paddock.engine.storage.errors import NotAllowed
@@ -13,8 +14,7 @@ RECORD = "volume.json"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z", re.ASCII)
 
 
-@dataclass(frozen=True)
-class VolumePaths:
+class VolumePaths(Struct, frozen=True):
     """Directories of volumes and snapshots below the engine's directory; pools may be elsewhere."""
 
     root: Path

@@ -7,9 +7,10 @@ followed: a guest whose QEMU was taken over can write there what it likes.
 import asyncio
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage import errors
@@ -22,8 +23,7 @@ _FULL = ("No space left on device", "Disk quota exceeded")
 _BUSY = ("Failed to get", "lock")
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The limits of one run."""
 
     seconds: float = 30.0

@@ -1,8 +1,9 @@
 """The public view of a volume, a snapshot and the space for them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from paddock.base import quantity
 from paddock.base.disksizes import LARGEST
@@ -26,8 +27,7 @@ class BaseImage(Protocol):
     def virtual_size(self) -> int: ...
 
 
-@dataclass(frozen=True)
-class StoredVolume:
+class StoredVolume(Struct, frozen=True):
     """A volume as it is now."""
 
     id: str
@@ -50,8 +50,7 @@ class StoredVolume:
         return self.files is None and (self.held or on_disk.in_use(self.layer.path))
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A frozen state of a volume."""
 
     id: str
@@ -60,8 +59,7 @@ class Snapshot:
     layer: DiskLayer
 
 
-@dataclass(frozen=True)
-class FilesystemCapacity:
+class FilesystemCapacity(Struct, frozen=True):
     """The file system where volumes are, in bytes."""
 
     total: int

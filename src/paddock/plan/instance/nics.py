@@ -1,7 +1,9 @@
 """The network cards of a machine, as the engine is asked for them, and as they stand in the status."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec

@@ -7,10 +7,10 @@ reported, not ignored.
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition

@@ -1,8 +1,9 @@
 """Disks of an instance, and the I/O threads they share."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal, cast
+
+from msgspec.structs import replace
 
 from paddock.dialects.kubevirt.devices import CDRomTarget, DiskTarget, LunTarget
 from paddock.dialects.kubevirt.devices import Disk as DiskSpec

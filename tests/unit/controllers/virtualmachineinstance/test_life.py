@@ -1,10 +1,10 @@
 """The life of a running machine: from its object to its process and back."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.controllers.virtualmachineinstance.guest import SILENT_SECONDS
 from paddock.controllers.virtualmachineinstance.sweeper import UPGRADE_SECONDS

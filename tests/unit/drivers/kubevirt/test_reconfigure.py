@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -111,7 +110,7 @@ def test_disks_grow_while_the_machine_runs(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.running(disks=(p.DiskPayload(name="data", size_gib=1, type="thin"),))
         ran = await target.host.running()
-        ran.observe(disks={name: replace(state, size=GIB) for name, state in ran.observed.disks.items()})
+        ran.observe(disks={name: msgspec.structs.replace(state, size=GIB) for name, state in ran.observed.disks.items()})
         text = desired(disks=(p.DiskPayload(name="data", size_gib=3, type="thin"),))
         answer = await target.driver.reconfigure(m.ReconfigureRequest(id=vm_id, desired_json=text))
         assert answer.task is not None

@@ -325,8 +325,8 @@ READERS = [agentdata.info, agentdata.os, agentdata.timezone, agentdata.users, ag
 def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
-    if hasattr(value, "__dataclass_fields__"):
-        return [text for name in value.__dataclass_fields__ for text in _texts(getattr(value, name))]
+    if hasattr(value, "__struct_fields__"):
+        return [text for name in value.__struct_fields__ for text in _texts(getattr(value, name))]
     if isinstance(value, tuple):
         return [text for one in value for text in _texts(one)]
     return []

@@ -1,12 +1,12 @@
 """The machines that can be cloned, and the parts of a clone. tests/host/clones wakes real ones."""
 
 import subprocess
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine import clones
 from paddock.engine.machine.clones import Clone, CloneNic, CloneTemplate

@@ -1,7 +1,6 @@
 """A machine's files: whole at every moment, bounded, and nothing that QEMU could turn against us."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,8 +57,8 @@ def test_configs_come_back_as_they_were(directory: Directory) -> None:
     assert directory.read_config() is None
     directory.write_config(CONFIG)
     assert directory.read_config() == CONFIG == decode_config(encode_config(CONFIG))
-    directory.write_config(replace(CONFIG, label="other"))
-    assert directory.read_config() == replace(CONFIG, label="other")
+    directory.write_config(structs.replace(CONFIG, label="other"))
+    assert directory.read_config() == structs.replace(CONFIG, label="other")
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"version":1}', b'{"version":99,"config":{}}', b"\xff", b"[]"])

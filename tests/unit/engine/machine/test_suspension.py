@@ -1,7 +1,6 @@
 """What a suspended machine needs to go on: decisions by tables, and its files on disk."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +65,14 @@ def test_only_what_the_guest_writes_has_a_time(tmp_path: Path) -> None:
         os.utime(path, ns=(5, 5))
     root = DiskConfig("root", DiskLayer(paths[0], "qcow2", DiskLayer(paths[1], "raw")))
     disks = (root, DiskConfig("cd", DiskLayer(paths[2], "raw"), role="cdrom"), DiskConfig("gone", DiskLayer(tmp_path / "gone", "raw")))
-    assert written(replace(CONFIG, disks=disks)) == {str(paths[0]): (2, 5), str(paths[1]): (2, 0), str(paths[2]): (2, 0)}
+    assert written(structs.replace(CONFIG, disks=disks)) == {str(paths[0]): (2, 5), str(paths[1]): (2, 0), str(paths[2]): (2, 0)}
 
 
 def test_a_host_gives_processors_and_taps_anew() -> None:
-    old = replace(CONFIG, cpu=CpuConfig(sockets=2, pinned=(0, 1)), nics=(Nic("a", "02::1", Tap("tap1")), Nic("gone", "02::2", Tap("tap2"))))
-    fresh = replace(CONFIG, cpu=CpuConfig(sockets=9, pinned=(2, 3)), nics=(Nic("a", "02::9", Tap("tap7")),))
+    old = structs.replace(
+        CONFIG, cpu=CpuConfig(sockets=2, pinned=(0, 1)), nics=(Nic("a", "02::1", Tap("tap1")), Nic("gone", "02::2", Tap("tap2")))
+    )
+    fresh = structs.replace(CONFIG, cpu=CpuConfig(sockets=9, pinned=(2, 3)), nics=(Nic("a", "02::9", Tap("tap7")),))
     found = with_host_parts(old, fresh)
     assert found.cpu == CpuConfig(sockets=2, pinned=(2, 3))
     assert found.nics == (Nic("a", "02::1", Tap("tap7")), Nic("gone", "02::2", Tap("tap2")))

@@ -1,8 +1,7 @@
 """The packet filter as text: a golden file for everything at once, and what must hold whatever is asked for."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.networks import rules, serviceforwards
 from paddock.engine.networks.listeners import ListenEndpoint

@@ -1,8 +1,7 @@
 """The condition Suspended, and what else a suspension does to a status."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import Observation, RunEnd, SuspendedState

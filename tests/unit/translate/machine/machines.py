@@ -132,4 +132,4 @@ def translated(machine: VirtualMachineInstance, *, kvm: bool = False, host: Mapp
     accelerator: Any = "kvm" if kvm else "tcg"
     found = replace(HOST, accelerator=accelerator, **(host or {}))
     result = machine_config(machine, resolved(machine, found))
-    return Translated(result, replace(_VIEW, accelerator=accelerator))
+    return Translated(result, msgspec.structs.replace(_VIEW, accelerator=accelerator))

@@ -5,8 +5,9 @@ topmost layer is opened for writing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.errors import UnstartableConfig, missing
@@ -66,8 +67,7 @@ def tree(disk: DiskConfig, host: HostView) -> Properties | None:
     return _nodes(disk.name, disk.layer, options, host, writable=not readonly)
 
 
-@dataclass(frozen=True)
-class _FileOptions:
+class _FileOptions(Struct, frozen=True):
     direct: bool
     io: str
     shared: bool

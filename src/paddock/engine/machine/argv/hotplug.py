@@ -5,8 +5,10 @@ when QEMU says DEVICE_DELETED for its id; only then can its backend be removed, 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from paddock.engine.machine.argv import blocks, cards, names
 from paddock.engine.machine.argv.errors import UnstartableConfig
@@ -15,8 +17,7 @@ from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import DiskConfig, MachineConfig, Nic
 
 
-@dataclass(frozen=True)
-class HotplugPlan:
+class HotplugPlan(Struct, frozen=True):
     """`opening` has to be opened and handed over by `getfd` under the names in `files` (and `vhosts`) before the steps."""
 
     device: str
@@ -42,8 +43,7 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """`first` asks the guest to let go; `then` follows DEVICE_DELETED for `device`."""
 
     device: str

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from paddock.engine.machine.argv.errors import missing
 from paddock.engine.machine.argv.options import as_json, checked
@@ -13,8 +14,7 @@ from paddock.engine.machine.argv.view import HostView
 Properties = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class TapOpening:
+class TapOpening(Struct, frozen=True):
     """A tap device that has to be opened once for each queue (IFF_MULTI_QUEUE if there are several) before QEMU is started."""
 
     nic: str
@@ -24,8 +24,7 @@ class TapOpening:
     vhost: bool = False
 
 
-@dataclass(frozen=True)
-class HelperProgram:
+class HelperProgram(Struct, frozen=True):
     """A program that has to run, and to listen at its socket, before QEMU is started.
 
     It is started in the machine's directory, as QEMU is, and with QEMU's user unless it has to be root. It ends by itself
@@ -42,8 +41,7 @@ class HelperProgram:
     needs_root: bool = False
 
 
-@dataclass(frozen=True)
-class FileCopy:
+class FileCopy(Struct, frozen=True):
     """A file that has to be there. `fresh`: it is copied anew for each start; otherwise only when it is missing."""
 
     source: Path
@@ -51,24 +49,21 @@ class FileCopy:
     fresh: bool
 
 
-@dataclass(frozen=True)
-class QmpCommand:
+class QmpCommand(Struct, frozen=True):
     """A QMP command."""
 
     execute: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Pins:
+class Pins(Struct, frozen=True):
     """Host CPUs: for each virtual CPU in order, and for QEMU's other threads; empty: anywhere."""
 
     vcpus: tuple[int, ...] = ()
     emulator: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command that starts QEMU, and the steps around it."""
 
     # with made-up numbers for open files; `arguments` puts the real ones in

@@ -7,7 +7,8 @@ can be plugged later.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from paddock.engine.machine.argv.errors import UnstartableConfig
 from paddock.engine.machine.argv.line import Properties
@@ -28,8 +29,7 @@ _LARGE_MEMORY = 2 << 30
 Place = dict[str, object]
 
 
-@dataclass(frozen=True)
-class PciAddress:
+class PciAddress(Struct, frozen=True):
     """A place that the config asks for."""
 
     bus: int

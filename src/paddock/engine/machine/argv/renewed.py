@@ -7,9 +7,8 @@ number of those that were there at the start decides how many queues the disks h
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from paddock.engine.machine.argv import cards, hotplug, names
 from paddock.engine.machine.argv.command import command
@@ -24,8 +23,7 @@ _NAMED = ("-device", "-netdev", "-blockdev")
 Places = Mapping[str, Properties]
 
 
-@dataclass(frozen=True)
-class RunningHardware:
+class RunningHardware(Struct, frozen=True):
     """The hardware of a running machine."""
 
     config: MachineConfig
@@ -68,7 +66,7 @@ def renewed(started: MachineConfig, now: RunningHardware, host: HostView) -> Com
     before = {names.device(disk.name) for disk in started.disks} | {names.card(nic.name) for nic in started.nics}
     found = _without(found, present, before - stay)
     moved = {device: place for device, place in places.items() if device in ids - stay}
-    return _with(found, started, replace(now, places=moved), host)
+    return _with(found, started, structs.replace(now, places=moved), host)
 
 
 def _place(properties: Properties) -> dict[str, object]:
@@ -77,10 +75,10 @@ def _place(properties: Properties) -> dict[str, object]:
 
 def _present(started: MachineConfig, now: RunningHardware) -> MachineConfig:
     disks, nics = {disk.name: disk for disk in now.config.disks}, {nic.name: nic for nic in now.config.nics}
-    return replace(
+    return structs.replace(
         started,
-        disks=tuple(replace(disk, layer=disks.get(disk.name, disk).layer) for disk in started.disks),
-        nics=tuple(_nic(replace(nic, link_up=nics.get(nic.name, nic).link_up), now) for nic in started.nics),
+        disks=tuple(structs.replace(disk, layer=disks.get(disk.name, disk).layer) for disk in started.disks),
+        nics=tuple(_nic(structs.replace(nic, link_up=nics.get(nic.name, nic).link_up), now) for nic in started.nics),
     )
 
 
@@ -88,7 +86,7 @@ def _nic(nic: Nic, now: RunningHardware) -> Nic:
     """A card without ports of the host, which the old QEMU forwards until it goes."""
     if not now.ports_taken:
         return nic
-    return replace(nic, backend=structs.replace(nic.backend, forwards=())) if isinstance(nic.backend, UserNetwork) else nic
+    return structs.replace(nic, backend=structs.replace(nic.backend, forwards=())) if isinstance(nic.backend, UserNetwork) else nic
 
 
 def _devices(argv: tuple[str, ...]) -> dict[str, Properties]:
@@ -115,7 +113,7 @@ def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> C
         properties = json.loads(text)
         if not dropped & {properties.get("id"), properties.get("node-name")}:
             argv += [word, text]
-    return replace(
+    return structs.replace(
         found,
         argv=tuple(argv),
         openings=tuple(opening for opening in found.openings if opening.nic not in nics),
@@ -141,7 +139,7 @@ def _with(found: Command, started: MachineConfig, now: RunningHardware, host: Ho
             line.device(f"network card {nic.name}", plan.steps[1].arguments)
             line.before_start += plan.steps[2:]
     more = line.command(Pins(), ())
-    return replace(
+    return structs.replace(
         found,
         argv=(*found.argv, *more.argv[1:]),
         openings=(*found.openings, *more.openings),

@@ -1,24 +1,23 @@
 """The facts about the host that a command line needs, as data. `engine/host` reads them; nothing is read here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 Accelerator = Literal["kvm", "tcg"]
 _UP = Path("../../..")
 
 
-@dataclass(frozen=True)
-class EfiFiles:
+class EfiFiles(Struct, frozen=True):
     """EFI's code and the variables it starts with."""
 
     code: Path
     variables: Path
 
 
-@dataclass(frozen=True)
-class FileView:
+class FileView(Struct, frozen=True):
     """The host's access to a file."""
 
     # O_DIRECT works
@@ -29,16 +28,14 @@ class FileView:
     device: bool = False
 
 
-@dataclass(frozen=True)
-class VirtioFs:
+class VirtioFs(Struct, frozen=True):
     """The program that shares directories. `classic` is the one that came with QEMU until 7.2; it has other options."""
 
     program: Path
     classic: bool = False
 
 
-@dataclass(frozen=True)
-class HostView:
+class HostView(Struct, frozen=True):
     """The host, as far as one machine needs it."""
 
     qemu: Path

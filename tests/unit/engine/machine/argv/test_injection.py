@@ -1,6 +1,5 @@
 """No value of a user's can become an option, a property or a device: any text in any field leaves the command line's shape alone."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +170,7 @@ def test_processor_names_are_names_or_refused(field: str, fill: str) -> None:
 @given(TEXT)
 @settings(deadline=None)
 def test_time_zones_and_machine_types_are_names_or_refused(fill: str) -> None:
-    for config in (samples.machine(machine_type=fill), samples.machine(clock=replace(samples.PLAIN.clock, base=fill))):
+    for config in (samples.machine(machine_type=fill), samples.machine(clock=structs.replace(samples.PLAIN.clock, base=fill))):
         found = made(config, samples.TCG)
         if found is None:
             continue

@@ -1,6 +1,5 @@
 """The parts of the command line: places on the bus, trees of nodes, choices that the host decides, and what is refused."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +165,8 @@ def test_a_disk_and_a_card_may_have_one_name() -> None:
     assert {"ua-default", "net-default"} <= set(found)
 
 
-SLOW = replace(TCG, files={ROOT.path: FileView(direct=False)})
-SOLID = replace(TCG, files={ROOT.path: FileView(solid=True)})
+SLOW = structs.replace(TCG, files={ROOT.path: FileView(direct=False)})
+SOLID = structs.replace(TCG, files={ROOT.path: FileView(solid=True)})
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_controllers_come_with_their_first_disk() -> None:
         ("ide9.1", 1),
     ]
     assert refused(machine(disks=disks(5, bus="ide"))).reason == "no-room"
-    assert refused(replace(samples.ARM, disks=disks(1, bus="ide")), samples.ARM_TCG).reason == "missing-on-host"
+    assert refused(structs.replace(samples.ARM, disks=disks(1, bus="ide")), samples.ARM_TCG).reason == "missing-on-host"
     assert devices(machine(disks=disks(1, bus="usb")))["usb"]["driver"] == "qemu-xhci"
     assert "usb" not in devices(machine())
 
@@ -228,7 +227,7 @@ def test_boot_order_across_disks_and_cards() -> None:
     found = devices(machine(disks=(cdrom, *disks(2)), nics=(nic,)))
     assert {name: device["bootindex"] for name, device in found.items() if "bootindex" in device} == {"ua-d0": 1, "ua-d1": 2, "ua-cd": 3}
     assert found["net-n"]["romfile"] == ""
-    found = devices(machine(disks=(cdrom, replace(disks(1)[0], boot_order=2)), nics=(replace(nic, boot_order=1),)))
+    found = devices(machine(disks=(cdrom, structs.replace(disks(1)[0], boot_order=2)), nics=(structs.replace(nic, boot_order=1),)))
     assert {name: device["bootindex"] for name, device in found.items() if "bootindex" in device} == {"ua-d0": 2, "net-n": 1}
     assert "romfile" not in found["net-n"]
 
@@ -249,7 +248,7 @@ def test_taps_are_opened_by_somebody_else() -> None:
 
 
 def test_a_model_that_this_qemu_has_not_got() -> None:
-    host = replace(TCG, devices=frozenset(device["driver"] for device in devices(machine()).values()))
+    host = structs.replace(TCG, devices=frozenset(device["driver"] for device in devices(machine()).values()))
     error = refused(machine(nics=(Nic("n", "02:00:00:00:00:01", samples.USER, model="igb"),)), host)
     assert (error.reason, error.of) == ("missing-on-host", "network card n")
     assert "igb (QEMU 7.2.0)" in error.why
@@ -306,7 +305,7 @@ def test_what_memory_is_made_of(memory: MemoryConfig, backend: dict[str, Any]) -
 def test_shared_directories_share_memory() -> None:
     config = machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/d")),)))
     assert values(command(config, TCG), "-object")[0]["share"] is True
-    bad = replace(config, memory=MemoryConfig(MIB, MIB, file=Path("/ram"), private=True))
+    bad = structs.replace(config, memory=MemoryConfig(MIB, MIB, file=Path("/ram"), private=True))
     assert refused(bad).reason == "unusable-value"
 
 
@@ -324,8 +323,8 @@ def test_pluggable_memory() -> None:
 @pytest.mark.parametrize(
     ("firmware", "host", "what"),
     [
-        (FirmwareConfig(kind="efi"), replace(TCG, efi=None), "EFI firmware"),
-        (FirmwareConfig(kind="efi", secure_boot=True), replace(TCG, secure_efi=None), "Secure Boot"),
+        (FirmwareConfig(kind="efi"), structs.replace(TCG, efi=None), "EFI firmware"),
+        (FirmwareConfig(kind="efi", secure_boot=True), structs.replace(TCG, secure_efi=None), "Secure Boot"),
     ],
 )
 def test_firmware_that_is_not_installed(firmware: FirmwareConfig, host: HostView, what: str) -> None:
@@ -349,11 +348,11 @@ def test_programs_beside_qemu() -> None:
     assert "--readonly" in share.argv
     kept = command(machine(devices=DeviceConfig(tpm=Tpm(Path("/s/tpm")))), TCG).helpers[0]
     assert "/s/tpm" not in kept.remove
-    assert refused(config, replace(TCG, swtpm=None)).reason == "missing-on-host"
-    assert refused(config, replace(TCG, virtiofs=None)).reason == "missing-on-host"
+    assert refused(config, structs.replace(TCG, swtpm=None)).reason == "missing-on-host"
+    assert refused(config, structs.replace(TCG, virtiofs=None)).reason == "missing-on-host"
     assert refused(machine(devices=DeviceConfig(tpm=Tpm(Path("/a,b"))))).reason == "unusable-value"
     assert TCG.virtiofs is not None
-    classic = replace(TCG, virtiofs=replace(TCG.virtiofs, classic=True))
+    classic = structs.replace(TCG, virtiofs=structs.replace(TCG.virtiofs, classic=True))
     assert refused(config, classic).reason == "missing-on-host"
     assert refused(machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/a,b")),))), classic).reason == "unusable-value"
     assert refused(machine(devices=DeviceConfig(shared=(SharedDirectory("t" * 37, Path("/a")),)))).reason == "unusable-value"
@@ -362,7 +361,7 @@ def test_programs_beside_qemu() -> None:
 @pytest.mark.parametrize("classic", [True, False])
 def test_a_directory_of_the_host_is_shared_by_a_program_with_few_rights(*, classic: bool) -> None:
     assert TCG.virtiofs is not None
-    host = replace(TCG, virtiofs=replace(TCG.virtiofs, classic=classic))
+    host = structs.replace(TCG, virtiofs=structs.replace(TCG.virtiofs, classic=classic))
     # Names with commas and read-only shares are no matter of the program's options.
     config = machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/a,b"), readonly=True, as_owner=True),)))
     (share,) = command(config, host).helpers
@@ -481,7 +480,7 @@ def test_old_cards_and_closed_machines_take_nothing() -> None:
     with pytest.raises(UnstartableConfig, match="use the model virtio"):
         hotplug.plug_nic(old, samples.PLAIN, TCG, ("pci.9",), ())
     with pytest.raises(UnstartableConfig, match="disableHotplug"):
-        hotplug.plug_disk(DiskConfig("d", ROOT), replace(samples.PLAIN, hotplug=False), TCG, (), ())
+        hotplug.plug_disk(DiskConfig("d", ROOT), structs.replace(samples.PLAIN, hotplug=False), TCG, (), ())
 
 
 @given(st.lists(st.sampled_from(["virtio", "sata", "scsi", "usb"]), max_size=30), st.integers(0, 12), st.booleans())

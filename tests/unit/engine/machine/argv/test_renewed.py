@@ -1,6 +1,5 @@
 """The command line of a QEMU that a running guest moves into: everything is where the guest has it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ def test_without_a_change_it_is_the_line_of_the_start() -> None:
 
 def test_ports_of_the_host_wait_until_the_old_one_has_let_go_of_them() -> None:
     user = structs.replace(USER, forwards=(("tcp", "127.0.0.1", 8080, 80),))
-    started = replace(_started(), nics=(Nic("default", "02::1", user),))
+    started = structs.replace(_started(), nics=(Nic("default", "02::1", user),))
     assert any("hostfwd" in word for word in command(started, TCG).argv)
     assert not any("hostfwd" in word for word in renewed(started, RunningHardware(started, _places(started)), TCG).argv)
     # There is no old one.
@@ -57,7 +56,7 @@ def test_ports_of_the_host_wait_until_the_old_one_has_let_go_of_them() -> None:
 
 def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
     started = _started()
-    config = replace(started, disks=(*started.disks, DATA, MORE), nics=(*started.nics, CARD))
+    config = structs.replace(started, disks=(*started.disks, DATA, MORE), nics=(*started.nics, CARD))
     own: dict[str, dict[str, Any]] = {
         names.device("data"): {"bus": "pci.9"},
         names.device("more"): {"bus": "scsi0.0", "scsi-id": 3},
@@ -76,7 +75,7 @@ def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
 
 def test_what_was_taken_out_is_out_and_the_others_stay() -> None:
     started = _started()
-    config = replace(started, disks=started.disks[1:], nics=())
+    config = structs.replace(started, disks=started.disks[1:], nics=())
     found = renewed(started, RunningHardware(config, {"ua-two": _places(started)["ua-two"]}), TCG)
     before, now = _by_id(command(started, TCG)), _by_id(found)
     assert set(before) - set(now) == {"ua-root", "net-default"}
@@ -87,7 +86,7 @@ def test_what_was_taken_out_is_out_and_the_others_stay() -> None:
 def test_what_was_taken_out_and_plugged_in_again_is_once_and_there() -> None:
     started = _started()
     again = DiskConfig("two", DiskLayer(Path("/v/other"), "raw"), bus="scsi", hotplugged=True)
-    config = replace(started, disks=(started.disks[0], again))
+    config = structs.replace(started, disks=(started.disks[0], again))
     places = {**_places(started), "ua-two": {"bus": "scsi0.0", "scsi-id": 0}}
     found = renewed(started, RunningHardware(config, places), TCG)
     assert [device["driver"] for device in _values(found, "-device") if device.get("id") == "ua-two"] == ["scsi-hd"]
@@ -97,8 +96,10 @@ def test_what_was_taken_out_and_plugged_in_again_is_once_and_there() -> None:
 def test_layers_links_and_processors_are_the_present_ones() -> None:
     started = _started()
     over = DiskLayer(Path("/scratch/over.qcow2"), "qcow2", backing=ROOT)
-    config = replace(
-        started, disks=(replace(started.disks[0], layer=over), started.disks[1]), nics=(replace(started.nics[0], link_up=False),)
+    config = structs.replace(
+        started,
+        disks=(structs.replace(started.disks[0], layer=over), started.disks[1]),
+        nics=(structs.replace(started.nics[0], link_up=False),),
     )
     processor = {"driver": "qemu64-x86_64-cpu", "id": "cpu-1-0-0-0", "socket-id": 1}
     found = renewed(started, RunningHardware(config, _places(started), (processor,)), TCG)
@@ -127,4 +128,4 @@ def test_what_cannot_be_moved_is_named(config: MachineConfig, word: str) -> None
 
 
 def test_all_else_can() -> None:
-    assert obstacles(replace(_started(), devices=DeviceConfig(tpm=Tpm()))) == ()
+    assert obstacles(structs.replace(_started(), devices=DeviceConfig(tpm=Tpm()))) == ()
