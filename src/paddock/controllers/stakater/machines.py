@@ -21,6 +21,7 @@ from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.meta import ages
 from paddock.plan.stakater import status as statuses
 from paddock.plan.stakater.conditions import PAUSE, PAUSED, no
+from paddock.plan.stakater.objects import FINALIZER
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
@@ -29,7 +30,6 @@ from paddock.runtime.memo import StateMemo
 from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
-FINALIZER = "infrastructure.stakater.com/virtualmachine"
 # A machine with work under way is reconciled this often, with or without events.
 _CREATING_SECONDS = 5.0
 

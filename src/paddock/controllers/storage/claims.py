@@ -132,6 +132,7 @@ class ClaimReconciler:
                 volume = CachedObject.of(await self._client.get_raw(VOLUMES, Key("", name)))
             else:
                 self._tell(meta, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        # The server makes both Bound with the other writes. What somebody stopped half-way is made up for.
         await self._volume_statuses.change(volume, {"phase": "Bound"})
         document: Data = {"spec": {"volumeName": name}, "metadata": {"annotations": {**_BOUND, _PROVISIONED: PROVISIONER}}}
         bound = CachedObject.of(await self._client.patch_raw(CLAIMS, meta.key, merge_patch(document)))
