@@ -15,8 +15,12 @@ PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
 WAITING = (PENDING, SCHEDULING)
+# How long a machine may be in a phase on its way before that is said.
+PASSING_SECONDS = 0.25
 _WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
-_OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
+# What an engine's machine is called on its way to run.
+COMING = ("queued", "starting")
+_OF_MACHINE = {**dict.fromkeys(COMING, SCHEDULED), "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
 
 
 def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool) -> str:
@@ -29,6 +33,11 @@ def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared:
     if observed is not None:
         found = _OF_MACHINE.get(observed.phase, found)
     return max(before or PENDING, found, key=_WAY.index)
+
+
+def is_passing(before: str, now: str) -> bool:
+    """Return whether a machine is on its way to Running, and may be there in a moment."""
+    return before in ("", *_WAY[:-1]) and now in _WAY[:-1]
 
 
 def end_of(end: RunEnd, *, acpi: bool) -> str:
