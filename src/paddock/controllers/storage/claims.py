@@ -185,7 +185,8 @@ class ClaimReconciler:
         changed = {name: value for name, value in wanted.items() if has.get(name) != value}
         if changed:
             key = Key(claim.metadata.namespace or "", claim.metadata.name)
-            await self._client.patch(CLAIMS, key, merge_patch({"metadata": {"uid": claim.metadata.uid, "annotations": changed}}))
+            document = {"metadata": {"uid": claim.metadata.uid, "annotations": changed}}
+            self._world.claims.expectations.wrote(CachedObject.of(await self._client.patch_raw(CLAIMS, key, merge_patch(document))))
 
     # --- growing ----------------------------------------------------------------------------------------------------------
 

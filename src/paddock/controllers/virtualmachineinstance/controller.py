@@ -197,7 +197,7 @@ class InstanceReconciler:
     async def _report(
         self, seen: CachedObject, instance: VirtualMachineInstance, machine: QemuMachine | None, blocker: StartBlocker | None
     ) -> float:
-        """Write the status if it changed; return the seconds that it still rests. When the run is over, release everything, the object last."""
+        """Write the status if it changed; return the seconds that it still rests. After the run, release everything, the object last."""
         going = bool(instance.metadata.deletionTimestamp)
         before = instance.status or VirtualMachineInstanceStatus()
         observed = self._observer.observe(instance, machine, blocker, ages.timestamp(self._clock.seconds()))

@@ -159,7 +159,7 @@ def rest_seconds(old: VirtualMachineStatus | None, new: VirtualMachineStatus) ->
     if _differs_in_conditions_only(old, new):
         return _FLURRY_SECONDS
     before = old or VirtualMachineStatus(printableStatus="")
-    if (before.printableStatus or "") not in ("", *_STARTING):
+    if (before.printableStatus or "") not in ("", "Provisioning", *_STARTING):
         return 0.0
     first = ("runStrategy",) if not before.runStrategy else ()
     passing = {name: getattr(new, name) for name in (*_PASSING, *first)}
