@@ -205,11 +205,13 @@ class InstanceReconciler:
         if going and status.phase not in FINAL and (machine is None or machine.observed.phase == "defined"):
             # It never ran: there is no end to wait for.
             status = msgspec.structs.replace(status, phase=SUCCEEDED)
-        passing = not going and is_passing(before.phase or "", status.phase or "") and (blocker is None or blocker.kind == "volumes")
-        if passing and status != before and (left := self._resting.left(seen.key, PASSING_SECONDS)):
+        changed, labels = status != before, label_changes(seen.meta.labels or {}, status)
+        passing = changed and not going and is_passing(before.phase or "", status.phase or "")
+        waits = passing and (blocker is None or blocker.kind == "volumes")
+        if waits and (left := self._resting.left(seen.key, PASSING_SECONDS)):
             return left
         self._resting.end(seen.key)
-        if await self._statuses.write(seen, status, labels=label_changes(seen.meta.labels or {}, status)) is not None:
+        if (changed or labels) and await self._statuses.write(seen, status, labels=labels) is not None:
             for event in events_between(before, status, observed.observed):
                 self._record(instance, event)
         if status.phase in FINAL:
