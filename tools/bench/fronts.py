@@ -1,8 +1,8 @@
 """Front doors on a whole host without QEMU: what a thousand machines of each dialect cost until they run, and what it costs to keep them.
 
 The server, its controllers and an engine in memory are one process, and time is virtual: what is measured is CPU. Users' requests and the
-answers that they read are part of it. A thousand machines at once have more events than may wait, so most of these are dropped; of a hundred,
-all are written. Where nothing else is agreed, a target is near what was reached, so that a loss shows.
+answers that they read are part of it. A thousand machines at once have more events than may wait, so most are dropped; of a hundred, all
+are written. Where nothing else is agreed, a target is near what was reached, so that a loss shows.
 """
 
 import asyncio
