@@ -38,8 +38,9 @@ def wire(program: ControllerManager, settings: StakaterSettings = StakaterSettin
         about=lambda key: {"dialect": DIALECT, "generation": str(_generation(caches, key))},
     )
     controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, teller=voice, settings=pace)
+    flurry = (caches.machines, caches.instances, caches.disks, caches.claims)
     for informer, keys in caches.watched:
-        controller.watch(informer, keys, gather=_GATHER_SECONDS)
+        controller.watch(informer, keys, gather=_GATHER_SECONDS if informer in flurry else 0.0)
     _measure(program, caches, controller)
     program.add(controller)
     return controller

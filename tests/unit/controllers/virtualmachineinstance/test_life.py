@@ -10,7 +10,8 @@ from paddock.controllers.virtualmachineinstance.guest import SILENT_SECONDS
 from paddock.controllers.virtualmachineinstance.sweeper import UPGRADE_SECONDS
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface
-from paddock.engine.machine.observation import GuestFault, Paused
+from paddock.engine.machine.observation import GuestFault
+from tests.enginefakes import EveryStart
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
 
 
@@ -34,17 +35,10 @@ def test_an_instance_runs_with_few_writes(play: Play) -> None:
     play(script)
 
 
-class _Every(dict[str, Paused]):
-    """Every start waits."""
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-
 @pytest.mark.parametrize(("seconds", "phases"), [(0.2, ["Pending", "Running"]), (0.3, ["Pending", "Scheduled", "Running"])])
 def test_a_phase_that_lasts_is_seen(play: Play, seconds: float, phases: list[str]) -> None:
     async def script(host: Host) -> None:
-        host.engine.machines.held = _Every()
+        host.engine.machines.held = EveryStart()
         async with host.api.watch(f"{VMIS}?watch=true") as seen:
             made = await host.make()
             await asyncio.sleep(seconds)
