@@ -1,8 +1,8 @@
 """Keys of objects to reconcile.
 
 A key waits once however often it is offered, is with one worker at a time, and comes back once more when it is offered while a
-worker has it. First come, first served, so none starves. Keys that fail come back after a pause that grows. A key that is looked at
-sooner than a wish for later asked for is not looked at once more for that wish.
+worker has it. First come, first served, so none starves. Keys that fail come back after a pause that grows. A wish for later ends
+when a worker gets the key sooner.
 """
 
 import asyncio

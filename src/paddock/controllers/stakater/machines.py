@@ -27,13 +27,13 @@ from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.memo import StateMemo
-from paddock.runtime.resting import Resting
+from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
 # A machine with work under way is reconciled this often, with or without events.
 _CREATING_SECONDS = 5.0
-# How long a step of a machine that is made may last before it is told.
+# How long a step of a machine that is made may last before it is written.
 _PASSING_SECONDS = 0.25
 
 
@@ -53,7 +53,7 @@ class StakaterMachineReconciler:
         self._clearing = MachineCleanup(client, caches, self._acts, teller, machinery.clock)
         self._statuses = StatusWriter(client, targets.FRONT_DATA, caches.fronts.expectations)
         # what a look saw that came to its end and wrote nothing, and when to look again all the same
-        self._resting = Resting()
+        self._resting = StatusDelays()
         self._quiet: StateMemo[State, Outcome] = StateMemo(caches.fronts)
 
     async def reconcile(self, key: Key) -> Outcome:

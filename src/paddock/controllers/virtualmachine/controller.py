@@ -38,7 +38,7 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
-from paddock.runtime.resting import Resting
+from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 _ORPHAN = "orphan"
@@ -79,7 +79,7 @@ class VirtualMachineReconciler:
         self._chance = machinery.chance
         self._acts = VirtualMachineActions(client, teller)
         self._statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
-        self._resting = Resting()
+        self._resting = StatusDelays()
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""

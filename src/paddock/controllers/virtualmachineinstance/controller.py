@@ -54,7 +54,7 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.program import ControllerManager
-from paddock.runtime.resting import Resting
+from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
@@ -96,7 +96,7 @@ class InstanceReconciler:
         self._client = client
         self._informer = informer
         self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
-        self._resting = Resting()
+        self._resting = StatusDelays()
         self._machines = machines
         self._clock = clock
         self._preparer = parts.preparer

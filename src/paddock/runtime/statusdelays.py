@@ -9,7 +9,7 @@ import asyncio
 from paddock.client.target import Key
 
 
-class Resting:
+class StatusDelays:
     """The statuses of one kind that wait, by their objects."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from paddock.client.target import Key
-from paddock.runtime.resting import Resting
+from paddock.runtime.statusdelays import StatusDelays
 from tests import virtualtime
 
 KEY = Key("default", "web")
@@ -11,7 +11,7 @@ KEY = Key("default", "web")
 
 def test_a_status_waits_from_its_first_difference_on_whatever_comes_in_between() -> None:
     async def script() -> None:
-        resting = Resting()
+        resting = StatusDelays()
         assert not resting.rests(KEY)
         assert resting.left(KEY, 0.25) == 0.25
         await asyncio.sleep(0.125)
