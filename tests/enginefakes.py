@@ -368,6 +368,13 @@ class FakeMachine:
         self._machines.changed(self.id)
 
 
+class EveryStart(dict[str, Paused]):
+    """For `FakeMachines.held`: each start waits in `starting`."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
 class FakeMachines:
     """The machines of a host in memory."""
 

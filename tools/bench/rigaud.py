@@ -139,12 +139,12 @@ async def _run(count: int, tasks: TaskMode) -> list[Figure]:
         if tasks == "async":
             return [
                 Figure("the same with a provider that answers with tasks: calls", calls, "", 5.1, ""),
-                Figure("the same with a provider that answers with tasks: writes", writes, "", 7.1, ""),
+                Figure("the same with a provider that answers with tasks: writes", writes, "", 6.1, ""),
             ]
         return [
             Figure(f"{count} machines, manifest -> Running, CPU beside the driver's, each", cpu, "ms", 5, ""),
             Figure("calls of the provider until it runs, each", calls, "", 3, ""),
-            Figure("writes until it runs, with events, each", writes, "", 6, ""),
+            Figure("writes until it runs, with events, each", writes, "", 5, ""),
             *await bench.at_rest(),
         ]
 

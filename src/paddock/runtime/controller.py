@@ -99,14 +99,17 @@ class Controller:
         self._durations = metrics.histogram("paddock_reconcile_duration_seconds", "How long reconciles took.", ("controller",))
         self.watch(primary, own_key)
 
-    def watch(self, informer: Informer, keys: Keys) -> None:
-        """Look at the keys that a change of this kind concerns."""
+    def watch(self, informer: Informer, keys: Keys, *, gather: float = 0.0) -> None:
+        """Look at the keys that a change of this kind concerns; with `gather`, after so many seconds, at what came together once."""
         if informer not in self.informers:
             self.informers.append(informer)
 
         def handler(change: CacheChange) -> None:
             for key in keys(change):
-                self.queue.add(key)
+                if gather:
+                    self.queue.add_after(key, gather)
+                else:
+                    self.queue.add(key)
 
         informer.handle(handler)
 

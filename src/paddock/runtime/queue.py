@@ -1,7 +1,8 @@
 """Keys of objects to reconcile.
 
 A key waits once however often it is offered, is with one worker at a time, and comes back once more when it is offered while a
-worker has it. First come, first served, so none starves. Keys that fail come back after a pause that grows.
+worker has it. First come, first served, so none starves. Keys that fail come back after a pause that grows. A wish for later ends
+when a worker gets the key sooner.
 """
 
 import asyncio
@@ -116,6 +117,10 @@ class WorkQueue(Generic[K]):
                     self._getters.remove(getter)
         key = self._ready.popleft()
         since = self._waiting.pop(key)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            # Whoever looks now says anew when to look again.
+            timer.cancel()
         now = self._held[key] = asyncio.get_running_loop().time()
         self._latency.observe(now - since, self._name)
         return key

@@ -70,6 +70,24 @@ def test_delays_are_kept_and_the_earlier_wish_counts() -> None:
     run(script())
 
 
+def test_a_key_that_is_looked_at_sooner_is_not_looked_at_again_for_an_old_wish() -> None:
+    async def script() -> None:
+        keys, _ = queue()
+        loop = asyncio.get_running_loop()
+        keys.add_after("a", 10)
+        keys.add("a")
+        assert await keys.get() == "a"
+        # A wish that comes while a worker has the key is a new one.
+        keys.add_after("a", 30)
+        keys.done("a")
+        assert (await keys.get(), loop.time()) == ("a", 30)
+        keys.done("a")
+        await asyncio.sleep(100)
+        assert keys.idle
+
+    run(script())
+
+
 def test_failures_wait_longer_each_time_until_forgotten() -> None:
     async def script() -> None:
         keys, _ = queue(first=1, longest=5)

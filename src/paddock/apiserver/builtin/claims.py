@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from paddock.apiserver.builtin import claimsizes
+from paddock.apiserver.builtin.holding import hold
+from paddock.apiserver.builtin.trust import is_trusted
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.dialects.core.storageclass import IS_DEFAULT, VOLUME_PROTECTION
 from paddock.schema import finding
@@ -24,12 +26,6 @@ def _is_default(data: Data) -> bool:
     return (data["metadata"].get("annotations") or {}).get(IS_DEFAULT) == "true"
 
 
-def _protect(new: Data, finalizer: str) -> None:
-    meta = new["metadata"]
-    if finalizer not in (meta.get("finalizers") or ()):
-        meta["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
-
-
 class PersistentVolumeClaimStrategy(Strategy):
     """A claim waits for a volume, and stays as long as it is used."""
 
@@ -46,13 +42,20 @@ class PersistentVolumeClaimStrategy(Strategy):
         spec = self._settled(new)
         if "storageClassName" not in spec and (name := default_class(context)):
             spec["storageClassName"] = name
-        _protect(new, PROTECTION)
+        hold(new, PROTECTION)
         new["status"] = {"phase": "Pending"}
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """Defaults, again."""
+        """Defaults, again. A claim that a controller binds is bound with that write: its status follows from its volume."""
         self._settled(new)
+        name = new["spec"].get("volumeName")
+        if is_trusted(context) and name and name != old["spec"].get("volumeName"):
+            volume = context.view.get("persistentvolumes", "", name)
+            if volume is not None:
+                offered = volume["spec"]
+                bound = {"phase": "Bound", "accessModes": offered["accessModes"], "capacity": offered["capacity"]}
+                new["status"] = {**(new.get("status") or {}), **bound}
         return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
@@ -73,9 +76,10 @@ class PersistentVolumeStrategy(Strategy):
     """A volume is free until a claim has it."""
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """A phase, and protection."""
-        new["status"] = {"phase": "Pending"}
-        _protect(new, VOLUME_PROTECTION)
+        """A phase, and protection. What a controller makes for a claim is that claim's from the beginning."""
+        owner = new["spec"].get("claimRef") or {}
+        new["status"] = {"phase": "Bound" if is_trusted(context) and owner.get("uid") else "Pending"}
+        hold(new, VOLUME_PROTECTION)
         return new
 
     def returns_deleted(self) -> bool:

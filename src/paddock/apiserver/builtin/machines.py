@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 
 import msgspec
 
+from paddock.apiserver.builtin.holding import hold
 from paddock.apiserver.builtin.trust import is_trusted
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
 from paddock.base.errors import PaddockError
@@ -75,7 +76,7 @@ class MachineStrategy(_ReservedStrategy):
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Names, annotations, the finalizer: everything that would otherwise be a write of its own right after."""
         metadata = new["metadata"]
-        metadata["finalizers"] = _with(metadata.get("finalizers"), FINALIZER)
+        hold(new, FINALIZER)
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
         template = _template(new)
         if template is None:
@@ -169,7 +170,7 @@ class InstanceStrategy(_ReservedStrategy):
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The first phase, and who has to agree before it goes."""
         metadata = new["metadata"]
-        metadata["finalizers"] = _with(metadata.get("finalizers"), FOREGROUND)
+        hold(new, FOREGROUND)
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
         self._preset(new, context)
         self._complete(new, context)
@@ -292,10 +293,6 @@ def _not_found(path: Path, why: str) -> Finding:
 
 def _untouched(found: Finding, new: Data, old: Data) -> bool:
     return bool(fieldpath.value_at(new, found.path) == fieldpath.value_at(old, found.path))
-
-
-def _with(finalizers: list[str] | None, one: str) -> list[str]:
-    return [*(finalizers or ()), one] if one not in (finalizers or ()) else list(finalizers or ())
 
 
 def _template(data: Data) -> Data | None:

@@ -5,8 +5,8 @@ from paddock.meta import fieldpath
 from paddock.schema.finding import Path, format_path
 from paddock.schema.messages import bare_word
 
-_GROUP = "infra.virtrigaud.io"
-_PLACES: dict[str, Path] = {
+GROUP = "infra.virtrigaud.io"
+PLACES: dict[str, Path] = {
     "VirtualMachine": ("spec", "powerState"),
     "VMSet": ("spec", "template", "spec", "powerState"),
 }
@@ -32,4 +32,4 @@ class PowerStateStrategy(CustomStrategy):
 
 def strategies() -> dict[tuple[str, str], CustomStrategy]:
     """The strategies of the kinds that have one."""
-    return {(_GROUP, kind): PowerStateStrategy(place) for kind, place in _PLACES.items()}
+    return {(GROUP, kind): PowerStateStrategy(place) for kind, place in PLACES.items()}

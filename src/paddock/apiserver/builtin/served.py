@@ -10,6 +10,7 @@ from paddock.apiserver.builtin import (
     claims,
     datavolumes,
     events,
+    fronts,
     machines,
     namespaces,
     pools,
@@ -53,6 +54,7 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         **machines.strategies(settings),
         **pools.strategies(settings),
         **powerstates.strategies(),
+        **fronts.strategies(settings),
     }
     for kind in catalog.every():
         place = (kind.group, kind.kind)

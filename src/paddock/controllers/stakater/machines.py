@@ -21,17 +21,20 @@ from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.meta import ages
 from paddock.plan.stakater import status as statuses
 from paddock.plan.stakater.conditions import PAUSE, PAUSED, no
+from paddock.plan.stakater.objects import FINALIZER
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.memo import StateMemo
+from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
-FINALIZER = "infrastructure.stakater.com/virtualmachine"
 # A machine with work under way is reconciled this often, with or without events.
 _CREATING_SECONDS = 5.0
+# How long a step of a machine that is made may last before it is written.
+_PASSING_SECONDS = 0.25
 
 
 class StakaterMachineReconciler:
@@ -50,6 +53,7 @@ class StakaterMachineReconciler:
         self._clearing = MachineCleanup(client, caches, self._acts, teller, machinery.clock)
         self._statuses = StatusWriter(client, targets.FRONT_DATA, caches.fronts.expectations)
         # what a look saw that came to its end and wrote nothing, and when to look again all the same
+        self._resting = StatusDelays()
         self._quiet: StateMemo[State, Outcome] = StateMemo(caches.fronts)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -89,7 +93,7 @@ class StakaterMachineReconciler:
         wrote |= await self._report(look)
         if look.error is not None:
             raise look.error from None
-        return again(_CREATING_SECONDS) if look.under_way else DONE, wrote
+        return again(look.rest or _CREATING_SECONDS) if look.under_way else DONE, wrote
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
@@ -107,6 +111,7 @@ class StakaterMachineReconciler:
 
     async def _forget(self, key: Key) -> None:
         """The machine is gone, in whatever way: nothing of it is to be held by us."""
+        self._resting.end(key)
         uid = self._applying.forget(key)
         self._clearing.forget(uid)
         await self._acts.release_roots(key)
@@ -114,10 +119,15 @@ class StakaterMachineReconciler:
     # --- the report -------------------------------------------------------------------------------------------------------
 
     async def _report(self, look: ReconcilePass) -> bool:
-        """Write the status when it differs; whether it did."""
+        """Write the status when it differs, and has rested; return whether the one that is stored is of the past."""
         before = look.vm.status
         wanted = statuses.status(self._eyes.sight(look), look.came, ages.timestamp(self._clock.seconds()))
         look.under_way = statuses.is_creating(wanted)
+        if wanted != before and not look.seen.meta.going and statuses.is_passing(before, wanted):
+            look.rest = self._resting.left(look.key, _PASSING_SECONDS)
+            if look.rest:
+                return True
+        self._resting.end(look.key)
         if wanted == before:
             return False
         written = await self._statuses.write(look.seen, wanted)

@@ -193,6 +193,8 @@ class ReconcilePass(msgspec.Struct):
     error: PaddockError | None = None
     # objects that are reconciled more often: something is being made or is going
     under_way: bool = False
+    # how long the status may still wait for the next one
+    rest: float = 0.0
 
     @property
     def key(self) -> Key:

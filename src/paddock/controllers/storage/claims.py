@@ -132,6 +132,7 @@ class ClaimReconciler:
                 volume = CachedObject.of(await self._client.get_raw(VOLUMES, Key("", name)))
             else:
                 self._tell(meta, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        # The server makes both Bound with the other writes. What somebody stopped half-way is made up for.
         await self._volume_statuses.change(volume, {"phase": "Bound"})
         document: Data = {"spec": {"volumeName": name}, "metadata": {"annotations": {**_BOUND, _PROVISIONED: PROVISIONER}}}
         bound = CachedObject.of(await self._client.patch_raw(CLAIMS, meta.key, merge_patch(document)))
@@ -184,7 +185,8 @@ class ClaimReconciler:
         changed = {name: value for name, value in wanted.items() if has.get(name) != value}
         if changed:
             key = Key(claim.metadata.namespace or "", claim.metadata.name)
-            await self._client.patch(CLAIMS, key, merge_patch({"metadata": {"uid": claim.metadata.uid, "annotations": changed}}))
+            document = {"metadata": {"uid": claim.metadata.uid, "annotations": changed}}
+            self._world.claims.expectations.wrote(CachedObject.of(await self._client.patch_raw(CLAIMS, key, merge_patch(document))))
 
     # --- growing ----------------------------------------------------------------------------------------------------------
 

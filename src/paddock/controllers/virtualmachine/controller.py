@@ -3,10 +3,9 @@
     going?  --> end the instance, then let the machine go
     else    --> volumes that were asked for -> sizes -> disks -> step (start, stop, strategy) -> what a running one follows live -> status
 
-The status is written last and once. Conditions of an instance that is starting come in a flurry: they are written when they rest.
+The status is written last and once. What a machine is for a moment only, on its way to Running, is not written.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data
@@ -40,11 +38,10 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
+from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 _ORPHAN = "orphan"
-# How long the conditions of an instance that is starting have to rest.
-_REST_SECONDS = 1.0
 _INSTALLATION = Key("kubevirt", "kubevirt")
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachine-controller"
@@ -82,14 +79,13 @@ class VirtualMachineReconciler:
         self._chance = machinery.chance
         self._acts = VirtualMachineActions(client, teller)
         self._statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
-        # since when the conditions of a machine differ from what was reported
-        self._restless: dict[Key, tuple[VirtualMachineStatus, float]] = {}
+        self._resting = StatusDelays()
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
         sight = self._caches.look(key)
         if sight is None:
-            self._restless.pop(key, None)
+            self._resting.end(key)
             return DONE
         if sight.meta.going:
             return await self._end(sight)
@@ -329,13 +325,18 @@ class VirtualMachineReconciler:
             self._now(),
         )
         before = sight.machine.status
-        if before == wanted:
-            self._restless.pop(sight.key, None)
+        if before != wanted and self._rests(look, machinestatus.rest_seconds(before, wanted)):
             return
-        if self._may_rest(look, before, wanted):
-            return
-        self._restless.pop(sight.key, None)
-        await self._statuses.write(sight.seen, wanted)
+        self._resting.end(sight.key)
+        if before != wanted:
+            await self._statuses.write(sight.seen, wanted)
+
+    def _rests(self, look: _Look, seconds: float) -> bool:
+        """Return whether the status may still wait for the next one."""
+        left = self._resting.left(look.sight.key, seconds) if seconds else 0.0
+        if left:
+            look.wait = left if look.wait is None else min(look.wait, left)
+        return bool(left)
 
     def _strategy(self, look: _Look) -> str:
         """The strategy as processed: a start that is still held leaves the one before, else the machine would look as if it was stopped."""
@@ -344,21 +345,6 @@ class VirtualMachineReconciler:
         if strategy is RunStrategy.RERUN and look.decision.step is RunStep.START and look.sight.instance is None:
             return before
         return str(strategy)
-
-    def _may_rest(self, look: _Look, before: VirtualMachineStatus | None, wanted: VirtualMachineStatus) -> bool:
-        """Return whether only conditions changed, while the machine starts, and they may soon change again."""
-        key, now = look.sight.key, asyncio.get_running_loop().time()
-        if wanted.printableStatus != "Starting" or not machinestatus.differs_in_conditions_only(before, wanted):
-            return False
-        known, since = self._restless.get(key, (None, now))
-        if known != wanted:
-            self._restless[key] = (wanted, now)
-            since = now
-        left = since + _REST_SECONDS - now
-        if left <= 0:
-            return False
-        look.wait = left if look.wait is None else min(look.wait, left)
-        return True
 
     def _now(self) -> str:
         return ages.timestamp(self._clock.seconds())

@@ -46,7 +46,7 @@ from paddock.meta import ages
 from paddock.plan.instance import identity
 from paddock.plan.instance.events import STOPPING, UNHEALTHY, InstanceEvent, events_between
 from paddock.plan.instance.grace import grace_of
-from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
+from paddock.plan.instance.phases import COMING, FINAL, PASSING_SECONDS, RUNNING, SUCCEEDED, is_passing
 from paddock.plan.instance.prerequisites import MissingPrerequisite, StartBlocker
 from paddock.plan.instance.report import status_of
 from paddock.plan.instance.suspension import is_wished
@@ -54,6 +54,7 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.program import ControllerManager
+from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
@@ -95,6 +96,7 @@ class InstanceReconciler:
         self._client = client
         self._informer = informer
         self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
+        self._resting = StatusDelays()
         self._machines = machines
         self._clock = clock
         self._preparer = parts.preparer
@@ -110,16 +112,24 @@ class InstanceReconciler:
         seen = self._informer.cache.get(key)
         if seen is None:
             self._preparer.forget(key)
+            self._resting.end(key)
             return DONE
-        instance = seen.read(INSTANCES)
         machine = self._machines.get(seen.meta.uid)
+        comes = machine is not None and machine.observed.phase in COMING and not seen.meta.going
+        if comes and self._resting.rests(key) and (left := self._resting.left(key, PASSING_SECONDS)):
+            # It needs nothing, and there is nothing to say yet.
+            return again(left)
+        instance = seen.read(INSTANCES)
         blocker, pause = None, None
         try:
             machine = await self._act(instance, machine)
         except MissingPrerequisite as missing:
             blocker, pause = missing.blocker, missing.again
-        await self._report(seen, instance, machine, blocker)
-        return DONE if pause is None else again(max(pause, 0.05))
+        left = await self._report(seen, instance, machine, blocker)
+        waits = [left] if left else []
+        if pause is not None:
+            waits.append(max(pause, 0.05))
+        return again(min(waits)) if waits else DONE
 
     # --- actions ----------------------------------------------------------------------------------------------------------
 
@@ -186,8 +196,8 @@ class InstanceReconciler:
 
     async def _report(
         self, seen: CachedObject, instance: VirtualMachineInstance, machine: QemuMachine | None, blocker: StartBlocker | None
-    ) -> None:
-        """Write the status if it changed. When the run is over, release everything, the object last."""
+    ) -> float:
+        """Write the status if it changed; return the seconds that it still rests. After the run, release everything, the object last."""
         going = bool(instance.metadata.deletionTimestamp)
         before = instance.status or VirtualMachineInstanceStatus()
         observed = self._observer.observe(instance, machine, blocker, ages.timestamp(self._clock.seconds()))
@@ -195,13 +205,20 @@ class InstanceReconciler:
         if going and status.phase not in FINAL and (machine is None or machine.observed.phase == "defined"):
             # It never ran: there is no end to wait for.
             status = msgspec.structs.replace(status, phase=SUCCEEDED)
-        if await self._statuses.write(seen, status, labels=label_changes(seen.meta.labels or {}, status)) is not None:
+        changed, labels = status != before, label_changes(seen.meta.labels or {}, status)
+        passing = changed and not going and is_passing(before.phase or "", status.phase or "")
+        waits = passing and (blocker is None or blocker.kind == "volumes")
+        if waits and (left := self._resting.left(seen.key, PASSING_SECONDS)):
+            return left
+        self._resting.end(seen.key)
+        if (changed or labels) and await self._statuses.write(seen, status, labels=labels) is not None:
             for event in events_between(before, status, observed.observed):
                 self._record(instance, event)
         if status.phase in FINAL:
             await self._release(instance, machine)
             if going:
                 await self._finalize(seen)
+        return 0.0
 
     def _record(self, instance: VirtualMachineInstance, event: InstanceEvent) -> None:
         self._recorder.tell(reference_to(instance), event.kind, event.reason, event.note)

@@ -1,10 +1,7 @@
 """The controllers of Vitistack's kinds, wired to a program."""
 
-from collections.abc import Iterable
-
 import msgspec
 
-from paddock.client.target import Key
 from paddock.controllers.vitistack import machines, networks, targets
 from paddock.controllers.vitistack.context import ControllerParts
 from paddock.controllers.vitistack.machines import VitistackMachineReconciler
@@ -13,8 +10,7 @@ from paddock.controllers.vitistack.networks import NetworkConfigurationReconcile
 from paddock.controllers.vitistack.reader import VitistackCaches
 from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.dialects.vitistack.marks import MACHINE, NETWORK_CONFIGURATION
-from paddock.runtime.cache import CacheChange
-from paddock.runtime.controller import Controller, Keys, labelled, own_key, owners
+from paddock.runtime.controller import Controller, labelled, own_key, owners
 from paddock.runtime.controller import ControllerSettings as Pace
 from paddock.runtime.program import ControllerManager
 
@@ -45,9 +41,9 @@ def wire(program: ControllerManager, settings: VitistackSettings = VitistackSett
 def _machines(looks: VitistackMachineReconciler, caches: VitistackCaches, program: ControllerManager, pace: Pace) -> Controller:
     settings = msgspec.structs.replace(pace, about=looks.fields)
     found = Controller(machines.CONTROLLER, caches.machines, looks.reconcile, machinery=program.machinery, settings=settings)
-    found.watch(caches.vms, _gathered(found, owners(targets.MACHINES.group, targets.MACHINES.kind)))
+    found.watch(caches.vms, owners(targets.MACHINES.group, targets.MACHINES.kind), gather=machines.GATHER_SECONDS)
     for informer in (caches.instances, caches.claims, caches.volumes):
-        found.watch(informer, _gathered(found, labelled(MACHINE)))
+        found.watch(informer, labelled(MACHINE), gather=machines.GATHER_SECONDS)
     found.watch(caches.secrets, owners(targets.MACHINES.group, targets.MACHINES.kind))
     found.watch(caches.secrets, caches.users(caches.secrets))
     found.watch(caches.templates, caches.users(caches.templates))
@@ -55,17 +51,6 @@ def _machines(looks: VitistackMachineReconciler, caches: VitistackCaches, progra
     found.watch(caches.networks, looks.by_network)
     found.watch(caches.classes, looks.by_class)
     return found
-
-
-def _gathered(controller: Controller, keys: Keys) -> Keys:
-    """Look at what comes together once."""
-
-    def later(change: CacheChange) -> Iterable[Key]:
-        for key in keys(change):
-            controller.queue.add_after(key, machines.GATHER_SECONDS)
-        return ()
-
-    return later
 
 
 def _networks(looks: NetworkConfigurationReconciler, caches: VitistackCaches, program: ControllerManager, pace: Pace) -> Controller:

@@ -197,7 +197,10 @@ class VitistackMachineReconciler:
     async def _say(self, look: MachineContext, past: _Past, wanted: MachineStatus) -> Outcome | None:
         """Write the status and tell what is new in it; None when there was nothing to write."""
         before = look.machine.status or MachineStatus()
-        if wanted != before and not report.is_urgent(before, wanted):
+        if wanted == before:
+            past.lazy = None
+            return None
+        if not report.is_urgent(before, wanted):
             now = self._means.clock.seconds()
             past.lazy = now if past.lazy is None else past.lazy
             if now < past.lazy + _LAZY_SECONDS:

@@ -6,7 +6,7 @@ Pending waits for volumes or for room; Scheduling has what it needs; Scheduled i
 its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks gets its time, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from paddock.dialects.kubevirt.status import PhaseTransition
 from paddock.engine.machine.observation import Observation, RunEnd
@@ -15,8 +15,14 @@ PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
 WAITING = (PENDING, SCHEDULING)
+# How long a machine may be in a phase on its way before that is written.
+PASSING_SECONDS = 0.25
 _WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
-_OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
+# What an engine's machine is called on its way to run.
+COMING = ("queued", "starting")
+# the furthest first
+_MILESTONES = {"running": RUNNING, "started": SCHEDULED, "queued": SCHEDULED}
+_OF_MACHINE = {**dict.fromkeys(COMING, SCHEDULED), "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
 
 
 def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool) -> str:
@@ -31,6 +37,11 @@ def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared:
     return max(before or PENDING, found, key=_WAY.index)
 
 
+def is_passing(before: str, now: str) -> bool:
+    """Return whether a machine is on its way to Running, and may be there in a moment."""
+    return before in ("", *_WAY[:-1]) and now in _WAY[:-1]
+
+
 def end_of(end: RunEnd, *, acpi: bool) -> str:
     """Return the phase after an end: success if the guest shut down, or had no way to hear that it should."""
     if end.reason in ("guest-shutdown", "guest-reboot", "saved", "discarded"):
@@ -38,12 +49,16 @@ def end_of(end: RunEnd, *, acpi: bool) -> str:
     return SUCCEEDED if end.reason == "killed" and not acpi else FAILED
 
 
-def transitions(before: Sequence[PhaseTransition] | None, phase: str, now: str) -> list[PhaseTransition]:
-    """The phases so far with the times they began; those that were passed since the last look began by now."""
+def transitions(before: Sequence[PhaseTransition] | None, phase: str, now: str, milestones: Collection[str] = ()) -> list[PhaseTransition]:
+    """The phases so far with the times they began; those that were passed since the last look began by now.
+
+    `milestones` are what an engine's machine that has ended went through.
+    """
     found = list(before or ())
     known = {each.phase for each in found}
     passed = _WAY[: _WAY.index(phase) + 1] if phase in _WAY else (phase,)
     if phase in FINAL and RUNNING not in known:
-        # It ended before it ran: what it did not reach is not listed.
-        passed = (PENDING, phase)
+        # What it did not reach is not listed.
+        reached = next((each for milestone, each in _MILESTONES.items() if milestone in milestones), PENDING)
+        passed = (*_WAY[: _WAY.index(reached) + 1], phase)
     return [*found, *(PhaseTransition(phase=each, phaseTransitionTimestamp=now) for each in passed if each not in known)]

@@ -27,10 +27,11 @@ def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> Virt
     wanted = list(conditions.of(instance, sight, phase))
     kept = [each for each in before.conditions or () if each.type not in conditions.OWN or any(w.type == each.type for w in wanted)]
     running = phase == RUNNING
+    milestones = sight.observed.times if sight.observed is not None else ()
     return msgspec.structs.replace(
         before,
         phase=phase,
-        phaseTransitionTimestamps=transitions(before.phaseTransitionTimestamps, phase, sight.now),
+        phaseTransitionTimestamps=transitions(before.phaseTransitionTimestamps, phase, sight.now, milestones),
         reason=_reason(phase, sight),
         conditions=settled(kept, wanted, sight.now),
         nodeName=sight.node if sight.prepared or sight.observed is not None else before.nodeName,

@@ -28,6 +28,11 @@ READY, FAILURE, RESTART_REQUIRED = "Ready", "Failure", "RestartRequired"
 _OWN = (READY, FAILURE, RESTART_REQUIRED, RESOLVED, "ManualRecoveryRequired")
 # those of an instance that could not be given more while it runs
 _HOTPLUG = ("HotMemoryChange", "HotVCPUChange")
+# what a machine that starts is called, and how long before that is written
+_STARTING, _PASSING_SECONDS = ("WaitingForVolumeBinding", "Starting"), 0.25
+_FLURRY_SECONDS = 1.0
+# what follows from what a machine is called, and from its spec
+_PASSING = ("printableStatus", "created", "desiredGeneration", "observedGeneration", "volumeSnapshotStatuses")
 _SNAPSHOT = ("persistentVolumeClaim", "dataVolume", "memoryDump")
 
 
@@ -147,7 +152,21 @@ def _reference(found: ResolvedInstancetype | None) -> InstancetypeStatusRef | No
     return InstancetypeStatusRef(name=found.name, kind=found.kind, controllerRevisionRef=revision)
 
 
-def differs_in_conditions_only(old: VirtualMachineStatus | None, new: VirtualMachineStatus) -> bool:
+def rest_seconds(old: VirtualMachineStatus | None, new: VirtualMachineStatus) -> float:
+    """Return how long a status may wait for the next one. A machine that starts is soon further, and its conditions come in a flurry."""
+    if new.printableStatus not in _STARTING:
+        return 0.0
+    if _differs_in_conditions_only(old, new):
+        return _FLURRY_SECONDS
+    before = old or VirtualMachineStatus(printableStatus="")
+    if (before.printableStatus or "") not in ("", "Provisioning", *_STARTING):
+        return 0.0
+    first = ("runStrategy",) if not before.runStrategy else ()
+    passing = {name: getattr(new, name) for name in (*_PASSING, *first)}
+    return _PASSING_SECONDS if _differs_in_conditions_only(msgspec.structs.replace(before, **passing), new) else 0.0
+
+
+def _differs_in_conditions_only(old: VirtualMachineStatus | None, new: VirtualMachineStatus) -> bool:
     """Return whether two statuses agree in everything but conditions other than Failure and RestartRequired."""
     if old is None or msgspec.structs.replace(old, conditions=None) != msgspec.structs.replace(new, conditions=None):
         return False

@@ -196,6 +196,18 @@ def is_creating(status: StakaterMachineStatus) -> bool:
     return found is not None and found.reason in ("Creating", "Deleting")
 
 
+def is_passing(before: StakaterMachineStatus | None, after: StakaterMachineStatus) -> bool:
+    """Return whether a machine that is being made is merely a step further."""
+    if before is None or not is_creating(before) or not is_creating(after):
+        return False
+    return _words(before) == _words(after)
+
+
+def _words(status: StakaterMachineStatus) -> list[tuple[str, str, str | None]]:
+    """The conditions without their messages."""
+    return [(each.type, each.status, each.reason) for each in status.conditions or ()]
+
+
 # --- secrets ----------------------------------------------------------------------------------------------------------------
 
 

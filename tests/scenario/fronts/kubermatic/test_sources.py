@@ -7,6 +7,7 @@ from itertools import groupby
 import pytest
 
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
+from tests.enginefakes import EveryStart
 from tests.fakehost import GIB, FakeHost
 from tests.imageserver import authority
 from tests.scenario.fronts.kubermatic.making import (
@@ -289,7 +290,11 @@ def test_the_phases_of_an_import(play: Play) -> None:
             host.engine.images.release(OTHER)
             await settle(20)
             assert await host.status() == "Provisioning"
+            host.engine.machines.held = starts = EveryStart()
             host.engine.images.release(URL)
+            await settle(20)
+            for each in tuple(starts.keys()):
+                host.engine.machines.release(each)
             await host.running()
             while not await volumes.quiet():
                 seen.append((await volumes.next())["object"].get("status") or {})

@@ -8,7 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from paddock.apiserver.builtin import trust
 from paddock.apiserver.housekeeping.claims import ClaimProtection
+from paddock.client.options import merge_patch
+from paddock.client.target import Key, plain
 from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.plan.storage.claimsizes import GUEST_SIZE
 from paddock.store.contract import StoreKey
@@ -192,5 +195,38 @@ def test_volumes_are_stored_as_they_come(play: Play) -> None:
         assert (made.status, made.data["spec"]["hostPath"], made.data["status"]) == (201, {"path": "/x", "type": ""}, {"phase": "Pending"})
         assert made.data["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
         assert set((await api.post(VOLUMES, {"metadata": {"name": "w"}})).causes) == {"spec.capacity", "spec.accessModes"}
+
+    play(script)
+
+
+async def _bound(api: Harness, user: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make a claim and a volume for it as somebody, and bind them; return both."""
+    client = api.client(user)
+    made = (await api.post(CLAIMS, claim())).data
+    owner = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": "c", "uid": made["metadata"]["uid"]}
+    spec = {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": owner, "local": {"path": "/volumes/c"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec}
+    return (
+        await client.create(plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False), volume),
+        await client.patch(
+            plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+            Key("default", "c"),
+            merge_patch({"spec": {"volumeName": "v"}}),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "phase", "status"),
+    [
+        (trust.CONTROLLER, "Bound", {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}}),
+        ("ada", "Pending", {"phase": "Pending"}),
+    ],
+)
+def test_what_a_controller_binds_is_bound_with_that_write(play: Play, user: str, phase: str, status: dict[str, Any]) -> None:
+    async def script(api: Harness) -> None:
+        volume, bound = await _bound(api, user)
+        assert volume["status"] == {"phase": phase}
+        assert bound["status"] == status
 
     play(script)

@@ -60,9 +60,18 @@ def test_phases_that_were_passed_between_two_looks_have_their_times() -> None:
     ]
 
 
-def test_what_ended_before_it_ran_does_not_list_running() -> None:
-    found = phases.transitions(phases.transitions(None, "Pending", "t0"), "Failed", "t1")
-    assert [each.phase for each in found] == ["Pending", "Failed"]
+@pytest.mark.parametrize(
+    ("milestones", "listed"),
+    [
+        ((), ["Pending", "Failed"]),
+        (("ended",), ["Pending", "Failed"]),
+        (("queued", "ended"), ["Pending", "Scheduling", "Scheduled", "Failed"]),
+        (("queued", "started", "running", "ended"), ["Pending", "Scheduling", "Scheduled", "Running", "Failed"]),
+    ],
+)
+def test_what_ended_between_two_looks_lists_what_it_reached(milestones: tuple[str, ...], listed: list[str]) -> None:
+    found = phases.transitions(phases.transitions(None, "Pending", "t0"), "Failed", "t1", milestones)
+    assert [each.phase for each in found] == listed
 
 
 PHASES: st.SearchStrategy[Phase] = st.sampled_from(("defined", "queued", "starting", "running", "stopping", "ended"))

@@ -1,0 +1,34 @@
+"""What a Machine writes until it runs: each write is news to everybody who watches, and most of what a machine costs."""
+
+import asyncio
+from collections import Counter
+
+from paddock.store.contract import CommittedWrite
+from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
+
+# An object that is made, and its changes after that.
+_WRITES = {
+    "machines.vitistack.io": 3,
+    "persistentvolumeclaims": 2,
+    "persistentvolumes": 1,
+    "virtualmachines.kubevirt.io": 2,
+    "controllerrevisions.apps": 1,
+    "virtualmachineinstances.kubevirt.io": 2,
+    "events": 5,
+}
+
+
+def test_what_is_known_together_is_written_together(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        written: Counter[str] = Counter()
+
+        def count(changes: tuple[CommittedWrite, ...]) -> None:
+            written.update(each.key.collection for each in changes)
+
+        host.api.store.follow(count)
+        await host.make(machine())
+        await asyncio.sleep(60)
+        assert await host.phase() == "Running"
+        assert written == _WRITES
+
+    play(script)
