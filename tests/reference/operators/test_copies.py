@@ -139,14 +139,13 @@ def test_a_right_that_was_cut_is_named_until_it_is_granted(stored: Cluster, tmp_
         with lacking(cluster, Right("kubevirt.io", "virtualmachines", "create")):
             operator.wait(lambda: operator.listens and operator.leads)
             fix = 'the verb "create" on virtualmachines of API group "kubevirt.io"'
-            named = (
-                f"[-]rights cannot create virtualmachines.kubevirt.io at the cluster scope, which vitistack needs: grant the operator {fix}"
-            )
+            problem = "cannot create virtualmachines.kubevirt.io at the cluster scope"
+            named = f"[-]rights {problem}, which vitistack needs: grant the operator {fix}"
             # Before anything needs it.
             operator.wait(lambda: named in operator.page("/readyz")[1])
             assert operator.page("/readyz")[0] == 500
             (told,) = [each for each in operator.said() if each["message"] == "right missing"]
-            assert told["problem"] == lacking and fix in told["fix"]
+            assert told["problem"] == problem and fix in told["fix"]
             apply_machine(cluster, "refused")
             # The machine's own status says it, too.
             path = "/apis/vitistack.io/v1alpha1/namespaces/default/machines/refused"

@@ -427,9 +427,10 @@ def test_feature_gates_that_the_target_has_off_are_named(tmp_path: Path) -> None
         await hosts.hosts["here"].make(SECRET, CLAIM, wanted)
         assert (await hosts.plan()).obstacles == []
         await install_kubevirt(hosts.hosts["there"].api, "v1.6.2")
-        assert (await hosts.plan()).obstacles == [
+        (refusal,) = (await hosts.plan()).obstacles
+        assert refusal == (
             "the target would refuse it: feature gates of KubeVirt are off: spec.template.spec.domain.devices.video needs VideoConfig; "
             "add VideoConfig to spec.configuration.developerConfiguration.featureGates of KubeVirt virt/kubevirt"
-        ]
+        )
 
     play(tmp_path, script)
