@@ -9,6 +9,7 @@ from paddock.dialects import admission, catalog
 from paddock.dialects.kubevirt.rules.gates import needs
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import ObjectSet
 from paddock.translate import catalog as translators
@@ -41,7 +42,7 @@ def changed(dialect: str) -> Iterator[tuple[Json, tuple[Json, ...]]]:
 def machines(dialect: str, document: Json, others: tuple[Json, ...]) -> Iterator[VirtualMachine]:
     """Yield the machines of KubeVirt that a document becomes, or those that may refer to it."""
     value = admission.admit(document, SETTINGS).value
-    if value is None:
+    if not isinstance(value, Resource):
         return
     world = ObjectSet([*(admitted(dialect)[id(each)] for each in others), value])
     fronts = [value] if is_machine(dialect, document) else [admitted(dialect)[id(each)] for each in others if is_machine(dialect, each)]
