@@ -97,7 +97,8 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 	$(PY) -m tools.bench $(BENCH)
 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
-	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
+	@# Each worker of the reference cluster would start one of its own.
+	$(PYTEST) $(if $(findstring tests/reference/cluster,$(PART)),,-n auto) -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
 	@if [ -z "$(PART)" ]; then $(MAKE) weather SEEDS=3400; fi
 	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools; fi
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi

@@ -81,6 +81,12 @@ _CHARTS = ROOT / "deploy" / "helm"
 _CHARTS_OWN = frozenset({".helmignore", "Chart.yaml", "values.yaml", "rules/vitistack.yaml", "templates/_names.tpl"})
 
 
+def chart_rules() -> Mapping[str, str]:
+    """The rights of the chart: those that the operator asks for."""
+    folder = ROOT / "src" / "paddock" / "app" / "operator" / "rules"
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.yaml"))}
+
+
 def chart_dashboards() -> Mapping[str, str]:
     """The dashboards that the chart can bring."""
     return {name: text for name, text in grafana.files().items() if name == "operator.json"}
@@ -89,10 +95,11 @@ def chart_dashboards() -> Mapping[str, str]:
 def documented_chart() -> Mapping[str, str]:
     """The chart kubevirt-operator: the templates and rights of the chart paddock, under the names of the document."""
     source = _CHARTS / "paddock"
-    paths = [source / "values.schema.json", *(path for folder in ("rules", "templates") for path in sorted((source / folder).rglob("*")))]
+    paths = [source / "values.schema.json", *sorted((source / "templates").rglob("*"))]
     shared = {path.relative_to(source).as_posix(): path for path in paths if path.is_file()}
     return {
         **{name: path.read_text(encoding="utf-8") for name, path in shared.items() if name not in _CHARTS_OWN},
+        **{f"rules/{name}": text for name, text in chart_rules().items() if f"rules/{name}" not in _CHARTS_OWN},
         **{f"definitions/{name}": text for name, text in chart_definitions().items()},
         **{f"dashboards/{name}": text for name, text in chart_dashboards().items()},
     }
@@ -116,6 +123,7 @@ TARGETS: Sequence[Target] = (
     Target("deploy/helm/kubevirt-operator", documented_chart, foreign=_CHARTS_OWN),
     Target("deploy/helm/paddock/dashboards", chart_dashboards),
     Target("deploy/helm/paddock/definitions", chart_definitions),
+    Target("deploy/helm/paddock/rules", chart_rules),
     Target("deploy/kustomize/definitions", kustomize_definitions),
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),

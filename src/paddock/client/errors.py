@@ -74,6 +74,14 @@ class RefusedRight(msgspec.Struct, frozen=True):
         where = f'in namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         return f"cannot {self.verb} {resource} {where}"
 
+    @property
+    def fix(self) -> str:
+        """The right to grant, and how."""
+        resource = "/".join(filter(None, (self.resource, self.subresource)))
+        group = f'API group "{self.group}"' if self.group else "the core API group"
+        kind = f'a Role in namespace "{self.namespace}" or a ClusterRole' if self.namespace else "a ClusterRole"
+        return f'grant {self.user} the verb "{self.verb}" on {resource} of {group} with {kind}'
+
 
 class MissingRight(Forbidden):
     """The user has no right to this; `right` is what to grant."""
@@ -81,10 +89,7 @@ class MissingRight(Forbidden):
     def __init__(self, code: int, said: StatusDetails, right: RefusedRight, retry_after: float | None = None) -> None:
         super().__init__(code, said, retry_after)
         self.right = right
-        resource = "/".join(filter(None, (right.resource, right.subresource)))
-        group = f'API group "{right.group}"' if right.group else "the core API group"
-        kind = f'a Role in namespace "{right.namespace}" or a ClusterRole' if right.namespace else "a ClusterRole"
-        self.fix = f'grant {right.user} the verb "{right.verb}" on {resource} of {group} with {kind}'
+        self.fix = right.fix
 
 
 class NotFound(ApiError, Terminal):

@@ -66,8 +66,10 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     relaxed_network_ref: bool = False
     # Kubermatic: a DataVolume may name an `Image` as its source.
     image_source_ref: bool = False
-    # KubeVirt feature gates that are on.
+    # KubeVirt feature gates that are turned on and off, and for clusters the minor of the release 1.x; 0: the newest.
     gates: frozenset[str] = frozenset()
+    gates_off: frozenset[str] = frozenset()
+    kubevirt_release: int = 0
     # Directories of the host that a hostDisk may live in.
     host_disk_paths: tuple[str, ...] = ()
     # KubeVirt: whether changes of a template reach a running machine where they can (vmRolloutStrategy LiveUpdate).

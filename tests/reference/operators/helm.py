@@ -24,10 +24,10 @@ class Helm:
     program: Path
     home: Path
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, seconds: float = 60) -> "subprocess.CompletedProcess[str]":
         """One command."""
         environment = {"PATH": os.defpath, "HOME": str(self.home)}
-        return subprocess.run([str(self.program), *arguments], capture_output=True, text=True, env=environment, timeout=60)
+        return subprocess.run([str(self.program), *arguments], capture_output=True, text=True, env=environment, timeout=seconds)
 
     def template(self, chart: Path, *arguments: str) -> Sequence[dict[str, Any]]:
         """The objects of a chart."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import yaml
 
 from tests.reference.client import Json
 
-# RIGHTS_SEED=n takes another right away.
+# RIGHTS_SEED=n takes other rights away.
 SEED = int(os.environ.get("RIGHTS_SEED", "1"))
 
 
@@ -77,12 +76,6 @@ def is_asked_otherwise(right: Right) -> bool:
 def without(objects: Sequence[Json], right: Right) -> Sequence[Json]:
     """Return roles that grant all but one right."""
     return [{**each, "rules": list(_but(each["rules"], right))} if "rules" in each else each for each in objects]
-
-
-def removable(objects: Sequence[Json], seen: Audited) -> Sequence[Right]:
-    """Return the rights whose lack a script must show, in the order of the seed."""
-    found = [each for each in dict.fromkeys(granted(objects)) if each in seen.allowed or each.resource.endswith("/finalizers")]
-    return random.Random(SEED).sample(found, len(found))
 
 
 def _but(rules: Sequence[Json], right: Right) -> Iterator[Json]:

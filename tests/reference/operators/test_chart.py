@@ -96,10 +96,19 @@ def test_values_have_an_effect(helm: Helm) -> None:
     assert container["resources"]["limits"] == {"cpu": 1, "memory": "512Mi"}
     assert container["args"] == ["--dialect=stakater,kubermatic", "--front=/etc/paddock/front/kubeconfig", "--log-level=debug"]
     assert [each["name"] for each in container["ports"]] == ["health"]
-    assert not [each for each in objects if each["kind"] == "Service"]
+    assert [each["metadata"]["name"] for each in objects if each["kind"] == "Service"] == ["kubevirt-operator-health"]
     assert {each["metadata"]["name"] for each in objects if each["kind"] == "CustomResourceDefinition"} == {
         "virtualmachines.infrastructure.stakater.com"
     }
+
+
+def test_leases_can_lie_in_a_namespace_that_releases_share(helm: Helm) -> None:
+    objects = helm.template(PADDOCK, "--set", "leaderElection.namespace=leases")
+    assert find(objects, "Role", f"{NAMESPACE}-paddock-leader-election")["metadata"]["namespace"] == "leases"
+    binding = find(objects, "RoleBinding", f"{NAMESPACE}-paddock-leader-election")
+    assert (binding["metadata"]["namespace"], binding["subjects"][0]["namespace"]) == ("leases", NAMESPACE)
+    (container,) = find(objects, "Deployment", "paddock")["spec"]["template"]["spec"]["containers"]
+    assert {"name": "NAMESPACE", "value": "leases"} in container["env"]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +244,7 @@ def test_a_monitor_of_secure_metrics(helm: Helm) -> None:
     assert (endpoint["scheme"], endpoint["bearerTokenFile"], endpoint["tlsConfig"]) == ("https", own, {"insecureSkipVerify": True})
     reader = "metrics.readers[0].kind=ServiceAccount,metrics.readers[0].name=prometheus,metrics.readers[0].namespace=monitoring"
     objects, endpoint = monitored(helm, "metrics.certificateSecret=metrics-tls", "serviceMonitor.tokenSecret.name=scraping", reader)
-    (service,) = [each["metadata"] for each in objects if each["kind"] == "Service"]
+    (service,) = [each["metadata"] for each in objects if each["kind"] == "Service" and each["metadata"]["name"].endswith("-metrics")]
     trust = {"secret": {"name": "metrics-tls", "key": "ca.crt"}}
     assert endpoint["tlsConfig"] == {"serverName": f"{service['name']}.{service['namespace']}.svc", "ca": trust}
     assert endpoint["authorization"] == {"type": "Bearer", "credentials": {"name": "scraping", "key": "token"}}

@@ -46,7 +46,8 @@ class PodRunner:
         (container,) = pod["spec"]["containers"]
         words: list[str] = [*container["command"], *container["args"]]
         assert words.pop(0) == "paddock"
-        service = self.cluster.api.request("GET", f"/api/v1/namespaces/{self.namespace}/services/{pod['metadata']['name']}").body
+        name = pod["metadata"]["name"].replace("-test", "-health")
+        service = self.cluster.api.request("GET", f"/api/v1/namespaces/{self.namespace}/services/{name}").body
         (port,) = service["spec"]["ports"]
         address = f"http://{service['metadata']['name']}.{self.namespace}.svc:{port['port']}"
         assert f"--operator={address}" in words
@@ -104,7 +105,8 @@ def test_a_release_whose_operator_is_ready(helm: Helm, cluster: Cluster, chart: 
         assert pod["spec"]["automountServiceAccountToken"] is False
         (container,) = pod["spec"]["containers"]
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
-        assert left(cluster, namespace) == set()
+        # Its Pod stays, so that `--logs` finds the log.
+        assert left(cluster, namespace) == {f"pod/{pod['metadata']['name']}"}
 
 
 def test_a_release_whose_operator_is_not_ready(helm: Helm, cluster: Cluster, tmp_path: Path) -> None:
@@ -118,5 +120,4 @@ def test_a_release_whose_operator_is_not_ready(helm: Helm, cluster: Cluster, tmp
         ((_, done),) = runner.ran
         assert "127.0.0.1: not ready: " in done.stdout
         assert "virtualmachines.infra.virtrigaud.io/v1beta1 is not served: paddock crds --dialect virtrigaud" in done.stdout
-        # Its Pod stays, so that people can read the log.
         assert "pod/paddock-test" in left(cluster, namespace)

@@ -1,7 +1,7 @@
-"""The rights of Kubermatic's controllers in the cluster: enough, none too many, and one that is missing is noticed."""
+"""The rights of Kubermatic's controllers in the cluster: enough, and none too many."""
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,10 @@ from tests.reference import crds
 from tests.reference.build import Binaries
 from tests.reference.client import Kubectl
 from tests.reference.embedded import serving
-from tests.reference.operators.conftest import Cluster, lacking, made, others
+from tests.reference.operators.conftest import Cluster, made, others
 from tests.reference.operators.helm import NAMESPACE, Helm
 from tests.reference.operators.kubermaticplay import KubermaticPlay
-from tests.reference.operators.rights import Audited, Right, audited, granted, is_asked_otherwise, removable
+from tests.reference.operators.rights import Audited, Right, audited, granted, is_asked_otherwise
 from tests.reference.operators.running import Operator, operating
 from tests.reference.operators.test_two_apis import POOLS, without_pools
 
@@ -31,8 +31,8 @@ class TwoSides:
     front: Kubectl
     authorities: tuple[str, str]
 
-    def play(self, halted: Callable[[], bool] = lambda: False) -> KubermaticPlay:
-        return KubermaticPlay(self.cluster.api, self.front, self.authorities, halted)
+    def play(self) -> KubermaticPlay:
+        return KubermaticPlay(self.cluster.api, self.front, self.authorities)
 
     @contextmanager
     def acting(self, log: Path) -> Iterator[Operator]:
@@ -73,31 +73,3 @@ def test_no_right_is_too_many(played: tuple[TwoSides, Audited]) -> None:
     surplus = {each for each in granted(sides.cluster.rights) if each not in seen.allowed and not is_asked_otherwise(each)}
     assert surplus == set(), "\n".join(map(str, sorted(surplus)))
     assert Right("", "events", "create") not in set(granted(sides.cluster.rights))
-
-
-def is_noticed(sides: TwoSides, right: Right, log: Path) -> bool:
-    """Return whether an operator without a right is refused something, or says at /readyz that it cannot work."""
-    try:
-        with lacking(sides.cluster, right) as refused, sides.acting(log) as operator:
-            operator.wait(lambda: operator.is_ready or refused())
-            play = sides.play(lambda: refused() or not operator.is_ready)
-            return any(play.halted() for _ in play.steps())
-    finally:
-        # Nothing may be left of it for the next one.
-        with sides.acting(log.with_suffix(".after")) as operator:
-            operator.wait_ready()
-            sides.play().delete()
-
-
-def test_a_right_that_is_missing_shows(played: tuple[TwoSides, Audited], tmp_path: Path) -> None:
-    """One right, by the seed; RIGHTS_SEED=n takes another one, and `make soak` takes all."""
-    sides, seen = played
-    right = removable(sides.cluster.rights, seen)[0]
-    assert is_noticed(sides, right, tmp_path / "log"), right
-
-
-@pytest.mark.soak
-def test_every_right_that_is_missing_shows(played: tuple[TwoSides, Audited], tmp_path: Path) -> None:
-    sides, seen = played
-    rights = removable(sides.cluster.rights, seen)
-    assert [each for number, each in enumerate(rights) if not is_noticed(sides, each, tmp_path / f"log{number}")] == []

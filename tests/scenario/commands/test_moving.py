@@ -28,6 +28,7 @@ from paddock.driverkit import disklinks
 from paddock.plan.moves.record import FENCE, RECORD, read, write
 from tests import virtualtime
 from tests.fakehost import Data, machine
+from tests.kubevirts import install_kubevirt
 from tests.scenario.commands.moving import NAMES, Killed, TwoHosts
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH
 from tests.scenario.fronts.stakater.stage import DISK, Stage, front
@@ -415,5 +416,21 @@ def test_a_command_stops_when_another_one_has_undone_its_move(tmp_path: Path) ->
             await first
         await asyncio.sleep(120)
         assert await hosts.guest("here", "web") and hosts.twice == []
+
+    play(tmp_path, script)
+
+
+def test_feature_gates_that_the_target_has_off_are_named(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        wanted = web("Halted")
+        wanted["spec"]["template"]["spec"]["domain"]["devices"]["video"] = {"type": "vga"}
+        await hosts.hosts["here"].make(SECRET, CLAIM, wanted)
+        assert (await hosts.plan()).obstacles == []
+        await install_kubevirt(hosts.hosts["there"].api, "v1.6.2")
+        (refusal,) = (await hosts.plan()).obstacles
+        assert refusal == (
+            "the target would refuse it: feature gates of KubeVirt are off: spec.template.spec.domain.devices.video needs VideoConfig; "
+            "add VideoConfig to spec.configuration.developerConfiguration.featureGates of KubeVirt virt/kubevirt"
+        )
 
     play(tmp_path, script)

@@ -27,3 +27,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "image" -}}
 {{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.Version }}{{ end }}
 {{- end }}
+{{/* The role about leases: several releases may have theirs in one namespace. */}}
+{{- define "leases.role" -}}
+{{- with .Values.leaderElection.namespace }}{{ $.Release.Namespace }}-{{ end }}{{ include "names.base" . }}-leader-election
+{{- end }}

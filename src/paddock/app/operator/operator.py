@@ -9,7 +9,7 @@ import socket
 from collections.abc import Sequence
 
 from paddock.app.controllers import fronts
-from paddock.app.operator import definitions, metricscertificate
+from paddock.app.operator import definitions, metricscertificate, neededrights
 from paddock.app.operator.metricsaccess import MetricsAccess
 from paddock.app.operator.metricscertificate import MetricsCertificate
 from paddock.app.operator.rights import MissingRights
@@ -27,6 +27,8 @@ _LOG = logging.getLogger(__name__)
 COMPONENT = "paddock-operator"
 # How often it is asked for kinds that are missing.
 _AGAIN_SECONDS = 5.0
+# How often it is asked whether rights were cut.
+_RIGHTS_SECONDS = 60.0
 
 
 class Operator:
@@ -39,7 +41,7 @@ class Operator:
         self.program = ControllerManager(
             client, component=COMPONENT, instance=identity, machinery=machinery, terms=_terms(settings, identity)
         )
-        self._missing = [MissingRights(client, "")]
+        self._missing = [MissingRights(client, "", neededrights.of(settings), settings.fronts.resync_seconds or _RIGHTS_SECONDS)]
         self._programs = [self.program]
         other = None
         if front is not None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.cli import arguments, planlines, report
+from paddock.cli import arguments, planlines, report, targets
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.inputobjects import gather
@@ -14,7 +14,6 @@ from paddock.cli.rendering import RenderSummary
 from paddock.cli.verdicts import FAILS
 from paddock.plan.changes.differences import ABSENT, format_named
 from paddock.plan.changes.effects import Effect
-from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Show the effect of each changed field on the machine: none, live, restart, recreate or data loss. Changes that
 validation refuses or that cannot be carried out are listed, too."""
@@ -28,13 +27,7 @@ def parser() -> arguments.Parser:
     options.add_argument(
         "--against", metavar="OLD", nargs="+", required=True, help="Manifests as they were applied before: files, directories or -"
     )
-    arguments.add_choice(
-        options,
-        ("--target",),
-        ("embedded", "cluster"),
-        "Where the machines run: Paddock's own engine, or a KubeVirt cluster (default: embedded)",
-        "embedded",
-    )
+    targets.add_target(options)
     arguments.add_format(options)
     return options
 
@@ -43,7 +36,7 @@ def run(given: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
     parsed = options.parse_args(given)
-    settings = AdmissionSettings(target=parsed.target)
+    settings = targets.settings(parsed, console)
     reader = InputReader(console, settings)
     old = gather(reader, parsed.against, console)
     new = gather(reader, arguments.files(options, parsed), console)

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from paddock.cli import arguments, report
+from paddock.cli import arguments, report, targets
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.inventory import Inventory
 from paddock.cli.objects import InputReader, LocatedFinding
 from paddock.schema.finding import Severity
-from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Check manifests: fields, values, rules across fields, and references between the objects of the input. Each finding
 names its file, line and column. Warnings and notes do not change the exit code unless --strict is given."""
@@ -20,13 +19,7 @@ def parser() -> arguments.Parser:
     options = arguments.parser("validate", _TEXT, "[OPTIONS] -f FILE...", _EXITS)
     arguments.add_files(options)
     arguments.add_format(options)
-    arguments.add_choice(
-        options,
-        ("--target",),
-        ("embedded", "cluster"),
-        "Where the machines run: Paddock's own engine, or a KubeVirt cluster (default: embedded)",
-        "embedded",
-    )
+    targets.add_target(options)
     options.add_argument("--strict", action="store_true", help="Treat warnings as errors")
     return options
 
@@ -35,7 +28,7 @@ def run(given: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
     parsed = options.parse_args(given)
-    settings = AdmissionSettings(target=parsed.target)
+    settings = targets.settings(parsed, console)
     reader = InputReader(console, settings)
     inventory = Inventory(settings)
     tally = report.FindingTally()

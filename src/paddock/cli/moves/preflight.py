@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Iterator
 
+import orjson
+
 from paddock.base import quantity
 from paddock.base.errors import PaddockError
 from paddock.cli.diagnosis.scene import at, entries, holds, texts
@@ -16,13 +18,19 @@ from paddock.cli.moves.sides import NAMESPACES, MoveSide
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import EVERYTHING, WriteOptions
 from paddock.client.target import Data, Key, plain
+from paddock.dialects.kubevirt import missinggates
+from paddock.dialects.kubevirt.gates import of_installations
+from paddock.dialects.kubevirt.missinggates import MissingGates
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.driverkit import disklinks
+from paddock.meta.wire import from_data
 from paddock.plan.moves import disks, moveplan, objects, record
 from paddock.plan.moves.moveplan import MovePlan
 from paddock.plan.moves.record import MoveRecord
 
 _CLASSES = plain("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 _CAPACITIES = plain("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
+_INSTALLATIONS = plain("kubevirt.io", "v1", "kubevirts", "KubeVirt")
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _INSTANCETYPES = ("instancetype.kubevirt.io",)
 
@@ -101,7 +109,7 @@ class MovePreflight:
                 yield f"the target takes no uploads of disks: {error}"
             for each in await self._room(now):
                 yield each
-        if problem := await self._dry_run(now):
+        if problem := await self._missing_gates(now) or await self._dry_run(now):
             yield problem
 
     async def _taken(self, now: ObservedMove) -> list[str]:
@@ -154,6 +162,18 @@ class MovePreflight:
             free, needed = quantity.binary(max(found)), quantity.binary(size)
             return [f"the storage class {wanted or usual} of the target has {free} free, and the disks need {needed}"]
         return []
+
+    async def _missing_gates(self, now: ObservedMove) -> str:
+        """Return the feature gates that the machine needs and the target has off, as far as it shows them."""
+        try:
+            gates = of_installations(orjson.loads(each) for each in (await self._target.client.list_raw(_INSTALLATIONS)).items)
+            if gates is not None and now.machine.vm is not None:
+                missinggates.check(from_data(now.machine.vm, VirtualMachine), gates)
+        except (NotFound, Forbidden):
+            return ""
+        except MissingGates as missing:
+            return f"the target would refuse it: {missing}"
+        return ""
 
     async def _dry_run(self, now: ObservedMove) -> str:
         """Return the words with which the target would refuse the machine. What it refers to may not be there yet."""

@@ -78,6 +78,8 @@ def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
     for informer, keys in watched:
         controller.watch(informer, keys)
     controller.watch(views.images, lambda change: ())
+    # Feature gates may have been turned on.
+    controller.watch(views.installations, lambda change: [seen.key for seen in views.front(target).cache])
 
 
 def _made_for(change: CacheChange) -> Iterable[Key]:

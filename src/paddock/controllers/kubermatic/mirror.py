@@ -23,7 +23,9 @@ from paddock.controllers.kubermatic.actions import ClusterDoor, is_ours, owned, 
 from paddock.controllers.kubermatic.reader import templates_of
 from paddock.dialects.kubermatic.marks import RESOLVED
 from paddock.dialects.kubermatic.sources import references
+from paddock.dialects.kubevirt import missinggates
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.missinggates import MissingGates
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta import ages, selectors
@@ -110,6 +112,9 @@ class ClusterMirror:
         except ForeignObject as error:
             words.append(ConditionText(FAILURE, "True", "NameConflict", str(error)))
             self._tell(seen, "NameConflict", str(error))
+        except MissingGates as error:
+            words.append(ConditionText(FAILURE, "True", "FeatureGateMissing", str(error)))
+            self._tell(seen, "FeatureGateMissing", str(error))
         except Conflict:
             raise
         except PaddockError as error:
@@ -193,6 +198,7 @@ class ClusterMirror:
     async def _write(self, seen: CachedObject, there: CachedObject | None, made: _Made) -> bool:
         """Bring the cluster to it; whether the user's object was written, too, and the watch brings us here again."""
         *beside, main = made.objects
+        self._check_gates(main)
         for each in beside:
             data = writing.outgoing(to_data(each))
             data["metadata"].setdefault("namespace", seen.key.namespace)
@@ -212,6 +218,12 @@ class ClusterMirror:
         note = {"annotations": {targets.WRITTEN: version}, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
         await self._front.patch(self._target, seen.key, merge_patch({"metadata": note}))
         return True
+
+    def _check_gates(self, main: Resource) -> None:
+        """Raise `MissingGates` before anything is written of what KubeVirt would refuse."""
+        gates = self._views.gates()
+        if gates is not None and isinstance(main, VirtualMachine | VirtualMachinePool):
+            missinggates.check(main, gates)
 
     async def _mend(self, there: CachedObject, data: Data, *, is_same: bool, is_called: bool) -> None:
         """Put back what is ours in what nobody has changed in the front, and call it what it is called there."""

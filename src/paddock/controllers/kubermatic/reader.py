@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from paddock.client.target import Key, Target
 from paddock.controllers.kubermatic import targets
 from paddock.dialects.core.configmap import values
@@ -10,6 +12,7 @@ from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubermatic.sources import names_read, references
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.gates import ClusterGates, of_installations
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import Resource
@@ -118,6 +121,7 @@ class Views:
         self.secrets = back.of(targets.SECRETS)
         self.config_maps = back.of(targets.CONFIG_MAPS)
         self.back[targets.CONFIG_MAPS.plural] = self.config_maps
+        self.installations = back.of(targets.INSTALLATIONS, optional=True)
 
     def front(self, target: Target[Any]) -> Informer:
         """The informer of what users wrote."""
@@ -131,6 +135,10 @@ class Views:
             return found
         seen = self.back[targets.SOURCES.plural].cache.get(key)
         return None if seen is None else seen.read(targets.SOURCES)
+
+    def gates(self) -> ClusterGates | None:
+        """Return the feature gates of the cluster's KubeVirt, as far as it shows them."""
+        return of_installations(orjson.loads(seen.raw) for seen in self.installations.cache)
 
     def world(self, *resources: Resource) -> ObjectSet:
         """Everything that objects refer to."""

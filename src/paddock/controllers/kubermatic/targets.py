@@ -6,7 +6,7 @@ from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubermatic import image
 from paddock.dialects.kubermatic.image import CatalogImage
-from paddock.dialects.kubevirt import datasource, datavolume_kind, pool, virtualmachine
+from paddock.dialects.kubevirt import datasource, datavolume_kind, kubevirt_cr, pool, virtualmachine
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
@@ -24,5 +24,6 @@ VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 VOLUME_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
 IMAGES: Target[CatalogImage] = declared(image.KINDS[0], CatalogImage)
+INSTALLATIONS: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 import orjson
 
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.contract.messages import ObjectIdentity
+from paddock.dialects.kubevirt.gates import ClusterGates, of_installations
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.driverkit import refusals
@@ -71,6 +72,14 @@ class TargetCluster:
             if found is None:
                 raise
             return found
+
+    async def gates(self) -> ClusterGates | None:
+        """Return the feature gates of the target's KubeVirt, as far as it shows them."""
+        try:
+            found = await self.client.list_raw(targets.INSTALLATIONS)
+        except (NotFound, Forbidden):
+            return None
+        return of_installations(orjson.loads(each) for each in found.items)
 
     async def merge(self, target: Target[R], found: Resource, document: Data) -> None:
         """Change an object, as long as nobody else has written it since it was read."""

@@ -6,6 +6,7 @@ from paddock.base.errors import PaddockError
 from paddock.client import errors as client
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
+from paddock.dialects.kubevirt.missinggates import MissingGates
 from paddock.driverkit import refusals
 from paddock.translate.virtrigaud import EncryptionRequired, MissingReference, MissingReferences, UntranslatableVirtualMachine
 
@@ -17,6 +18,7 @@ _KINDS: tuple[tuple[type[PaddockError], ErrorKind], ...] = (
     (MissingReference, ErrorKind.NOT_FOUND),
     (MissingReferences, ErrorKind.NOT_FOUND),
     (UntranslatableVirtualMachine, ErrorKind.INVALID_SPEC),
+    (MissingGates, ErrorKind.NOT_SUPPORTED),
     (client.TimedOut, ErrorKind.TIMEOUT),
     (client.Unreachable, ErrorKind.UNAVAILABLE),
     (client.BadAccess, ErrorKind.UNAUTHORIZED),

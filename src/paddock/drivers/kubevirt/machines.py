@@ -11,6 +11,7 @@ import msgspec
 from paddock.base import names
 from paddock.client.target import Target
 from paddock.contract import messages as m
+from paddock.dialects.kubevirt import missinggates
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.driverkit import description, refusals
 from paddock.driverkit.description import MachineDescription
@@ -44,6 +45,9 @@ class MachineLifecycle:
         made: MachineDocuments | None = None
         if machine is None:
             made = await self.documents(given)
+            gates = await self._cluster.gates()
+            if gates is not None:
+                missinggates.check(made.machine, gates)
             machine = await self._cluster.ensure(targets.MACHINES, documents.claimed(made.machine, request.owner, digest))
             _check_owner(machine, request, digest)
         if _is_incomplete(machine):

@@ -17,7 +17,7 @@ from cryptography import x509
 from paddock.apiserver.security import pki
 from paddock.app.controllers import fronts
 from paddock.app.controllers.fronts import FrontSettings
-from paddock.app.operator import metricscertificate, options
+from paddock.app.operator import metricscertificate, neededrights, options
 from paddock.app.operator.metricsaccess import ACCESS_REVIEWS, TOKEN_REVIEWS, MetricsAccess, bearer
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, MetricsSecurity, OperatorSettings
@@ -35,6 +35,7 @@ from tests.apiharness import GuardedHarness, Harness, Reply
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROOT = {"authorization": "Bearer root"}
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RULES: dict[str, list[dict[str, Any]]] = {"gadgets": [], "leases": [], "metrics": neededrights.rules("metrics")}
 SETTINGS = OperatorSettings(
     fronts=FrontSettings(wanted=frozenset({"gadgets"})),
     metrics=ListenAddress("127.0.0.1", 0),
@@ -234,6 +235,7 @@ async def allow(api: Harness, name: str) -> None:
 
 def test_an_operator_with_secure_metrics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fronts, "WIRES", {})
+    monkeypatch.setattr(neededrights, "rules", RULES.__getitem__)
 
     async def script() -> None:
         async with GuardedHarness(tmp_path) as api, operating(api, SETTINGS) as operator:
@@ -257,6 +259,7 @@ def test_a_certificate_that_is_given_is_renewed_without_a_restart(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fronts, "WIRES", {})
+    monkeypatch.setattr(neededrights, "rules", RULES.__getitem__)
     authorities = [pki.Authority(tmp_path / name) for name in ("first", "second")]
     folder = tmp_path / "tls"
     folder.mkdir()

@@ -14,6 +14,7 @@ import pytest
 from paddock.app import localtransport
 from paddock.app.controllers import fronts
 from paddock.app.controllers.fronts import FrontSettings
+from paddock.app.operator import neededrights
 from paddock.app.operator.definitions import ForeignDefinition
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
@@ -42,6 +43,11 @@ SETTINGS = OperatorSettings(
     namespace="default",
     lease=LeaderElectionSettings(name="l"),
 )
+RULES: dict[str, list[dict[str, Any]]] = {
+    "gadgets": [{"apiGroups": ["example.com"], "resources": ["gadgets"], "verbs": ["list", "watch", "patch"]}],
+    "gizmos": [],
+    "leases": neededrights.rules("leases"),
+}
 DEFINITION = {
     "metadata": {"name": "gadgets.example.com"},
     "spec": {
@@ -76,6 +82,7 @@ def gadgets(monkeypatch: pytest.MonkeyPatch) -> None:
         program.add(Controller("Gadget", informer, look, machinery=program.machinery))
 
     monkeypatch.setattr(fronts, "WIRES", {"gadgets": wire})
+    monkeypatch.setattr(neededrights, "rules", RULES.__getitem__)
 
 
 class World:
@@ -278,6 +285,13 @@ def test_operators_exclude_each_other_in_the_dialects_that_they_share(monkeypatc
     play(script)
 
 
+LACKING = (
+    "cannot patch gadgets.example.com at the cluster scope, which gadgets needs: "
+    'grant the operator the verb "patch" on gadgets of API group "example.com" with a ClusterRole'
+)
+REVIEWS = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]
+
+
 def test_a_right_that_is_missing_is_named_until_it_is_granted(tmp_path: Path) -> None:
     """The operator is a user with rights of its own, and lacks one."""
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -285,7 +299,7 @@ def test_a_right_that_is_missing_is_named_until_it_is_granted(tmp_path: Path) ->
     rules = [
         {"apiGroups": ["example.com"], "resources": ["gadgets", "extras"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": REVIEWS, "verbs": ["create"]},
         {"nonResourceURLs": ["*"], "verbs": ["get"]},
     ]
 
@@ -306,12 +320,17 @@ def test_a_right_that_is_missing_is_named_until_it_is_granted(tmp_path: Path) ->
                 pages = Pages(operator, task)
                 status, text = await pages.get("/readyz")
                 assert status == 500
-                assert '[-]rights cannot patch gadgets.example.com in namespace "default": grant operator the verb "patch"' in text
-                assert 'on gadgets of API group "example.com" with a Role in namespace "default" or a ClusterRole' in text
+                # The refusal in the namespace of the object adds nothing to it.
+                assert "[-]rights " + LACKING + "\n" in text
                 rules[0]["verbs"].append("patch")
                 assert (await api.put(f"{role}/operator", {"metadata": {"name": "operator"}, "rules": rules}, **root)).status == 200
                 await asyncio.sleep(6)
                 assert (await pages.get("/readyz"))[0] == 200
+                # A right that is cut later is named before anything needs it.
+                rules[0]["verbs"].remove("patch")
+                assert (await api.put(f"{role}/operator", {"metadata": {"name": "operator"}, "rules": rules}, **root)).status == 200
+                await asyncio.sleep(65)
+                assert "[-]rights " + LACKING + "\n" in (await pages.get("/readyz"))[1]
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 

@@ -17,6 +17,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from tests.fakehost import machine
 from tests.interruption import Interruption
+from tests.kubevirts import install_kubevirt
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, OWNER, SETTINGS, Play, Target, creation
 
 OTHER = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="other", name="web")
@@ -293,5 +294,21 @@ def test_machines_are_listed_with_those_of_others(play: Play) -> None:
         # An id of a list is one that can be worked with.
         assert await target.power(alien.id, m.PowerOp.ON) == ""
         assert (await target.seen(alien.id)).power_state == "On"
+
+    play(script)
+
+
+def test_a_gate_that_the_target_has_off_is_named_before_anything_is_made(play: Play) -> None:
+    with_tpm = msgspec.structs.replace(HARDWARE, security_profile=p.SecurityPayload(tpm_enabled=True))
+
+    async def script(target: Target) -> None:
+        await install_kubevirt(target.host.api, "v1.3.0")
+        before = await target.names(*EVERYTHING)
+        with pytest.raises(ProviderError) as refused:
+            await target.driver.create(creation(hardware=with_tpm, **FULL))
+        assert (refused.value.kind, "tpm.persistent needs VMPersistentState" in str(refused.value)) == (ErrorKind.NOT_SUPPORTED, True)
+        assert "featureGates of KubeVirt virt/kubevirt" in str(refused.value)
+        assert await target.names(*EVERYTHING) == before
+        await target.made(**FULL)
 
     play(script)

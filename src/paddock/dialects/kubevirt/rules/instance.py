@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.kubevirt.rules import disks, firmware, memory, networks, processors, running, volumes
+from paddock.dialects.kubevirt.rules import disks, firmware, gates, memory, networks, processors, running, volumes
 from paddock.dialects.kubevirt.rules.place import HardwareContext, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
@@ -21,6 +21,7 @@ CHECKS = (
     *volumes.CHECKS,
     *networks.CHECKS,
     *running.CHECKS,
+    gates.gates_are_open,
 )
 
 

@@ -1,4 +1,4 @@
-"""Rules of how a machine runs and of its smaller devices: V41, V73 to V75 and V78 to V85 (docs/spec/kubevirt.md section 2.11)."""
+"""Rules of how a machine runs and of its smaller devices: V41, V73 to V80 and V82 to V85 (docs/spec/kubevirt.md section 2.11)."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -19,11 +19,6 @@ RESERVED_LABELS = (
     "kubevirt.io/schedulable",
     "kubevirt.io/install-strategy",
 )
-_SIDECARS = "hooks.kubevirt.io/hookSidecars"
-_IGNITION = "kubevirt.io/ignitiondata"
-# Gates that are on where nobody turns them off, since they are beta in KubeVirt 1.9. The engine has no devices by claims.
-_ON = frozenset({"RebootPolicy"})
-_ON_CLUSTERS = _ON | {"GPUsWithDRA", "HostDevicesWithDRA"}
 _VIDEO = {"amd64": ("vga", "cirrus", "virtio", "ramfb", "bochs"), "arm64": ("virtio",), "s390x": ("virtio",)}
 _WATCHDOG = {"amd64": "i6300esb", "s390x": "diag288"}
 _HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
@@ -129,63 +124,6 @@ def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(path, given, why, "kubevirt/V80")
 
 
-@check("kubevirt/V81")
-def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
-    """A feature behind a feature gate needs that gate."""
-    cluster = place.settings.target == "cluster"
-    on = place.settings.gates | (_ON_CLUSTERS if cluster else _ON)
-    for gate, path in (*_guarded(place), *(_guarded_there(place) if cluster else ())):
-        if gate not in on:
-            what = "sidecar" if gate == "Sidecar" else gate
-            message = f"Invalid value: {what} feature gate is not enabled"
-            field = (*place.metadata, "annotations") if path[-1] in (_SIDECARS, _IGNITION) else path
-            yield standing(Finding(path=field, message=message, rule="kubevirt/V81"), path)
-
-
-def _guarded(place: HardwareContext) -> Iterator[tuple[str, Path]]:
-    domain = place.spec.domain
-    devices = domain.devices
-    if domain.rebootPolicy is not None:
-        yield "RebootPolicy", place.at("domain", "rebootPolicy")
-    if domain.memory is not None and domain.memory.reservedOverhead is not None:
-        yield "ReservedOverheadMemlock", place.at("domain", "memory", "reservedOverhead")
-    if devices.autoattachVSOCK:
-        yield "VSOCK", place.at("domain", "devices", "autoattachVSOCK")
-    if devices.hostDevices:
-        yield "HostDevices", place.at("domain", "devices", "hostDevices")
-    if devices.downwardMetrics is not None:
-        yield "DownwardMetrics", place.at("domain", "devices", "downwardMetrics")
-    for index, volume in enumerate(place.spec.volumes or ()):
-        if volume.downwardMetrics is not None:
-            yield "DownwardMetrics", place.at("volumes", index)
-    for gate, annotation in (("Sidecar", _SIDECARS), ("ExperimentalIgnitionSupport", _IGNITION)):
-        if place.annotations.get(annotation):
-            yield gate, (*place.metadata, "annotations", annotation)
-    yield from _claimed(place)
-
-
-def _guarded_there(place: HardwareContext) -> Iterator[tuple[str, Path]]:
-    """Yield the features that the engine accepts and KubeVirt has behind a gate."""
-    for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
-        if interface.portRanges:
-            yield "PortRangesSpec", place.at("domain", "devices", "interfaces", index, "name")
-    security = place.spec.domain.launchSecurity
-    if security is not None and security.tdx is not None:
-        yield "WorkloadEncryptionTDX", place.at("domain", "launchSecurity")
-
-
-def _claimed(place: HardwareContext) -> Iterator[tuple[str, Path]]:
-    """Devices by resource claims."""
-    devices = place.spec.domain.devices
-    for kind, gate in (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA")):
-        for index, device in enumerate(getattr(devices, kind) or ()):
-            if device.claimName or device.requestName:
-                yield gate, place.at("domain", "devices", kind, index, "claimName")
-    for index, network in enumerate(place.spec.networks or ()):
-        if network.resourceClaim is not None:
-            yield "NetworkDevicesWithDRA", place.at("networks", index, "resourceClaim")
-
-
 @check("kubevirt/V82")
 def dns_makes_sense(place: HardwareContext) -> Iterator[Finding]:
     """DNS settings are complete, and not more than a resolver can hold."""
@@ -261,7 +199,6 @@ CHECKS = (
     sound_is_known,
     video_is_known,
     watchdog_fits,
-    gates_are_open,
     dns_makes_sense,
     labels_are_not_reserved,
     one_service_account,

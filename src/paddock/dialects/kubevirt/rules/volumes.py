@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.access import AccessCredential, SSHPublicKey, UserPassword
 from paddock.dialects.kubevirt.rules.firmware import file_in_image
+from paddock.dialects.kubevirt.rules.gates import cluster_gates
 from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
 from paddock.dialects.kubevirt.volumes import SOURCES, CloudInitSource, HostDisk, Volume
 from paddock.meta import cloudconfig
@@ -157,8 +158,10 @@ def host_disks_are_allowed(place: HardwareContext) -> Iterator[Finding]:
 def _host_disk(place: HardwareContext, disk: HostDisk, path: Path) -> Iterator[Finding]:
     at, allowed = (*path, "hostDisk"), place.settings.host_disk_paths
     if place.settings.target == "cluster":
-        if "HostDisk" not in place.settings.gates:
-            yield standing(finding.forbidden(path, "the HostDisk feature gate is not enabled", "kubevirt/V68"), at)
+        gates = cluster_gates(place.settings)
+        if not gates.has("HostDisk"):
+            why = f"the HostDisk feature gate is not enabled; {gates.remedy('HostDisk')}"
+            yield standing(finding.forbidden(path, why, "kubevirt/V68"), at)
     elif not allowed:
         why = "HostDisk is not enabled: no directory of the host is allowed for disks"
         yield standing(finding.forbidden(path, why, "kubevirt/V68"), at)

@@ -1,0 +1,163 @@
+"""The features of machines that KubeVirt has behind feature gates (`dialects/kubevirt/gates.py`): V81, and V68 for clusters."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from paddock.dialects.kubevirt.gates import NEWEST, ClusterGates
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import AdmissionSettings
+
+_SIDECARS = "hooks.kubevirt.io/hookSidecars"
+_IGNITION = "kubevirt.io/ignitiondata"
+_ANNOTATIONS = {"Sidecar": _SIDECARS, "ExperimentalIgnitionSupport": _IGNITION}
+_CONFIGURATION = ("configMap", "secret", "serviceAccount", "downwardAPI")
+# Gates of the engine, and whether they are on where nobody turns them off. It has no devices by claims.
+_ENGINE: Mapping[str, bool] = {
+    "DownwardMetrics": False,
+    "ExperimentalIgnitionSupport": False,
+    "GPUsWithDRA": False,
+    "HostDevices": False,
+    "HostDevicesWithDRA": False,
+    "NetworkDevicesWithDRA": False,
+    "RebootPolicy": True,
+    "ReservedOverheadMemlock": False,
+    "Sidecar": False,
+    "VSOCK": False,
+}
+
+
+class GateNeed(msgspec.Struct, frozen=True):
+    """A feature that a machine uses, and the gate that it is behind."""
+
+    gate: str
+    # of what uses it
+    path: Path
+    # the field that KubeVirt names, where it is another one
+    field: Path | None = None
+
+
+def cluster_gates(settings: AdmissionSettings) -> ClusterGates:
+    """Return the gates of the cluster that objects are judged for."""
+    return ClusterGates(settings.kubevirt_release or NEWEST, settings.gates, settings.gates_off, settings.architecture)
+
+
+def needs(place: HardwareContext) -> Iterator[GateNeed]:
+    """Yield the features of a machine that are, or once were, behind a gate."""
+    yield from _of_domain(place)
+    yield from _of_devices(place)
+    yield from _of_volumes(place)
+    yield from _of_interfaces(place)
+    yield from _claimed(place)
+    for gate, annotation in _ANNOTATIONS.items():
+        if place.annotations.get(annotation):
+            field = (*place.metadata, "annotations")
+            yield GateNeed(gate, (*field, annotation), field)
+
+
+def _of_domain(place: HardwareContext) -> Iterator[GateNeed]:
+    spec, domain = place.spec, place.spec.domain
+    if spec.architecture and spec.architecture != place.settings.architecture:
+        yield GateNeed("MultiArchitecture", place.at("architecture"))
+    if domain.rebootPolicy is not None:
+        yield GateNeed("RebootPolicy", place.at("domain", "rebootPolicy"))
+    if domain.memory is not None and domain.memory.reservedOverhead is not None:
+        yield GateNeed("ReservedOverheadMemlock", place.at("domain", "memory", "reservedOverhead"))
+    if domain.cpu is not None and domain.cpu.numa is not None and domain.cpu.numa.guestMappingPassthrough is not None:
+        yield GateNeed("NUMA", place.at("domain", "cpu", "numa", "guestMappingPassthrough"))
+    security = domain.launchSecurity
+    if security is not None and (security.sev is not None or security.snp is not None):
+        yield GateNeed("WorkloadEncryptionSEV", place.at("domain", "launchSecurity"))
+    if security is not None and security.tdx is not None:
+        yield GateNeed("WorkloadEncryptionTDX", place.at("domain", "launchSecurity"))
+    efi = domain.firmware.bootloader.efi if domain.firmware is not None and domain.firmware.bootloader is not None else None
+    if efi is not None and efi.persistent:
+        yield GateNeed("VMPersistentState", place.at("domain", "firmware", "bootloader", "efi", "persistent"))
+
+
+def _of_devices(place: HardwareContext) -> Iterator[GateNeed]:
+    devices = place.spec.domain.devices
+    given = {
+        "GPU": (devices.gpus, "gpus"),
+        "HostDevices": (devices.hostDevices, "hostDevices"),
+        "PanicDevices": (devices.panicDevices, "panicDevices"),
+        "VSOCK": (devices.autoattachVSOCK, "autoattachVSOCK"),
+    }
+    for gate, (value, name) in given.items():
+        if value:
+            yield GateNeed(gate, place.at("domain", "devices", name))
+    if devices.downwardMetrics is not None:
+        yield GateNeed("DownwardMetrics", place.at("domain", "devices", "downwardMetrics"))
+    if devices.video is not None:
+        yield GateNeed("VideoConfig", place.at("domain", "devices", "video"))
+    if devices.tpm is not None and devices.tpm.persistent:
+        yield GateNeed("VMPersistentState", place.at("domain", "devices", "tpm", "persistent"))
+    volumes = place.volumes()
+    for index, disk in enumerate(devices.disks or ()):
+        path = place.at("domain", "devices", "disks", index)
+        if disk.lun is not None and disk.lun.reservation:
+            field = place.at("domain", "devices", "disks", "luns", "reservation")
+            yield GateNeed("PersistentReservation", (*path, "lun", "reservation"), field)
+        if disk.cdrom is not None and disk.name not in volumes:
+            yield GateNeed("DeclarativeHotplugVolumes", path, (*path, "name"))
+
+
+def _of_volumes(place: HardwareContext) -> Iterator[GateNeed]:
+    for index, volume in enumerate(place.spec.volumes or ()):
+        if volume.downwardMetrics is not None:
+            yield GateNeed("DownwardMetrics", place.at("volumes", index))
+        if volume.hostDisk is not None:
+            yield GateNeed("HostDisk", place.at("volumes", index, "hostDisk"), place.at("volumes", index))
+    volumes = place.volumes()
+    for index, shared in enumerate(place.spec.domain.devices.filesystems or ()):
+        path, found = place.at("domain", "devices", "filesystems"), volumes.get(shared.name)
+        if found is None:
+            continue
+        if found.persistentVolumeClaim is not None or found.dataVolume is not None:
+            yield GateNeed("EnableVirtioFsStorageVolumes", (*path, index), path)
+        elif any(getattr(found, name) is not None for name in _CONFIGURATION):
+            yield GateNeed("EnableVirtioFsConfigVolumes", (*path, index), path)
+
+
+def _of_interfaces(place: HardwareContext) -> Iterator[GateNeed]:
+    for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
+        path = place.at("domain", "devices", "interfaces", index)
+        if interface.portRanges:
+            yield GateNeed("PortRangesSpec", (*path, "portRanges"), (*path, "name"))
+        if interface.binding is not None:
+            yield GateNeed("NetworkBindingPlugins", (*path, "binding"), (*path, "name"))
+        if interface.passtBinding is not None:
+            yield GateNeed("PasstBinding", (*path, "passtBinding"), (*path, "name"))
+
+
+def _claimed(place: HardwareContext) -> Iterator[GateNeed]:
+    """Yield the devices by resource claims."""
+    devices = place.spec.domain.devices
+    for kind, gate in (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA")):
+        for index, device in enumerate(getattr(devices, kind) or ()):
+            if device.claimName or device.requestName:
+                yield GateNeed(gate, place.at("domain", "devices", kind, index, "claimName"))
+    for index, network in enumerate(place.spec.networks or ()):
+        if network.resourceClaim is not None:
+            yield GateNeed("NetworkDevicesWithDRA", place.at("networks", index, "resourceClaim"))
+
+
+@check("kubevirt/V81")
+def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
+    """A feature behind a feature gate needs that gate."""
+    cluster = cluster_gates(place.settings) if place.settings.target == "cluster" else None
+    for need in needs(place):
+        # That of disks of the host is V68.
+        if need.gate != "HostDisk" and not _is_open(need.gate, cluster, place.settings):
+            what = "sidecar" if need.gate == "Sidecar" else need.gate
+            message = f"Invalid value: {what} feature gate is not enabled"
+            if cluster is not None:
+                message += f"; {cluster.remedy(need.gate)}"
+            yield standing(Finding(path=need.field or need.path, message=message, rule="kubevirt/V81"), need.path)
+
+
+def _is_open(gate: str, cluster: ClusterGates | None, settings: AdmissionSettings) -> bool:
+    if cluster is not None:
+        return cluster.has(gate)
+    return gate in settings.gates or _ENGINE.get(gate, True)
