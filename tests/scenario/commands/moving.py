@@ -78,7 +78,12 @@ class MemoryChannel:
     def __init__(self, hosts: "TwoHosts") -> None:
         self._hosts = hosts
         self.sent: list[bytes] = []
+        # what the source says of a disk's length
+        self.said: int | None = None
         self.fail: Callable[[], None] = lambda: None
+
+    async def length(self, link: DiskLink) -> int | None:
+        return self.said
 
     async def receive(self, link: DiskLink) -> AsyncIterator[bytes]:
         claim = urlsplit(link.url).path.split("/")[-2]

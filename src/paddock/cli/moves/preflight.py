@@ -9,7 +9,7 @@ from paddock.cli.machines import facts, finding, waiting
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
 from paddock.cli.machines.snapshots import SNAPSHOTS
-from paddock.cli.moves import observed, references
+from paddock.cli.moves import observed, references, ways
 from paddock.cli.moves.mover import MoveOptions
 from paddock.cli.moves.observed import Named, ObservedMove
 from paddock.cli.moves.sides import NAMESPACES, MoveSide
@@ -96,7 +96,7 @@ class MovePreflight:
             yield f"the target has a disk {name} already; delete or rename it"
         if now.survey.disks:
             try:
-                await disklinks.upload_address(client)
+                await ways.upload_place(self._target)
             except (disklinks.NoUploads, NotFound) as error:
                 yield f"the target takes no uploads of disks: {error}"
             for each in await self._room(now):
