@@ -51,13 +51,19 @@ def test_the_wish_about_running_is_kept_in_the_words_of_the_kind(kind: power.Id,
     assert power.WORDS[kind].kept(data, ran=ran) == after
 
 
-@pytest.mark.parametrize("data", [vm(runStrategy="Always", template={}), vm(running=True, template={})])
+NEAR = {"spec": {"nodeSelector": {"zone": "near"}}}
+
+
+@pytest.mark.parametrize("data", [vm(runStrategy="Always", template={"spec": {}}), vm(running=True, template=NEAR)])
 def test_the_source_is_fenced_and_becomes_what_it_was(data: Data) -> None:
     here = moved(power=power.WORDS[power.VM].kept(data, ran=True))
     fenced = apply_merge_patch(data, objects.fenced(data, power.VM, here, "it moves"))
     assert record.fence_of(fenced) == "it moves" and record.read(fenced) == here
     assert fenced["spec"].get("runStrategy") == "Halted" or fenced["spec"]["running"] is False
-    assert apply_merge_patch(fenced, objects.restored(here)) == data
+    # A cluster knows no fence; no node has this label.
+    assert fenced["spec"]["template"]["spec"]["nodeSelector"][record.FENCE] == "moved"
+    assert "nodeSelector" not in objects.machine(fenced, power.VM, here)["spec"]["template"]["spec"] or data["spec"]["template"] == NEAR
+    assert apply_merge_patch(fenced, objects.restored(fenced, power.VM, here)) == data
 
 
 def test_the_target_gets_the_machine_halted_and_fenced() -> None:
