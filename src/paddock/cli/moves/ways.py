@@ -53,6 +53,13 @@ async def upload(side: MoveSide, claim: str) -> AsyncIterator[DiskLink]:
         yield link
 
 
+async def try_uploads(side: MoveSide) -> None:
+    """Raise `NoUploads` or `NoWay` if the upload proxy of a server is not there, or is inside of a cluster that does not forward."""
+    place = await upload_place(side)
+    async with reachable(side, DiskLink(place.address, place.authority, "")):
+        pass
+
+
 async def upload_place(side: MoveSide) -> UploadPlace:
     """Return the upload proxy of a server: the one that its CDI names, or else its Service. Raises `NoUploads`."""
     found = await disklinks.configured_uploads(side.client)
