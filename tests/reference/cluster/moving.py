@@ -58,10 +58,10 @@ class Between:
         """Return what the guest on the cluster answers to a command."""
         return asyncio.run(_asked(ClusterSide(self.cluster), command))
 
-    def guests(self) -> tuple[list[int], list[int]]:
-        """Return the QEMUs of the machine `web`, on the host and on the cluster."""
+    def guests(self, name: str = "web") -> tuple[list[int], list[int]]:
+        """Return the QEMUs of a machine, on the host and on the cluster."""
         here = [pid for pids in self.host.qemus().values() for pid in pids]
-        return here, self.processes("qemu-system", "guest=default_web")
+        return here, self.processes("qemu-system", f"guest=default_{name},")
 
     def processes(self, *words: str) -> list[int]:
         """Return the processes of the node whose command lines have these words."""
@@ -84,14 +84,14 @@ class Between:
         until(lambda: not any(map(self.cluster.names, OF_MOVES)))
 
     @contextlib.contextmanager
-    def one_at_a_time(self) -> Iterator[None]:
-        """A block in which the machine `web` never runs at both sides."""
+    def one_at_a_time(self, name: str = "web") -> Iterator[None]:
+        """A block in which a machine never runs at both sides."""
         end, twice, looks = threading.Event(), list[str](), 0
 
         def look() -> None:
             nonlocal looks
             while not end.wait(0.1):
-                running = self.guests()
+                running = self.guests(name)
                 looks += 1
                 if all(running):
                     twice.append(str(running))
