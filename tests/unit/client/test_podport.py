@@ -10,6 +10,7 @@ from paddock.client.access import Access, StaticCredential
 from paddock.client.errors import Unreachable
 from paddock.client.http.websocket import WebSocket, pod_port
 from tests.unit.client.talking import listening, play
+from tests.unit.client.test_proxy import Proxy
 
 # Each channel begins with the number of its port.
 HEADS = (BytesMessage(data=b"\x00\xfb\x20"), BytesMessage(data=b"\x01\xfb\x20"))
@@ -60,6 +61,20 @@ def test_bytes_pass_without_their_channels() -> None:
                 assert await all_of(stream) == b"hello world"
         assert kubelet.target == "/prefix/api/v1/namespaces/cdi/pods/proxy-1/portforward?ports=8443"
         assert kubelet.protocols == ["v4.channel.k8s.io"] and kubelet.heard[-1] == b"\x00hi"
+
+    play(script)
+
+
+def test_a_proxy_leads_to_the_api_server() -> None:
+    kubelet, through = Kubelet(*HEADS, BytesMessage(data=b"\x00hello"), CloseConnection(code=1000)), Proxy()
+
+    async def script() -> None:
+        async with listening(kubelet) as port, listening(through.http) as way:
+            access = Access(server=f"http://kube.test:{port}", proxy=f"http://127.0.0.1:{way}", credentials=StaticCredential())
+            async with pod_port(access, "default", "export", 8443) as stream:
+                await stream.send(b"hi")
+                assert await all_of(stream) == b"hello"
+            assert through.asked[-1] == f"CONNECT kube.test:{port} HTTP/1.1"
 
     play(script)
 

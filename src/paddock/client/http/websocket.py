@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, RejectData, Request, TextMessage
@@ -12,7 +13,7 @@ from wsproto.utilities import ProtocolError
 
 from paddock.client.access import Access
 from paddock.client.errors import Unreachable, error_of
-from paddock.client.http import tls
+from paddock.client.http import proxy, tls
 
 PLAIN, _CHANNELS = "plain.kubevirt.io", "v4.channel.k8s.io"
 _DATA, _ERROR = 0, 1
@@ -20,6 +21,7 @@ _CHUNK = 65536
 _CONNECT_SECONDS = 10.0
 _OPEN_SECONDS = 60.0
 _GOOD_CLOSES = (1000, 1001)
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class WebSocket:
@@ -136,16 +138,24 @@ async def pod_port(access: Access, namespace: str, pod: str, port: int) -> Async
         yield opened
 
 
+async def _connection(access: Access, url: SplitResult, context: ssl.SSLContext | None) -> Connection:
+    """A connection to a server, through the proxy of its access. One that is reached over TLS itself is passed by."""
+    host, port = url.hostname or "", url.port or (443 if context is not None else 80)
+    name = (access.tls_name or host) if context is not None else None
+    through = proxy.chosen(access.proxy, host, url.scheme, os.environ)
+    if through is None or through.scheme == "https":
+        return await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
+    return await asyncio.open_connection(sock=await proxy.tunnel(through, host, port), ssl=context, server_hostname=name)
+
+
 @contextlib.asynccontextmanager
 async def _opened(access: Access, path: str, subprotocol: str, kind: type[WebSocket]) -> AsyncIterator[WebSocket]:
     url = urlsplit(access.server)
     credential = await access.credentials.current()
     context: ssl.SSLContext | None = tls.context(access, credential.certificate) if url.scheme == "https" else None
-    port = url.port or (443 if context is not None else 80)
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            name = (access.tls_name or url.hostname) if context is not None else None
-            reader, writer = await asyncio.open_connection(url.hostname, port, ssl=context, server_hostname=name)
+            reader, writer = await _connection(access, url, context)
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"cannot connect to {url.netloc}", why=str(error), sent=False) from error
     try:
