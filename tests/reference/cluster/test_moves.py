@@ -17,7 +17,7 @@ from tests.host.conftest import work
 from tests.host.guests import Registry, registry, tiny_disk_image
 from tests.host.moves.conftest import MARKER, MoveCommand, document
 from tests.host.moves.test_moves import STEPS
-from tests.host.runs.conftest import VMS, Host, Talk
+from tests.host.runs.conftest import VMIS, VMS, Host, Talk
 from tests.reference.client import MERGE_PATCH, Json
 from tests.reference.cluster import forward, ingress, namespace, uploads
 from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster
@@ -64,6 +64,7 @@ def _make(between: Between, *objects: Json) -> None:
 
 def test_a_guest_goes_there_and_back_with_its_data(between: Between, tiny_disk_image: str) -> None:
     _begin(between, tiny_disk_image)
+    before = _identity(asyncio.run(_instance(between)))
     with between.one_at_a_time():
         planned = between.there.run("web", "--dry-run")
         assert planned.returncode == 0 and "carries disk data (web-data), 32Mi" in planned.stderr, planned.stderr
@@ -71,13 +72,25 @@ def test_a_guest_goes_there_and_back_with_its_data(between: Between, tiny_disk_i
         assert "moved to namespace default" in between.there.good("web", "--verify")
         assert between.on_cluster("head -n1 /dev/vdb") == MARKER
         assert between.cluster.names(EXPORTS) == [] and between.guests()[0] == []
+        assert _identity(between.cluster.get(f"{INSTANCES}/web")) == before
         between.on_cluster("echo written on the cluster | dd of=/dev/vdb seek=1 bs=512; sync")
         assert "moved to namespace default" in between.back.good("web", "--verify", "--replace")
         assert between.on_host("head -n1 /dev/vdb") == MARKER
         assert between.on_host("dd if=/dev/vdb skip=1 bs=512 count=1 2>/dev/null | head -n1") == "written on the cluster"
+        assert _identity(asyncio.run(_instance(between))) == before
         _cannot_start_the_source(between)
         assert "deleted at" in between.back.good("web", "--delete-source")
     assert not any(map(between.cluster.names, OF_MOVES))
+
+
+async def _instance(between: Between) -> Json:
+    async with between.host.client() as client:
+        return await Talk(between.host, client).get(f"{VMIS}/web")
+
+
+def _identity(instance: Json) -> tuple[str, str]:
+    """Return what licences and DHCP know a guest by: the UUID of its firmware, and its MAC address."""
+    return instance["spec"]["domain"]["firmware"]["uuid"], instance["status"]["interfaces"][0]["mac"]
 
 
 def _cannot_start_the_source(between: Between) -> None:
