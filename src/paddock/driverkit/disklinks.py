@@ -98,7 +98,8 @@ class HttpLinkChannel:
         finally:
             await http.close()
         said = stream.headers.get("content-length", "")
-        return int(said) if stream.status == 200 and said.isdecimal() else None
+        # `paddock up` does not know the length before it has made the disk whole, and says 0.
+        return (int(said) or None) if stream.status == 200 and said.isdecimal() else None
 
     async def receive(self, link: DiskLink) -> AsyncIterator[bytes]:
         """The bytes of an exported disk, as they are sent."""

@@ -307,6 +307,19 @@ def test_a_plan_names_what_stands_against_it(tmp_path: Path, document: Data, whe
     play(tmp_path, script)
 
 
+def test_a_plan_names_rights_that_the_user_lacks(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        hosts.refused = {"virtualmachineexports", "uploadtokenrequests"}
+        planned = await hosts.plan()
+        assert planned.obstacles == [
+            "you may not create virtualmachineexports.export.kubevirt.io at the source",
+            "you may not create uploadtokenrequests.upload.cdi.kubevirt.io at the target",
+        ]
+
+    play(tmp_path, script)
+
+
 # --- other dialects -------------------------------------------------------------------------------------------------------------
 
 

@@ -90,12 +90,16 @@ async def _upload_service(side: MoveSide) -> Key | None:
 async def _forwarded(side: MoveSide, service: Key, port: int) -> AsyncIterator[int]:
     """A port of this host that leads to a Service, for as long as the block lasts."""
     access, pod, inside = side.session.access, "", 0
+    open_ones: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (task := asyncio.current_task()) is not None:
+            open_ones.add(task)
+            task.add_done_callback(open_ones.discard)
         try:
             async with websocket.pod_port(access, service.namespace, pod, inside) as stream:
                 await forwarding.exchange(stream, reader, forwarding.writing(writer))
-        except (PaddockError, OSError):
+        except (PaddockError, OSError, asyncio.CancelledError):
             # Whoever reads at this end notices.
             pass
         finally:
@@ -114,6 +118,9 @@ async def _forwarded(side: MoveSide, service: Key, port: int) -> AsyncIterator[i
         yield int(server.sockets[0].getsockname()[1])
     finally:
         server.close()
+        for task in open_ones:
+            task.cancel()
+        await asyncio.gather(*open_ones)
 
 
 async def _endpoint(side: MoveSide, key: Key, port: int) -> tuple[str, int]:
