@@ -80,7 +80,9 @@ class Between:
 
     def clean(self) -> None:
         """Delete every machine and disk of the cluster's namespace."""
-        self.cluster.kubectl.ok("delete", "vm,vmexport,dv,pvc", "--all", "--wait=false")
+        # A machine that is being deleted makes a disk of its templates anew.
+        for kinds in ("virtualmachines.kubevirt.io", "vmexport,dv,pvc"):
+            self.cluster.kubectl.ok("delete", kinds, "--all", "--timeout=100s")
         until(lambda: not any(map(self.cluster.names, OF_MOVES)))
 
     @contextlib.contextmanager
