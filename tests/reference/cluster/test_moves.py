@@ -40,10 +40,9 @@ def between(cluster: Cluster, work: Path, registry: Registry) -> Iterator[Betwee
     made = Between(host, cluster)
     try:
         host.start()
-        # The command finds a kubeconfig that the server writes when it is ready.
         yield made
-        made.clean()
     finally:
+        made.clean()
         host.end()
         if os.environ.get("PADDOCK_SHOW_MOVES"):
             print("\n".join(made.lines))
