@@ -49,9 +49,15 @@ def between(cluster: Cluster, work: Path, registry: Registry) -> Iterator[Betwee
 
 
 def _begin(between: Between, image: str) -> None:
+    machine = document(image)
+    guest = machine["spec"]["template"]["spec"]
+    # The node has no dummy interfaces, which KubeVirt's bridge would need.
+    guest["domain"]["devices"]["interfaces"] = [{"name": "default", "masquerade": {}}]
+    guest["networks"] = [{"name": "default", "pod": {}}]
+
     async def make() -> None:
         async with between.host.client() as client:
-            await Talk(between.host, client).make(VMS, document(image))
+            await Talk(between.host, client).make(VMS, machine)
 
     asyncio.run(make())
     between.on_host(f"echo {MARKER} > /dev/vdb; sync")
