@@ -176,7 +176,8 @@ def end(directory: Path) -> None:
 def processes(directory: Path) -> list[int]:
     """Return every process of a node, as the host sees it."""
     group = _own_groups(directory)["cpuacct"]
-    found = [int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split()]
+    # Groups come and go with their containers, which a walk does not mind.
+    found = [int(pid) for folder, _, _ in os.walk(group) for pid in _read(Path(folder, "cgroup.procs")).split()]
     return sorted(set(found))
 
 
