@@ -158,9 +158,10 @@ async def connected(
     headers: Mapping[str, str] | None = None,
     subprotocols: tuple[str, ...] = (PLAIN,),
     tls: ssl.SSLContext | None = None,
+    name: str = "127.0.0.1",
 ) -> AsyncIterator[Socket]:
-    """An open WebSocket to a port of loopback."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, ssl=tls)
+    """An open WebSocket to a port of loopback, whose certificate has this name."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, ssl=tls, server_hostname=name if tls else None)
     async with opened(reader, writer, target, headers, subprotocols) as socket:
         yield socket
 

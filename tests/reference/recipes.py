@@ -89,7 +89,7 @@ _KUBEVIRT_NODE = Recipe(
         Program("libvirt-hook-client", "kubevirt.io/kubevirt/cmd/virt-launcher/libvirt-hook-client"),
         *(
             Program(f"virt-{name}", f"kubevirt.io/kubevirt/cmd/virt-{name}")
-            for name in ("operator", "exportproxy", "chroot", "launcher-monitor", "probe", "freezer", "tail")
+            for name in ("operator", "exportproxy", "exportserver", "chroot", "launcher-monitor", "probe", "freezer", "tail")
         ),
     ),
     release="kubevirt.io/kubevirt",

@@ -7,7 +7,7 @@ import asyncio
 import json
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,9 +35,20 @@ class DiskLink(msgspec.Struct, frozen=True):
     token: str
     # the bytes are compressed with gzip
     packed: bool = False
+    # the address of the same disk without compression, which knows its length; empty if there is none
+    raw_url: str = ""
+    # checked in place of the address's host
+    tls_name: str = ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+
+class UploadPlace(NamedTuple):
+    """The address of an upload proxy, and its authority."""
+
+    address: str
+    authority: str
 
 
 class LinkRefused(Transient):
@@ -63,6 +74,9 @@ class DamagedExport(Transient):
 class LinkChannel(Protocol):
     """Carries the bytes of disks."""
 
+    async def length(self, link: DiskLink) -> int | None:
+        """The length of the raw disk; None if the server does not say."""
+
     def receive(self, link: DiskLink) -> AsyncIterator[bytes]:
         """The bytes of an exported disk, as they are sent."""
 
@@ -73,9 +87,23 @@ class LinkChannel(Protocol):
 class HttpLinkChannel:
     """Carries them over HTTP."""
 
+    async def length(self, link: DiskLink) -> int | None:
+        """The length of the raw disk; None if the server does not say."""
+        if not link.raw_url:
+            return None
+        parts, http = _connected(msgspec.structs.replace(link, url=link.raw_url), _token(link))
+        try:
+            stream = await http.stream(TransportRequest(method="HEAD", target=parts, accept="*/*", seconds=_SILENT_SECONDS))
+            stream.close()
+        finally:
+            await http.close()
+        said = stream.headers.get("content-length", "")
+        # `paddock up` does not know the length before it has made the disk whole, and says 0.
+        return (int(said) or None) if stream.status == 200 and said.isdecimal() else None
+
     async def receive(self, link: DiskLink) -> AsyncIterator[bytes]:
         """The bytes of an exported disk, as they are sent."""
-        parts, http = _connected(link, StaticCredential(Credential(((HEADER, link.token),))))
+        parts, http = _connected(link, _token(link))
         try:
             stream = await http.stream(TransportRequest(method="GET", target=parts, accept="*/*", seconds=_SILENT_SECONDS))
             if stream.status != 200:
@@ -98,9 +126,14 @@ class HttpLinkChannel:
             raise LinkRefused(answer.status, "upload", answer.body[:300].decode(errors="replace").strip())
 
 
+def _token(link: DiskLink) -> CredentialProvider:
+    return StaticCredential(Credential(((HEADER, link.token),)))
+
+
 def _connected(link: DiskLink, shown: CredentialProvider) -> tuple[str, Https]:
     parts = urlsplit(link.url)
-    access = Access(server=f"{parts.scheme}://{parts.netloc}", authority=link.authority.encode(), credentials=shown)
+    server = f"{parts.scheme}://{parts.netloc}"
+    access = Access(server=server, authority=link.authority.encode(), tls_name=link.tls_name, credentials=shown)
     return parts.path, Https(access)
 
 
@@ -154,6 +187,19 @@ async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     unpacker.finish()
 
 
+async def whole(chunks: AsyncIterator[bytes], length: int | None) -> AsyncIterator[bytes]:
+    """A raw disk of this length. Raises `DamagedExport` at the end of one with another length.
+
+    KubeVirt's export server ends a compressed disk that it could not read as if it were complete.
+    """
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        yield chunk
+    if length is not None and size != length:
+        raise DamagedExport("the export ended too early", why=f"{size} of {length} bytes came")
+
+
 def export_link(link: Mapping[str, Any], volume: str, token: str) -> DiskLink | None:
     """Return the link of a disk in `status.links.internal` or `external` of an export; None if it is offered in no raw format.
 
@@ -163,12 +209,14 @@ def export_link(link: Mapping[str, Any], volume: str, token: str) -> DiskLink | 
     found = next((each for each in volumes if each.get("name") == volume), volumes[0] if len(volumes) == 1 else {})
     urls = {each.get("format"): str(each.get("url")) for each in found.get("formats") or ()}
     chosen = GZIP if GZIP in urls else RAW
-    return DiskLink(urls[chosen], str(link.get("cert") or ""), token, chosen == GZIP) if chosen in urls else None
+    if chosen not in urls:
+        return None
+    return DiskLink(urls[chosen], str(link.get("cert") or ""), token, packed=chosen == GZIP, raw_url=urls.get(RAW, ""))
 
 
-async def upload_link(client: Client, namespace: str, claim: str) -> DiskLink:
-    """Return the link for an upload into a claim. Raises `NoUploads` and `NoToken`."""
-    address, authority = await upload_address(client)
+async def upload_link(client: Client, namespace: str, claim: str, place: UploadPlace | None = None) -> DiskLink:
+    """Return the link for an upload into a claim; without a place, CDI's configuration names it. Raises `NoUploads` and `NoToken`."""
+    address, authority = place or await upload_address(client)
     path = f"/apis/upload.cdi.kubevirt.io/v1beta1/namespaces/{namespace}/uploadtokenrequests"
     body = {
         "apiVersion": "upload.cdi.kubevirt.io/v1beta1",
@@ -183,15 +231,20 @@ async def upload_link(client: Client, namespace: str, claim: str) -> DiskLink:
     return DiskLink(f"{address}{_UPLOAD}", authority, token)
 
 
-async def upload_address(client: Client) -> tuple[str, str]:
+async def upload_address(client: Client) -> UploadPlace:
     """Return the address of the upload proxy and its authority. Raises `NoUploads`."""
-    status = json.loads(await client.request("GET", _CONFIG)).get("status") or {}
-    address = str(status.get("uploadProxyURL") or "")
-    if not address:
+    found = await configured_uploads(client)
+    if not found.address:
         why = "CDIConfig names no uploadProxyURL"
         raise NoUploads("disks cannot be uploaded", why=why, fix="set uploadProxyURLOverride in the CDI object")
-    address = address if "://" in address else f"https://{address}"
-    return address.rstrip("/"), str(status.get("uploadProxyCA") or "")
+    return found
+
+
+async def configured_uploads(client: Client) -> UploadPlace:
+    """Return the upload proxy that CDI's configuration names; its address is empty if it names none."""
+    status = json.loads(await client.request("GET", _CONFIG)).get("status") or {}
+    address = str(status.get("uploadProxyURL") or "").rstrip("/")
+    return UploadPlace(f"https://{address}" if address and "://" not in address else address, str(status.get("uploadProxyCA") or ""))
 
 
 # What a link can raise besides the errors of a client.

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -46,6 +46,57 @@ class OneAtATime:
                 self.twice.append(str(running))
 
 
+class MoveCommand:
+    """`paddock move` from one server to another, as a process. `lines` gets what it says."""
+
+    def __init__(self, source: Path, target: Path, lines: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        options = ("--yes", "--timeout=600s", "--kubeconfig", str(source), "--to", str(target))
+        self._words = [sys.executable, "-m", "paddock.app", "move", *options]
+        self._lines = lines
+        self._environment = {**os.environ, **environment}
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run it to its end."""
+        with self.started(*words) as process:
+            out, err = process.communicate()
+        self._lines += err.splitlines()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def good(self, *words: str) -> str:
+        """Run it; it must succeed."""
+        ended = self.run(*words)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def started(self, *words: str) -> "subprocess.Popen[str]":
+        """Start it."""
+        return subprocess.Popen([*self._words, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment)
+
+    def until_line(self, text: str, *words: str) -> "subprocess.Popen[str]":
+        """Start it, and return when it has written a line with this text."""
+        process = self.started(*words)
+        assert self._says(process, text), self._lines
+        return process
+
+    def killed_at(self, text: str, *words: str) -> bool:
+        """Kill it with SIGKILL as soon as it writes a line with this text. False if it came to its end before."""
+        process = self.started(*words)
+        is_killed = self._says(process, text)
+        if is_killed:
+            process.kill()
+        process.communicate()
+        assert is_killed or process.returncode == 0, self._lines
+        return is_killed
+
+    def _says(self, process: "subprocess.Popen[str]", text: str) -> bool:
+        assert process.stderr is not None
+        for line in process.stderr:
+            self._lines.append(line.rstrip())
+            if text in line:
+                return True
+        return False
+
+
 class Pair:
     """Two hosts that are up, and the command."""
 
@@ -53,64 +104,30 @@ class Pair:
         self.hosts = (Host(_made(root / "a"), registry), Host(_made(root / "b"), registry))
         self.a, self.b = self.hosts
         self.lines: list[str] = []
-
-    def command(self, *words: str, source: Host | None = None, target: Host | None = None) -> list[str]:
-        """The words of `paddock move`."""
-        one, two = source or self.a, target or self.b
-        return [
-            *(sys.executable, "-m", "paddock.app", "move", "--yes", "--timeout=300s"),
-            *("--kubeconfig", str(one.root / "kubeconfig"), "--to", str(two.root), *words),
-        ]
-
-    def run(self, *words: str, **sides: Host) -> "subprocess.CompletedProcess[str]":
-        """Run it to its end."""
-        ended = subprocess.run(self.command(*words, **sides), capture_output=True, text=True, timeout=600, check=False)
-        self.lines += ended.stderr.splitlines()
-        return ended
-
-    def good(self, *words: str, **sides: Host) -> str:
-        """Run it; it must succeed."""
-        ended = self.run(*words, **sides)
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
-    def killed_at(self, text: str, *words: str, **sides: Host) -> bool:
-        """Kill it with SIGKILL as soon as it writes a line with this text. False if it came to its end before."""
-        with subprocess.Popen(self.command(*words, **sides), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stderr is not None
-            for line in process.stderr:
-                self.lines.append(line.rstrip())
-                if text in line:
-                    process.send_signal(signal.SIGKILL)
-                    return True
-            assert process.wait(600) == 0, self.lines
-        return False
-
-    def until_line(self, text: str, *words: str) -> "subprocess.Popen[str]":
-        """Start it, and return when it has written a line with this text."""
-        process = subprocess.Popen(self.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        for line in process.stderr:
-            self.lines.append(line.rstrip())
-            if text in line:
-                return process
-        raise AssertionError(self.lines)
+        self.there, self.back = (MoveCommand(a.root / "kubeconfig", b.root, self.lines) for a, b in (self.hosts, self.hosts[::-1]))
 
     @contextlib.asynccontextmanager
     async def guest(self, host: Host) -> AsyncIterator[Console]:
         """The console of the guest, which answers."""
-        async with host.client() as client:
-            talk = Talk(host, client)
-            await talk.running("web", 120)
-            async with talk.console("web") as console:
-                await console.write(b"\r")
-                await console.until(b":/# ", 120)
-                yield console
+        async with answering(host) as console:
+            yield console
 
     async def is_off(self, host: Host) -> bool:
         """Return True if a host runs no instance."""
         async with host.client() as client:
             return await Talk(host, client).get(f"{VMIS}/web") == {}
+
+
+@contextlib.asynccontextmanager
+async def answering(host: Host, seconds: float = 120) -> AsyncIterator[Console]:
+    """The console of the guest on a server, as soon as it answers."""
+    async with host.client() as client:
+        talk = Talk(host, client)
+        await talk.running("web", seconds)
+        async with talk.console("web") as console:
+            await console.write(b"\r")
+            await console.until(b":/# ", seconds)
+            yield console
 
 
 def _made(root: Path) -> Path:

@@ -26,23 +26,23 @@ async def marker(pair: Pair, host: object) -> str:
 
 def test_a_machine_goes_there_and_back_with_its_data(pair: Pair) -> None:
     with OneAtATime(pair.hosts) as watcher:
-        planned = pair.run("web", "--dry-run")
+        planned = pair.there.run("web", "--dry-run")
         assert planned.returncode == 0 and "carries disk data (web-data), 32Mi" in planned.stderr, planned.stderr
         assert asyncio.run(pair.is_off(pair.b)) and not asyncio.run(pair.is_off(pair.a))
-        assert "moved to namespace default" in pair.good("web", "--verify")
+        assert "moved to namespace default" in pair.there.good("web", "--verify")
         assert asyncio.run(marker(pair, pair.b)) == MARKER
         assert asyncio.run(pair.is_off(pair.a))
-        assert "moved to namespace default" in pair.good("web", "--verify", "--replace", source=pair.b, target=pair.a)
+        assert "moved to namespace default" in pair.back.good("web", "--verify", "--replace")
         assert asyncio.run(marker(pair, pair.a)) == MARKER
-        assert "deleted at" in pair.good("web", "--delete-source", source=pair.b, target=pair.a)
+        assert "deleted at" in pair.back.good("web", "--delete-source")
     assert watcher.looks > 20 and watcher.twice == []
 
 
 def test_the_command_is_killed_in_every_phase(pair: Pair) -> None:
     with OneAtATime(pair.hosts) as watcher:
-        killed = [step for step in STEPS if pair.killed_at(step, "web")]
+        killed = [step for step in STEPS if pair.there.killed_at(step, "web")]
         assert killed == list(STEPS)
-        pair.good("web")
+        pair.there.good("web")
         assert asyncio.run(marker(pair, pair.b)) == MARKER
         for step in (
             "fence the machine at the target",
@@ -50,8 +50,8 @@ def test_the_command_is_killed_in_every_phase(pair: Pair) -> None:
             "delete what was carried",
             "release the source",
         ):
-            pair.killed_at(step, "web", "--undo")
-        pair.run("web", "--undo")
+            pair.there.killed_at(step, "web", "--undo")
+        pair.there.run("web", "--undo")
         assert asyncio.run(marker(pair, pair.a)) == MARKER
         assert asyncio.run(pair.is_off(pair.b))
     assert watcher.twice == []
@@ -61,13 +61,13 @@ def test_each_server_is_killed_on_the_way(pair: Pair) -> None:
     with OneAtATime(pair.hosts) as watcher:
         for host in (pair.a, pair.b):
             for step in ("stop the source", "carry a disk web-root", "carry a disk web-data", "confirm the machine at the target"):
-                process = pair.until_line(step, "web") if not _is_over(pair) else None
+                process = pair.there.until_line(step, "web") if not _is_over(pair) else None
                 if process is None:
                     break
                 host.kill()
                 process.communicate(timeout=600)
                 host.start()
-        pair.good("web")
+        pair.there.good("web")
         assert asyncio.run(marker(pair, pair.b)) == MARKER
         assert asyncio.run(pair.is_off(pair.a))
     assert watcher.twice == []

@@ -102,9 +102,12 @@ class Talk:
         """The serial console of a machine."""
         access = kubeconfig.find({}, SystemClock(), explicit=self.host.root / "kubeconfig")
         credential = await access.credentials.current()
-        context, port = tls.context(access, credential.certificate), urlsplit(access.server).port
-        assert port is not None
-        async with websockets.connected(port, f"{SUBRESOURCES}/{name}/console", dict(credential.headers), tls=context) as socket:
+        context, url = tls.context(access, credential.certificate), urlsplit(access.server)
+        assert url.port is not None
+        way = websockets.connected(
+            url.port, f"{SUBRESOURCES}/{name}/console", dict(credential.headers), tls=context, name=url.hostname or ""
+        )
+        async with way as socket:
             yield Console(socket)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paddock.base.errors import Terminal
 from tests.reference import build
-from tests.reference.cluster import base, control, kubevirt, nameserver, namespace, storage
+from tests.reference.cluster import base, control, kubevirt, nameserver, namespace, storage, uploads
 from tests.reference.recipes import CONTROLLERS, NODE
 
 DIRECTORY = Path("/var/tmp/paddock-cluster")
@@ -48,6 +48,7 @@ def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = Fal
     if with_kubevirt:
         # virt-controller would start again if it found CDI later.
         storage.install(machine)
+        uploads.install(machine)
         kubevirt.load(machine, tar)
         say(f"the images are there after {time.monotonic() - began:.0f} s")
         kubevirt.install(machine)

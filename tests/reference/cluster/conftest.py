@@ -1,5 +1,9 @@
-"""A cluster with KubeVirt for all tests that ask for it, and the tiny guest as a container disk of its node."""
+"""A cluster with KubeVirt for all tests that ask for it, and the tiny guest as a container disk of its node.
 
+With PADDOCK_CLUSTER=DIR, the tests use the cluster that runs in a directory, and leave it running.
+"""
+
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,11 +70,22 @@ def say(config: pytest.Config) -> Callable[[str], None]:
     return terminal.write_line if terminal else print
 
 
+@contextmanager
+def _whole(config: pytest.Config, directory: Path) -> Iterator[Machine]:
+    if folder := os.environ.get("PADDOCK_CLUSTER"):
+        machine = namespace.found(Path(folder))
+        assert machine is not None, f"no cluster runs in {folder}"
+        yield machine
+        return
+    with node(config, directory, with_kubevirt=True) as machine:
+        yield machine
+
+
 @pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, tiny_guest: tiny.TinyImage) -> Iterator[Cluster]:
     """A cluster with KubeVirt, made from nothing."""
     virtctl = built(VIRTCTLS["1.9"], say(pytestconfig)) / "virtctl"
-    with node(pytestconfig, tmp_path_factory.mktemp("cluster"), with_kubevirt=True) as machine:
+    with _whole(pytestconfig, tmp_path_factory.mktemp("cluster")) as machine:
         file = machine.directory / "files" / "tiny.tar"
         images.disk(file, TINY, tiny_guest.disk)
         kubevirt.load_archive(machine, file)

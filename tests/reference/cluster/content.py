@@ -3,9 +3,14 @@
 import os
 import subprocess
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 
 _CHUNK = 1 << 20
+
+
+class TooLarge(ValueError):
+    """A disk is larger than the room in its claim."""
 
 
 def download(url: str, file: Path, size: int) -> None:
@@ -32,6 +37,22 @@ def blank(file: Path, size: int) -> None:
     """Make an empty disk."""
     partial = file.with_name("partial")
     partial.write_bytes(b"")
+    _complete(partial, file, size)
+
+
+def write(pieces: Iterable[bytes], file: Path, size: int) -> None:
+    """Write an uploaded raw disk, with holes for what is empty. Raises `TooLarge`, and what the pieces raise; then nothing has the name."""
+    partial = file.with_name("partial")
+    with partial.open("wb") as target:
+        for piece in pieces:
+            if piece.count(0) == len(piece):
+                target.seek(len(piece), os.SEEK_CUR)
+            else:
+                target.write(piece)
+            if target.tell() > size:
+                text = f"Virtual image size {target.tell()} is larger than the reported available storage {size}. A larger PVC is required."
+                raise TooLarge(text)
+        target.truncate(target.tell())
     _complete(partial, file, size)
 
 

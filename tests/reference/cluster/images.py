@@ -5,8 +5,9 @@ KubeVirt's programs and what its own images lay beside them.
 """
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.reference.cluster import archive
 from tests.reference.cluster.archive import File, Image, Layer
@@ -14,10 +15,12 @@ from tests.reference.cluster.archive import File, Image, Layer
 REGISTRY = "registry.invalid"
 PAUSE = f"{REGISTRY}/pause:1"
 # virt-handler works on the node as root; the pods of the others insist on a user that is not.
-_USERS = {
-    "0": ("virt-handler",),
-    "107": ("virt-operator", "virt-api", "virt-controller", "virt-launcher", "virt-exportproxy"),
-}
+_COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = (
+    (("virt-handler",), {"User": "0"}),
+    (("virt-operator", "virt-api", "virt-controller", "virt-launcher", "virt-exportproxy"), {"User": "107"}),
+    # Its pod names no command.
+    (("virt-exportserver",), {"User": "107", "Entrypoint": ["/usr/bin/virt-exportserver"], "Cmd": []}),
+)
 _QEMU = 107
 # qemu is KubeVirt's; libvirt of Debian does not start without the user that it knows.
 _PASSWD = f"""root:x:0:0:root:/root:/bin/bash
@@ -58,9 +61,9 @@ def write(path: Path, base: Layer, programs: Mapping[str, Path], sources: Path, 
         Image(
             tuple(f"{REGISTRY}/{component}:{version}" for component in components),
             (base, upper),
-            {"User": user, "Env": [path_of_programs], "Cmd": ["/bin/sh"]},
+            {"Env": [path_of_programs], "Cmd": ["/bin/sh"], **settings},
         )
-        for user, components in _USERS.items()
+        for components, settings in _COMPONENTS
     ]
     archive.write(path, images)
 

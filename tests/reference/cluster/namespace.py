@@ -5,6 +5,7 @@ Everything inside ends with the first process, and so do the mounts and the netw
 """
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ from paddock.base.errors import Terminal
 
 ADDRESS = "192.168.126.2"
 HOSTNAME = "node"
-_GROUPS = Path("/sys/fs/cgroup")
+_GROUPS, _GROUPS_FILE = Path("/sys/fs/cgroup"), "groups.json"
 # The kubelet reads control groups of version 1 here; a hierarchy that the host does not mount is none of ours.
 _HIERARCHIES = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
 _ENVIRONMENT = ("PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8")
@@ -175,7 +176,8 @@ def end(directory: Path) -> None:
 def processes(directory: Path) -> list[int]:
     """Return every process of a node, as the host sees it."""
     group = _own_groups(directory)["cpuacct"]
-    found = [int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split()]
+    # Groups come and go with their containers, which a walk does not mind.
+    found = [int(pid) for folder, _, _ in os.walk(group) for pid in _read(Path(folder, "cgroup.procs")).split()]
     return sorted(set(found))
 
 
@@ -209,7 +211,10 @@ def _began(pid: int) -> str:
 
 
 def _own_groups(directory: Path) -> dict[str, Path]:
-    """Return the cluster's control group of each hierarchy, below the one that this process is in."""
+    """Return the cluster's control group of each hierarchy: below the one that began it, and for a new one below this process's."""
+    written = directory / _GROUPS_FILE
+    if written.exists():
+        return {name: Path(path) for name, path in json.loads(written.read_text()).items()}
     own = f"paddock-cluster-{hashlib.sha256(str(directory).encode()).hexdigest()[:8]}"
     groups = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -220,7 +225,9 @@ def _own_groups(directory: Path) -> dict[str, Path]:
 
 
 def _make_groups(directory: Path) -> None:
-    for name, group in _own_groups(directory).items():
+    groups = _own_groups(directory)
+    (directory / _GROUPS_FILE).write_text(json.dumps({name: str(path) for name, path in groups.items()}))
+    for name, group in groups.items():
         group.mkdir(exist_ok=True)
         if name == "cpu":
             (group / "cpu.shares").write_text(str(_CPU_SHARES))

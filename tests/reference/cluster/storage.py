@@ -1,8 +1,8 @@
 """Storage of the reference cluster: directories of the node for claims, and a stand-in for CDI that fills them.
 
 `python -m tests.reference.cluster.storage DIRECTORY` runs both as controllers on the host. A claim of one of the classes gets a directory
-of the node; a DataVolume gets a claim, whose disk is downloaded from the host's network, copied from another claim, or made blank. The
-node has no block devices to give, so a claim with `volumeMode: Block` stays pending.
+of the node; a DataVolume gets a claim, whose disk is downloaded from the host's network, copied from another claim, uploaded
+(`uploads.py`), or made blank. The node has no block devices to give, so a claim with `volumeMode: Block` stays pending.
 """
 
 import asyncio
@@ -129,10 +129,13 @@ class Storage:
             await self._say(key, "PVCBound" if claim["spec"].get("volumeName") else "Pending", "N/A")
             return again(_LOOK_SECONDS)
         file = self._directory / claim["spec"]["volumeName"] / "disk.img"
+        if "upload" in disk["spec"].get("source", {}) and not file.exists():
+            await self._say(key, "UploadReady", "N/A")
+            return again(_LOOK_SECONDS)
         # What was read may be older than the last answer, and a machine may have the disk by now.
         if not file.exists():
             await self._say(key, "ImportInProgress", "N/A")
-            await asyncio.to_thread(self._filler(key, disk["spec"]), file, _guest_size(claim))
+            await asyncio.to_thread(self._filler(key, disk["spec"]), file, guest_size(claim))
         await self._say(key, "Succeeded", "100.0%")
         return DONE
 
@@ -171,10 +174,10 @@ class Storage:
 
     async def _make_claim(self, seen: CachedObject, disk: Data) -> None:
         wanted = dict(disk["spec"].get("storage") or disk["spec"]["pvc"])
-        guest = size = quantity.whole(wanted["resources"]["requests"]["storage"])
+        size = quantity.whole(wanted["resources"]["requests"]["storage"])
         if "storage" in disk["spec"]:
             # A file system takes some of it.
-            size = claimsizes.inflated(guest, claimsizes.OVERHEAD)
+            size = claimsizes.inflated(size, claimsizes.OVERHEAD)
         spec = {"accessModes": ["ReadWriteOnce"], **wanted, "resources": {"requests": {"storage": str(size)}}}
         # CDI gives the claim what is written on the DataVolume.
         given = disk["metadata"]
@@ -182,7 +185,7 @@ class Storage:
             "name": seen.key.name,
             "namespace": seen.key.namespace,
             "labels": given.get("labels", {}),
-            "annotations": {**given.get("annotations", {}), **claimsizes.guest_size_note(guest, size)},
+            "annotations": given.get("annotations", {}),
         }
         body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
         try:
@@ -225,9 +228,9 @@ def _persistent_volume(name: str, claim: Data) -> Data:
     }
 
 
-def _guest_size(claim: Data) -> int:
-    request = quantity.whole(claim["spec"]["resources"]["requests"]["storage"])
-    return claimsizes.remembered(claim["metadata"].get("annotations"), request)
+def guest_size(claim: Data) -> int:
+    """Return the size of a claim's disk: what the file system leaves, in bytes."""
+    return claimsizes.usable(quantity.whole(claim["spec"]["resources"]["requests"]["storage"]), claimsizes.OVERHEAD)
 
 
 def _read(seen: CachedObject | None) -> Data | None:

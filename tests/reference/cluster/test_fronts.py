@@ -186,7 +186,7 @@ def provider(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield f"127.0.0.1:{port}"
 
 
-def _example(dialect: str, name: str) -> Sequence[Json]:
+def example(dialect: str, name: str) -> Sequence[Json]:
     text = (files(f"paddock.dialects.{dialect}") / "examples" / f"{name}.yaml").read_text()
     return list(yaml.safe_load_all(text))
 
@@ -213,26 +213,26 @@ def _stakater(fronts: Fronts, image: str, _: str) -> Sequence[Json]:
     fronts.cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_catalogue(image)))
     filled = "/apis/cdi.kubevirt.io/v1beta1/namespaces/openshift-virtualization-os-images/datavolumes/rhel9"
     fronts.wait(lambda: fronts.cluster.get(filled).get("status", {}).get("phase") == "Succeeded")
-    return _example("stakater", "minimal")
+    return example("stakater", "minimal")
 
 
 def _vitistack(_: Fronts, image: str, __: str) -> Sequence[Json]:
     """The document with an image for its root disk."""
-    (document,) = _example("vitistack", "basic")
+    (document,) = example("vitistack", "basic")
     document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
     return [document]
 
 
 def _kubermatic(_: Fronts, image: str, __: str) -> Sequence[Json]:
     """The document with the address of the image, in an API of its own."""
-    machine, source = _example("kubermatic", "virtualmachine")
+    machine, source = example("kubermatic", "virtualmachine")
     source["spec"]["source"]["http"]["url"] = image
     return [source, machine]
 
 
 def _virtrigaud(fronts: Fronts, image: str, provider: str) -> Sequence[Json]:
     """The document with the address of the image, and with that of a provider that is served already."""
-    documents = _example("virtrigaud", "local")
+    documents = example("virtrigaud", "local")
     for each in documents:
         if each["kind"] == "Provider":
             each["metadata"]["annotations"] = {"virtrigaud.io/provider-address": provider}

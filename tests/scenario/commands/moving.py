@@ -53,13 +53,17 @@ class Fuse:
 
 
 class FusedTransport:
-    """A transport with a fuse."""
+    """A transport with a fuse. It answers for the authorizer, which these servers lack: the user may all but `refused`."""
 
-    def __init__(self, inner: Transport, fuse: Fuse) -> None:
+    def __init__(self, inner: Transport, fuse: Fuse, refused: set[str]) -> None:
         self._inner = inner
         self._fuse = fuse
+        self._refused = refused
 
     async def send(self, ask: TransportRequest) -> TransportResponse:
+        if ask.target.endswith("/selfsubjectaccessreviews"):
+            resource = json.loads(ask.body)["spec"]["resourceAttributes"]["resource"]
+            return TransportResponse(201, {}, json.dumps({"status": {"allowed": resource not in self._refused}}).encode())
         self._fuse.burn(after=False)
         answer = await self._inner.send(ask)
         self._fuse.burn(after=True)
@@ -78,7 +82,12 @@ class MemoryChannel:
     def __init__(self, hosts: "TwoHosts") -> None:
         self._hosts = hosts
         self.sent: list[bytes] = []
+        # what the source says of a disk's length
+        self.said: int | None = None
         self.fail: Callable[[], None] = lambda: None
+
+    async def length(self, link: DiskLink) -> int | None:
+        return self.said
 
     async def receive(self, link: DiskLink) -> AsyncIterator[bytes]:
         claim = urlsplit(link.url).path.split("/")[-2]
@@ -111,6 +120,8 @@ class TwoHosts:
         self._root = root
         self.hosts: dict[str, FakeHost] = {}
         self.fuse = Fuse()
+        # resources that the user may not create
+        self.refused: set[str] = set()
         self.channel = MemoryChannel(self)
         self.lines: list[str] = []
         self.options: dict[str, Any] = {}
@@ -161,7 +172,7 @@ class TwoHosts:
 
     def client(self, where: str) -> Client:
         """Return a client with the fuse."""
-        return Client(FusedTransport(self.hosts[where].api.client()._transport, self.fuse))
+        return Client(FusedTransport(self.hosts[where].api.client()._transport, self.fuse, self.refused))
 
     async def side(self, where: str) -> MoveSide:
         """Return a side."""

@@ -262,6 +262,22 @@ def test_a_disk_that_arrives_damaged_is_carried_again(tmp_path: Path) -> None:
     play(tmp_path, script)
 
 
+def test_a_disk_that_ends_too_early_does_not_arrive(tmp_path: Path) -> None:
+    """KubeVirt's export server ends a compressed disk that it cannot read as if it were whole."""
+
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        hosts.channel.said = 1 << 20
+        with pytest.raises(DiskNotCarried, match="the source sent 8000 of its 1048576 bytes"):
+            await hosts.move()
+        assert hosts.hosts["there"].engine.images.uploads == [] and await hosts.hosts["there"].vm() == {}
+        hosts.channel.said = None
+        await hosts.move()
+        assert await hosts.guest("there", "web")
+
+    play(tmp_path, script)
+
+
 # --- what the plan refuses ------------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +304,19 @@ def test_a_plan_names_what_stands_against_it(tmp_path: Path, document: Data, whe
         planned = await hosts.plan()
         assert any(message in each for each in planned.obstacles), planned.obstacles
         assert await hosts.hosts["here"].vm() == before and await hosts.guest("here", "web")
+
+    play(tmp_path, script)
+
+
+def test_a_plan_names_rights_that_the_user_lacks(tmp_path: Path) -> None:
+    async def script(hosts: TwoHosts) -> None:
+        await begin(hosts)
+        hosts.refused = {"virtualmachineexports", "uploadtokenrequests"}
+        planned = await hosts.plan()
+        assert planned.obstacles == [
+            "you may not create virtualmachineexports.export.kubevirt.io at the source",
+            "you may not create uploadtokenrequests.upload.cdi.kubevirt.io at the target",
+        ]
 
     play(tmp_path, script)
 

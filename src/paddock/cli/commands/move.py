@@ -99,7 +99,8 @@ class _Moves:
 
     async def run(self, machines: "Sequence[MachineView]") -> int:
         if self._parsed.undo:
-            return await self._ended(machines, "Undo the move? What the guest wrote at the target is lost.", self._undo)
+            # The first machine of a move made what it shares with later ones.
+            return await self._ended(machines[::-1], "Undo the move? What the guest wrote at the target is lost.", self._undo)
         if self._parsed.delete_source:
             return await self._ended(machines, "Delete the source with its disks?", self._delete_source)
         return await self._move(machines)

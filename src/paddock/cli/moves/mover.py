@@ -14,7 +14,7 @@ from paddock.cli.moves import observed, references, transfer
 from paddock.cli.moves.observed import ObservedMove
 from paddock.cli.moves.sides import MoveSide
 from paddock.cli.moves.transfer import DiskCarrier
-from paddock.client.errors import AlreadyExists, Conflict
+from paddock.client.errors import AlreadyExists, Conflict, Invalid
 from paddock.client.options import merge_patch
 from paddock.client.target import Data
 from paddock.driverkit.disklinks import LinkChannel
@@ -128,7 +128,12 @@ class MachineMover:
             interfaces=interfaces,
             networks=networks,
         )
-        await self._patch_source(machine, objects.fenced(machine.data, kind, moved, record.fence_text(moved)))
+        text = record.fence_text(moved)
+        try:
+            await self._patch_source(machine, objects.fenced(machine.data, kind, moved, text))
+        except Invalid:
+            # An instancetype that selects nodes allows the machine no selector of its own.
+            await self._patch_source(machine, objects.fenced(machine.data, kind, moved, text, gated=False))
 
     async def _halt(self, now: ObservedMove) -> None:
         """Stop the machine, and fence what was made of it, too."""
@@ -220,7 +225,8 @@ async def fence_vm(side: MoveSide, machine: MachineView, reason: str | None) -> 
     """Write the fence onto the VirtualMachine that a front's controller made; None takes it off."""
     if machine.kind is VM or machine.vm is None or machine.vm_key is None or record.fence_of(machine.vm) == reason:
         return
-    document = {"metadata": {"annotations": {record.FENCE: reason}}}
+    gate = objects.opened(machine.vm) if reason is None else objects.CLOSED
+    document = objects.joined({"metadata": {"annotations": {record.FENCE: reason}}}, gate)
     await side.client.patch(VM.target, machine.vm_key, merge_patch(document))
 
 

@@ -1,6 +1,6 @@
 """The plan of a move from both sides: nothing is written, except by the server's own dry run."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import orjson
 
@@ -11,12 +11,13 @@ from paddock.cli.machines import facts, finding, waiting
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
 from paddock.cli.machines.snapshots import SNAPSHOTS
-from paddock.cli.moves import observed, references
+from paddock.cli.moves import observed, references, ways
 from paddock.cli.moves.mover import MoveOptions
 from paddock.cli.moves.observed import Named, ObservedMove
 from paddock.cli.moves.sides import NAMESPACES, MoveSide
+from paddock.client import ownrights
 from paddock.client.errors import Forbidden, NotFound
-from paddock.client.options import EVERYTHING, WriteOptions
+from paddock.client.options import EVERYTHING, Selection, WriteOptions
 from paddock.client.target import Data, Key, plain
 from paddock.dialects.kubevirt import missinggates
 from paddock.dialects.kubevirt.gates import of_installations
@@ -32,6 +33,9 @@ _CLASSES = plain("storage.k8s.io", "v1", "storageclasses", "StorageClass", names
 _CAPACITIES = plain("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
 _INSTALLATIONS = plain("kubevirt.io", "v1", "kubevirts", "KubeVirt")
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
+# What a user must be allowed to create, at each side.
+_AT_SOURCE = (("export.kubevirt.io", "virtualmachineexports"), ("", "secrets"))
+_AT_TARGET = (("cdi.kubevirt.io", "datavolumes"), ("upload.cdi.kubevirt.io", "uploadtokenrequests"))
 _INSTANCETYPES = ("instancetype.kubevirt.io",)
 
 
@@ -56,6 +60,7 @@ class MovePreflight:
         obstacles = [*now.survey.obstacles, *now.problems, *now.references.obstacles, *self._state(machine, spec)]
         shared = await observed.shared_claims(self._source, machine)
         obstacles += [f"disk {name} is shared with {other}, which would lose or change it" for name, other in shared.items()]
+        obstacles += [each async for each in self._cannot_export(now)]
         obstacles += [each async for each in self._lacks(now)]
         return MovePlan(
             title=str(machine),
@@ -89,6 +94,20 @@ class MovePreflight:
         if record.fence_of(machine.data) is not None:
             yield "it has a fence and no record of a move; somebody wrote it, and only somebody can take it off"
 
+    async def _cannot_export(self, now: ObservedMove) -> AsyncIterator[str]:
+        """Yield what keeps the disks at the source."""
+        if not now.survey.disks:
+            return
+        try:
+            await self._source.client.list(observed.EXPORTS, Selection(namespace=self._source.namespace))
+        except NotFound:
+            yield "the source has no exports of disks, which KubeVirt brings (VirtualMachineExport)"
+            return
+        except Forbidden:
+            pass
+        async for each in _refused(self._source, _AT_SOURCE):
+            yield f"you may not {each} at the source"
+
     # --- the target's lacks -----------------------------------------------------------------------------------------------
 
     async def _lacks(self, now: ObservedMove) -> AsyncIterator[str]:
@@ -104,9 +123,11 @@ class MovePreflight:
             yield f"the target has a disk {name} already; delete or rename it"
         if now.survey.disks:
             try:
-                await disklinks.upload_address(client)
-            except (disklinks.NoUploads, NotFound) as error:
+                await ways.try_uploads(self._target)
+            except (disklinks.NoUploads, ways.NoWay, NotFound) as error:
                 yield f"the target takes no uploads of disks: {error}"
+            async for each in _refused(self._target, _AT_TARGET):
+                yield f"you may not {each} at the target"
             for each in await self._room(now):
                 yield each
         if problem := await self._missing_gates(now) or await self._dry_run(now):
@@ -231,6 +252,14 @@ class MovePreflight:
         except Forbidden:
             return 0
         return sum(1 for each in found.values() if texts(each, "spec", "source", "name") == machine.vm_key.name)
+
+
+async def _refused(side: MoveSide, rights: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
+    """Yield the objects that the user may not create, by what a move needs."""
+    for group, resource in rights:
+        attributes = {"verb": "create", "group": group, "resource": resource, "namespace": side.namespace}
+        if not await ownrights.may(side.client, attributes):
+            yield f"create {resource}{group and '.'}{group}"
 
 
 def _usual(classes: Named) -> str:

@@ -6,13 +6,14 @@ import hashlib
 import secrets
 import zlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from paddock.base.errors import Transient
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.machines.claims import CLAIMS, DATA_VOLUMES
-from paddock.cli.moves import objectcalls
+from paddock.cli.moves import objectcalls, ways
 from paddock.cli.moves.observed import EXPORTS
 from paddock.cli.moves.sides import MoveSide
 from paddock.client.options import Selection, json_patch
@@ -61,12 +62,15 @@ class DiskCarrier:
         """Carry a disk to a new volume of the target. Raises `DiskNotCarried` and the errors of links and clients."""
         await self.drop(disk.name)
         namespace, labels = self._target.namespace, {record.ID: self._moved.id}
-        made = await self._target.client.create(DATA_VOLUMES, disks.volume_for(disk, namespace, labels, storage_class), namespace)
-        await self._phase(disk.name, _UPLOADABLE)
         async with DiskExport(self._source, disk.name, self._moved.id) as link:
-            upload = await disklinks.upload_link(self._target.client, namespace, disk.name)
+            length = await self._channel.length(link)
+            wanted = disks.volume_for(disk, length or disk.size, namespace, labels, storage_class)
+            made = await self._target.client.create(DATA_VOLUMES, wanted, namespace)
+            await self._phase(disk.name, _UPLOADABLE)
             sums = RawSums(disk.size, tell)
-            await self._channel.send(upload, sums.packed(self._channel.receive(link), link), None, _ANSWER_SECONDS)
+            chunks = complete(disk.name, sums.packed(self._channel.receive(link), link), sums, length)
+            async with ways.upload(self._target, disk.name) as upload:
+                await self._channel.send(upload, chunks, None, _ANSWER_SECONDS)
         await self._phase(disk.name, ("Succeeded",))
         if verify:
             await self._verify(disk, sums.result, tell)
@@ -162,6 +166,18 @@ class RawSums:
         self._size += len(piece)
 
 
+async def complete(name: str, chunks: AsyncIterator[bytes], sums: RawSums, length: int | None) -> AsyncIterator[bytes]:
+    """Yield a disk. Raises `DiskNotCarried` at its end if the source's disk has another length, so that no upload ends well.
+
+    KubeVirt's export server ends a compressed disk that it could not read as if it were whole.
+    """
+    async for chunk in chunks:
+        yield chunk
+    if length is not None and sums.result.size != length:
+        why = f"the source sent {sums.result.size} of its {length} bytes"
+        raise DiskNotCarried(f"disk {name} did not arrive", why=why, fix="see the log of the export's pod at the source")
+
+
 async def _beside(size: int, work: Callable[[], T]) -> T:
     """Do work beside the loop if it is large enough for a thread."""
     return work() if size < _SMALL else await asyncio.to_thread(work)
@@ -175,6 +191,7 @@ class DiskExport:
         self._key = Key(side.namespace, f"move-{id}-{secrets.token_hex(4)}")
         self._claim = claim
         self._id = id
+        self._way = AsyncExitStack()
 
     async def __aenter__(self) -> DiskLink:
         await close_exports(self._side, self._id)
@@ -193,7 +210,7 @@ class DiskExport:
         data = {"token": base64.b64encode(token.encode()).decode()}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {**metadata, "ownerReferences": [owner]}, "data": data}
         await self._side.client.create(_SECRETS, secret, self._key.namespace)
-        return await self._ready(token)
+        return await self._way.enter_async_context(ways.reachable(self._side, await self._ready(token)))
 
     async def _ready(self, token: str) -> DiskLink:
         end = asyncio.get_running_loop().time() + _READY_SECONDS
@@ -214,6 +231,7 @@ class DiskExport:
             await asyncio.sleep(objectcalls.POLL_SECONDS)
 
     async def __aexit__(self, *_: object) -> None:
+        await self._way.aclose()
         await close_exports(self._side, self._id)
 
 

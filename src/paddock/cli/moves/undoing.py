@@ -92,7 +92,9 @@ class MoveUndoer:
         assert moved is not None
         await transfer.close_exports(self._source, moved.id)
         await fence_vm(self._source, now.machine, None)
-        await self._source.client.patch(now.machine.kind.target, now.machine.key, merge_patch(objects.restored(moved)))
+        machine, kind = now.machine, now.machine.kind
+        restored = objects.restored(machine.data, (kind.group, kind.kind), moved)
+        await self._source.client.patch(kind.target, machine.key, merge_patch(restored))
         if moved.ran:
             await start_if_asked(self._source, await finding.find(self._source.client, str(now.machine), now.machine.namespace))
 

@@ -1,10 +1,11 @@
-"""A WebSocket to a server: raw bytes both ways, as consoles of machines have them."""
+"""A WebSocket to a server: raw bytes both ways, as consoles of machines and ports of pods have them."""
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, RejectData, Request, TextMessage
@@ -12,13 +13,15 @@ from wsproto.utilities import ProtocolError
 
 from paddock.client.access import Access
 from paddock.client.errors import Unreachable, error_of
-from paddock.client.http import tls
+from paddock.client.http import proxy, tls
 
-PLAIN = "plain.kubevirt.io"
+PLAIN, _CHANNELS = "plain.kubevirt.io", "v4.channel.k8s.io"
+_DATA, _ERROR = 0, 1
 _CHUNK = 65536
 _CONNECT_SECONDS = 10.0
 _OPEN_SECONDS = 60.0
 _GOOD_CLOSES = (1000, 1001)
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class WebSocket:
@@ -86,23 +89,79 @@ class WebSocket:
                     raise Unreachable("the server ended the connection", why=event.reason or f"code {event.code}", sent=True)
 
 
+class PodPort(WebSocket):
+    """A port of a pod, as the kubelet serves it: a message begins with its channel, and each channel with the port's number."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        super().__init__(reader, writer)
+        self._channel: int | None = None
+        # the bytes of the number that each channel still has to say
+        self._numbers = {_DATA: 2, _ERROR: 2}
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes, and wait for room."""
+        await super().send(bytes([_DATA]) + data)
+
+    def _take(self, event: object) -> None:
+        if not isinstance(event, BytesMessage):
+            super()._take(event)
+            return
+        data = bytes(event.data)
+        if self._channel is None and data:
+            self._channel, data = data[0], data[1:]
+        if self._channel is not None:
+            number = min(self._numbers.get(self._channel, 0), len(data))
+            self._numbers[self._channel] = self._numbers.get(self._channel, 0) - number
+            self._said(self._channel, data[number:])
+        if event.message_finished:
+            self._channel = None
+
+    def _said(self, channel: int, data: bytes) -> None:
+        if channel == _DATA:
+            self._received += data
+        elif data:
+            raise Unreachable("the port of the pod cannot be reached", why=data.decode(errors="replace").strip(), sent=True)
+
+
 @contextlib.asynccontextmanager
 async def connected(access: Access, path: str) -> AsyncIterator[WebSocket]:
     """A WebSocket to a path of a server, with the subprotocol of machines' streams."""
+    async with _opened(access, path, PLAIN, WebSocket) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def pod_port(access: Access, namespace: str, pod: str, port: int) -> AsyncIterator[WebSocket]:
+    """A connection to a port of a pod, through the API server."""
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port}"
+    async with _opened(access, path, _CHANNELS, PodPort) as opened:
+        yield opened
+
+
+async def _connection(access: Access, url: SplitResult, context: ssl.SSLContext | None) -> Connection:
+    """A connection to a server, through the proxy of its access. One that is reached over TLS itself is passed by."""
+    host, port = url.hostname or "", url.port or (443 if context is not None else 80)
+    name = (access.tls_name or host) if context is not None else None
+    through = proxy.chosen(access.proxy, host, url.scheme, os.environ)
+    if through is None or through.scheme == "https":
+        return await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
+    return await asyncio.open_connection(sock=await proxy.tunnel(through, host, port), ssl=context, server_hostname=name)
+
+
+@contextlib.asynccontextmanager
+async def _opened(access: Access, path: str, subprotocol: str, kind: type[WebSocket]) -> AsyncIterator[WebSocket]:
     url = urlsplit(access.server)
     credential = await access.credentials.current()
     context: ssl.SSLContext | None = tls.context(access, credential.certificate) if url.scheme == "https" else None
-    port = url.port or (443 if context is not None else 80)
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            name = (access.tls_name or url.hostname) if context is not None else None
-            reader, writer = await asyncio.open_connection(url.hostname, port, ssl=context, server_hostname=name)
+            reader, writer = await _connection(access, url, context)
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"cannot connect to {url.netloc}", why=str(error), sent=False) from error
     try:
-        socket = WebSocket(reader, writer)
+        socket = kind(reader, writer)
         headers = [(name.encode(), value.encode()) for name, value in credential.headers]
-        request = Request(host=url.netloc, target=f"{url.path.rstrip('/')}{path}", subprotocols=[PLAIN], extra_headers=headers)
+        request = Request(host=url.netloc, target=f"{url.path.rstrip('/')}{path}", subprotocols=[subprotocol], extra_headers=headers)
         async with asyncio.timeout(_OPEN_SECONDS):
             await socket.open(request)
         yield socket

@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 # A machine with work under way is reconciled this often, with or without events.
 _CREATING_SECONDS = 5.0
 # How long a step of a machine that is made may last before it is written.
-_PASSING_SECONDS = 0.25
+_PASSING_SECONDS = 0.05
 
 
 class StakaterMachineReconciler:

@@ -45,7 +45,8 @@ class HttpChannel:
         """The bytes of an exported disk."""
         with _mapped():
             chunks = self._http.receive(link)
-            async for chunk in disklinks.unpacked(chunks) if link.packed else chunks:
+            raw = disklinks.unpacked(chunks) if link.packed else chunks
+            async for chunk in disklinks.whole(raw, await self._http.length(link)):
                 yield chunk
 
     async def upload(self, link: DiskLink, chunks: AsyncIterator[bytes], length: int) -> None:

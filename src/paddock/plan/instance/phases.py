@@ -16,7 +16,7 @@ SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
 WAITING = (PENDING, SCHEDULING)
 # How long a machine may be in a phase on its way before that is written.
-PASSING_SECONDS = 0.25
+PASSING_SECONDS = 0.05
 _WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
 # What an engine's machine is called on its way to run.
 COMING = ("queued", "starting")

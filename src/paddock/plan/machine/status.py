@@ -29,7 +29,7 @@ _OWN = (READY, FAILURE, RESTART_REQUIRED, RESOLVED, "ManualRecoveryRequired")
 # those of an instance that could not be given more while it runs
 _HOTPLUG = ("HotMemoryChange", "HotVCPUChange")
 # what a machine that starts is called, and how long before that is written
-_STARTING, _PASSING_SECONDS = ("WaitingForVolumeBinding", "Starting"), 0.25
+_STARTING, _PASSING_SECONDS = ("WaitingForVolumeBinding", "Starting"), 0.05
 _FLURRY_SECONDS = 1.0
 # what follows from what a machine is called, and from its spec
 _PASSING = ("printableStatus", "created", "desiredGeneration", "observedGeneration", "volumeSnapshotStatuses")

@@ -12,6 +12,8 @@ Data = dict[str, Any]
 _MIB = 1 << 20
 _CONTENT = "cdi.kubevirt.io/storage.contentType"
 _IMMEDIATE = "cdi.kubevirt.io/storage.bind.immediate.requested"
+# Older releases of CDI delete a DataVolume once it is filled, and with it the checksum.
+_COLLECTED = "cdi.kubevirt.io/storage.deleteAfterCompletion"
 # Labels that storage controllers write onto claims.
 _MANAGED = ("app", "app.kubernetes.io/", "cdi.kubevirt.io/")
 
@@ -102,19 +104,20 @@ def persistent_state(spec: Data) -> Sequence[str]:
     return [name for name, holds in found if holds]
 
 
-def volume_for(disk: CarriedDisk, namespace: str, labels: Mapping[str, str], storage_class: str) -> Data:
-    """Return the DataVolume at the target, which waits for an upload. Its claim asks for what the source's asked for."""
+def volume_for(disk: CarriedDisk, size: int, namespace: str, labels: Mapping[str, str], storage_class: str) -> Data:
+    """Return the DataVolume at the target, which waits for an upload.
+
+    Its claim has room for a disk of this size: CDI adds what the target's file system takes.
+    """
     claim, spec = disk.claim, disk.claim.get("spec") or {}
-    notes = claim["metadata"].get("annotations") or {}
     wanted: Data = {
         "accessModes": list(spec.get("accessModes") or ["ReadWriteOnce"]),
         "volumeMode": spec.get("volumeMode") or "Filesystem",
-        "resources": {"requests": {"storage": str(_request(claim))}},
+        "resources": {"requests": {"storage": str(max(size, _MIB))}},
     }
     if storage_class:
         wanted["storageClassName"] = storage_class
     own = {name: value for name, value in (claim["metadata"].get("labels") or {}).items() if not name.startswith(_MANAGED)}
-    kept = {claimsizes.GUEST_SIZE: notes[claimsizes.GUEST_SIZE]} if claimsizes.GUEST_SIZE in notes else {}
     return {
         "apiVersion": "cdi.kubevirt.io/v1beta1",
         "kind": "DataVolume",
@@ -122,7 +125,7 @@ def volume_for(disk: CarriedDisk, namespace: str, labels: Mapping[str, str], sto
             "name": disk.name,
             "namespace": namespace,
             "labels": {**own, **labels},
-            "annotations": {_IMMEDIATE: "true", **kept},
+            "annotations": {_IMMEDIATE: "true", _COLLECTED: "false"},
         },
-        "spec": {"source": {"upload": {}}, "pvc": wanted},
+        "spec": {"source": {"upload": {}}, "storage": wanted},
     }

@@ -4,6 +4,7 @@ from typing import Any
 
 from paddock.base import ownnames
 from paddock.base.jsondata import copied
+from paddock.meta import fieldpath
 from paddock.meta.patch import apply_merge_patch
 from paddock.plan.moves import power, record
 from paddock.plan.moves.record import MoveRecord
@@ -19,6 +20,7 @@ _LOCAL = (
     "meta.helm.sh/",
     ownnames.UNCONFIRMED_OWNER.name,
 )
+_SELECTOR = ("spec", "template", "spec", "nodeSelector")
 # Fields of a Service that its cluster chooses.
 _ADDRESSES = ("clusterIP", "clusterIPs", "healthCheckNodePort", "loadBalancerIP", "externalIPs", "ipFamilies", "ipFamilyPolicy")
 
@@ -34,7 +36,7 @@ def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
     made["metadata"].setdefault("annotations", {})[record.FENCE] = "its disks are being carried here"
     changed: Data = apply_merge_patch(made, power.WORDS[kind].halted(data))
     if kind == power.VM:
-        changed = _with_macs(changed, moved)
+        changed = _with_macs(apply_merge_patch(changed, opened(data)), moved)
         for member in ("instancetype", "preference"):
             # The revision is an object of the source.
             (changed["spec"].get(member) or {}).pop("revisionName", None)
@@ -46,15 +48,31 @@ def released(moved: MoveRecord) -> Data:
     return joined(moved.power, {"metadata": {"annotations": {record.FENCE: None}}})
 
 
-def restored(moved: MoveRecord) -> Data:
+def restored(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
     """Return the patch that makes the source what it was before the move."""
-    return joined(moved.power, {"metadata": {"annotations": {record.FENCE: None, record.RECORD: None}}})
+    notes = joined(moved.power, {"metadata": {"annotations": {record.FENCE: None, record.RECORD: None}}})
+    return joined(notes, opened(data)) if kind == power.VM else notes
 
 
-def fenced(data: Data, kind: power.Id, moved: MoveRecord, reason: str) -> Data:
+def fenced(data: Data, kind: power.Id, moved: MoveRecord, reason: str, *, gated: bool = True) -> Data:
     """Return the patch that fences and halts a machine, with the record of its move."""
     notes = {record.FENCE: reason, record.RECORD: record.write(moved)}
-    return joined(power.WORDS[kind].halted(data), {"metadata": {"annotations": notes}})
+    document = joined(power.WORDS[kind].halted(data), {"metadata": {"annotations": notes}})
+    return joined(document, CLOSED) if gated and kind == power.VM else document
+
+
+def opened(vm: Data) -> Data:
+    """Return the patch that takes `CLOSED` back."""
+    others = set(fieldpath.value_at(vm, _SELECTOR) or ()) - {record.FENCE}
+    return _selecting({record.FENCE: None} if others else None)
+
+
+def _selecting(value: Data | None) -> Data:
+    return {"spec": {"template": {"spec": {"nodeSelector": value}}}}
+
+
+# The patch that keeps a VirtualMachine from every node: no node has this label. A cluster knows no fence, and honours this.
+CLOSED = _selecting({record.FENCE: "moved"})
 
 
 def reference(data: Data, moved: MoveRecord) -> Data:

@@ -35,7 +35,7 @@ def test_an_instance_runs_with_few_writes(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.parametrize(("seconds", "phases"), [(0.2, ["Pending", "Running"]), (0.3, ["Pending", "Scheduled", "Running"])])
+@pytest.mark.parametrize(("seconds", "phases"), [(0.04, ["Pending", "Running"]), (0.06, ["Pending", "Scheduled", "Running"])])
 def test_a_phase_that_lasts_is_seen(play: Play, seconds: float, phases: list[str]) -> None:
     async def script(host: Host) -> None:
         host.engine.machines.held = EveryStart()

@@ -20,8 +20,8 @@ STARTS = _status("Starting", created=True, runStrategy="Always", observedGenerat
 @pytest.mark.parametrize(
     ("before", "now", "seconds"),
     [
-        pytest.param(None, STARTS, 0.25, id="the first status of one that starts"),
-        pytest.param(_status("WaitingForVolumeBinding", runStrategy="Always"), STARTS, 0.25, id="a step on its way"),
+        pytest.param(None, STARTS, 0.05, id="the first status of one that starts"),
+        pytest.param(_status("WaitingForVolumeBinding", runStrategy="Always"), STARTS, 0.05, id="a step on its way"),
         pytest.param(_status("Starting", created=True, runStrategy="Always", observedGeneration=1), STARTS, 1.0, id="its conditions alone"),
         pytest.param(STARTS, _status("Running"), 0.0, id="it runs"),
         pytest.param(None, _status("Provisioning"), 0.0, id="its disks take their time"),

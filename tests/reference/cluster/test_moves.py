@@ -1,0 +1,333 @@
+"""`paddock move` between `paddock up` and a cluster with KubeVirt: there and back, with everything killed on the way."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.host.conftest import work
+from tests.host.guests import Registry, registry, tiny_disk_image
+from tests.host.moves.conftest import MARKER, MoveCommand, document
+from tests.host.moves.test_moves import STEPS
+from tests.host.runs.conftest import VMIS, VMS, Host, Talk
+from tests.reference.client import MERGE_PATCH, Json
+from tests.reference.cluster import forward, ingress, namespace, uploads
+from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster
+from tests.reference.cluster.moving import CLAIMS, DISKS, EXPORTS, OF_MOVES, Between, digest, fill, machine, until
+from tests.reference.cluster.test_fronts import VITISTACK, Fronts, example, fronts, image
+from tests.reference.virtctl.conftest import INSTANCES, MACHINES, holds
+
+# Fixtures that pytest finds here.
+__all__ = ["fronts", "image", "registry", "tiny_disk_image", "work"]
+pytestmark = [pytest.mark.reference, pytest.mark.soak]
+_SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-init"}, "stringData": {"userdata": "#cloud-config\n"}}
+# Enough that a program can be killed while it carries it.
+_CARGO = 192 << 20
+
+
+@pytest.fixture
+def between(cluster: Cluster, work: Path, registry: Registry) -> Iterator[Between]:
+    """A host that is up beside the cluster, which is empty before and after."""
+    host = Host(work, registry.address)
+    made = Between(host, cluster)
+    try:
+        host.start()
+        yield made
+    finally:
+        made.clean()
+        host.end()
+        if os.environ.get("PADDOCK_SHOW_MOVES"):
+            print("\n".join(made.lines))
+
+
+def _begin(between: Between, image: str) -> None:
+    machine = document(image)
+    guest = machine["spec"]["template"]["spec"]
+    # The node has no dummy interfaces, which KubeVirt's bridge would need.
+    guest["domain"]["devices"]["interfaces"] = [{"name": "default", "masquerade": {}}]
+    guest["networks"] = [{"name": "default", "pod": {}}]
+
+    async def make() -> None:
+        async with between.host.client() as client:
+            await Talk(between.host, client).make(VMS, machine)
+
+    asyncio.run(make())
+    between.on_host(f"echo {MARKER} > /dev/vdb; sync")
+
+
+def _make(between: Between, *objects: Json) -> None:
+    between.cluster.kubectl.ok("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+
+def test_a_guest_goes_there_and_back_with_its_data(between: Between, tiny_disk_image: str) -> None:
+    _begin(between, tiny_disk_image)
+    before = _identity(asyncio.run(_instance(between)))
+    with between.one_at_a_time():
+        planned = between.there.run("web", "--dry-run")
+        assert planned.returncode == 0 and "carries disk data (web-data), 32Mi" in planned.stderr, planned.stderr
+        assert not any(map(between.cluster.names, OF_MOVES))
+        assert "moved to namespace default" in between.there.good("web", "--verify")
+        assert between.on_cluster("head -n1 /dev/vdb") == MARKER
+        assert between.cluster.names(EXPORTS) == [] and between.guests()[0] == []
+        assert _identity(between.cluster.get(f"{INSTANCES}/web")) == before
+        between.on_cluster("echo written on the cluster | dd of=/dev/vdb seek=1 bs=512; sync")
+        assert "moved to namespace default" in between.back.good("web", "--verify", "--replace")
+        assert between.on_host("head -n1 /dev/vdb") == MARKER
+        assert between.on_host("dd if=/dev/vdb skip=1 bs=512 count=1 2>/dev/null | head -n1") == "written on the cluster"
+        assert _identity(asyncio.run(_instance(between))) == before
+        _cannot_start_the_source(between)
+        assert "deleted at" in between.back.good("web", "--delete-source")
+    assert not any(map(between.cluster.names, OF_MOVES))
+
+
+async def _instance(between: Between) -> Json:
+    async with between.host.client() as client:
+        return await Talk(between.host, client).get(f"{VMIS}/web")
+
+
+def _identity(instance: Json) -> tuple[str, str]:
+    """Return what licences and DHCP know a guest by: the UUID of its firmware, and its MAC address."""
+    return instance["spec"]["domain"]["firmware"]["uuid"], instance["status"]["interfaces"][0]["mac"]
+
+
+def _cannot_start_the_source(between: Between) -> None:
+    """Nothing on a cluster knows a fence. A person starts the source all the same, and nothing runs."""
+    between.cluster.virtctl.ok("start", "web")
+    pods = "/api/v1/namespaces/default/pods"
+
+    def is_refused() -> bool:
+        conditions = [each for pod in between.cluster.get(pods)["items"] for each in pod["status"].get("conditions", ())]
+        return any(each.get("reason") == "Unschedulable" for each in conditions)
+
+    until(is_refused)
+    refused = between.back.run("web")
+    assert refused.returncode == 2 and "wants to run, while the machine at the target may run" in refused.stderr, refused.stderr
+    assert between.guests()[1] == []
+    between.cluster.virtctl.ok("stop", "web", "--force", "--grace-period=0")
+    until(lambda: not between.cluster.get(f"{INSTANCES}/web"))
+
+
+def test_the_command_is_killed_in_every_phase(between: Between, tiny_disk_image: str) -> None:
+    _begin(between, tiny_disk_image)
+    with between.one_at_a_time():
+        assert [step for step in STEPS if between.there.killed_at(step, "web")] == list(STEPS)
+        between.there.good("web")
+        assert between.on_cluster("head -n1 /dev/vdb") == MARKER
+        for step in ("fence the machine at", "delete the machine at", "delete what was carried", "release the source"):
+            between.there.killed_at(step, "web", "--undo")
+        between.there.run("web", "--undo")
+        assert between.on_host("head -n1 /dev/vdb") == MARKER
+    assert not any(map(between.cluster.names, OF_MOVES))
+
+
+def test_a_guest_of_the_cluster_comes_to_the_host_in_every_phase(between: Between, tiny_disk_image: str) -> None:
+    """The other way: the command dies at each step, the move is undone, and done again."""
+    _begin(between, tiny_disk_image)
+    between.there.good("web")
+    between.there.good("web", "--delete-source")
+    with between.one_at_a_time():
+        assert [step for step in STEPS if between.back.killed_at(step, "web")] == list(STEPS)
+        between.back.good("web", "--undo")
+        assert between.on_cluster("head -n1 /dev/vdb") == MARKER
+        between.back.good("web")
+        assert between.on_host("head -n1 /dev/vdb") == MARKER
+
+
+def _partial(folder: Path, name: str) -> Callable[[], bool]:
+    """Return a condition: an upload has begun to write."""
+    return lambda: any(each.stat().st_blocks * 512 > 8 << 20 for each in folder.rglob(name))
+
+
+def test_every_program_is_killed_while_it_carries(between: Between) -> None:
+    """A disk of random data goes to the host and back; each program on its way dies with a part of it."""
+    cluster = between.cluster
+    _make(between, machine("cargo", "cargo-data"))
+    until(lambda: cluster.get(f"{DISKS}/cargo-data").get("status", {}).get("phase") == "Succeeded")
+    wanted = fill(between.file("cargo-data"), _CARGO)
+    size = between.file("cargo-data").stat().st_size
+    _lose_the_source(between)
+    between.back.good("cargo", "--verify")
+    assert _sums(between.lines) == {"cargo-data": (size, wanted)}
+    between.back.good("cargo", "--delete-source")
+    assert not any(map(cluster.names, OF_MOVES))
+    _lose_the_target(between)
+    between.there.good("cargo")
+    assert _sums(between.lines)["cargo-data"] == (size, wanted)
+    assert digest(between.file("cargo-data")) == wanted
+
+
+def _sums(lines: list[str]) -> dict[str, tuple[int, str]]:
+    """Return length and SHA-256 of each disk as the command says them last."""
+    said = [re.search(r"disk (\S+) is there: (\d+) bytes, sha256 (\w+)", line) for line in lines]
+    return {each[1]: (int(each[2]), each[3]) for each in said if each}
+
+
+def _fails(process: "subprocess.Popen[str]") -> None:
+    _, said = process.communicate()
+    assert process.returncode == 2 and "nothing is lost" in said, said
+
+
+def _lose_the_source(between: Between) -> None:
+    """From the cluster to the host: the export server, the export itself, and the host that receives."""
+
+    def sends() -> bool:
+        return any(_read_bytes(pid) > 16 << 20 for pid in between.processes("virt-exportserver"))
+
+    def kill_server() -> None:
+        for pid in between.processes("virt-exportserver"):
+            os.kill(pid, signal.SIGKILL)
+
+    def delete_export() -> None:
+        between.cluster.kubectl.ok("delete", "vmexport", "--all")
+
+    for kill in (kill_server, delete_export, between.host.kill):
+        process = between.back.until_line("carry a disk cargo-data", "cargo")
+        until(sends)
+        kill()
+        _fails(process)
+        if not between.host.is_up:
+            between.host.start()
+
+
+def _read_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/io").read_text().splitlines()[0].split()[1])
+    except OSError:
+        return 0
+
+
+def _lose_the_target(between: Between) -> None:
+    """From the host to the cluster: the upload proxy, and the host that sends."""
+    machine = between.cluster.machine
+    for kill in (partial(uploads.kill, machine), between.host.kill):
+        process = between.there.until_line("carry a disk cargo-data", "cargo")
+        until(_partial(machine.directory / "volumes", "partial"))
+        kill()
+        _fails(process)
+        if not between.host.is_up:
+            between.host.start()
+        else:
+            uploads.start(machine)
+
+
+def test_several_machines_move_with_what_they_refer_to(between: Between) -> None:
+    service: Json = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"}}
+    service["spec"] = {"selector": {"tier": "shop"}, "ports": [{"port": 80}]}
+    machines = [machine(name, f"{name}-data", size="32Mi") for name in ("shop-a", "shop-b")]
+    for each in machines:
+        each["metadata"]["labels"] = {"tier": "shop"}
+        each["spec"]["template"]["metadata"] = {"labels": {"tier": "shop"}}
+        each["spec"]["template"]["spec"]["volumes"].append({"name": "init", "cloudInitNoCloud": {"secretRef": {"name": "web-init"}}})
+        each["spec"]["template"]["spec"]["domain"]["devices"]["disks"].append({"name": "init", "disk": {"bus": "virtio"}})
+    _make(between, _SECRET, service, *machines)
+    filled = [f"{DISKS}/{name}-data" for name in ("shop-a", "shop-b")]
+    until(lambda: all(between.cluster.get(each).get("status", {}).get("phase") == "Succeeded" for each in filled))
+    try:
+        between.back.good("-l", "tier=shop", "--verify")
+        between.back.good("-l", "tier=shop", "--delete-source")
+        between.cluster.kubectl.ok("delete", "secret/web-init", "service/shop")
+        between.there.good("-l", "tier=shop")
+        assert between.cluster.names(MACHINES) == ["shop-a", "shop-b"]
+        assert between.cluster.get("/api/v1/namespaces/default/services/shop")["spec"]["selector"] == {"tier": "shop"}
+        assert between.cluster.get("/api/v1/namespaces/default/secrets/web-init")["data"] == {"userdata": "I2Nsb3VkLWNvbmZpZwo="}
+        between.there.good("-l", "tier=shop", "--undo")
+        assert between.cluster.names(MACHINES) == [] and not between.cluster.get("/api/v1/namespaces/default/secrets/web-init")
+    finally:
+        between.cluster.kubectl.run("delete", "secret/web-init", "service/shop")
+
+
+def test_a_plan_names_what_a_cluster_lacks(between: Between) -> None:
+    kubectl = between.cluster.kubectl
+
+    async def make() -> None:
+        async with between.host.client() as client:
+            await Talk(between.host, client).make(VMS, machine("lone", "lone-data", size="32Mi"))
+            await Talk(between.host, client).until(f"{DISKS}/lone-data", lambda found: found.get("status", {}).get("phase") == "Succeeded")
+
+    asyncio.run(make())
+    service = kubectl.ok("get", "service", "-n", uploads.NAMESPACE, uploads.PROXY, "-o", "json")
+    kubectl.ok("delete", "service", "-n", uploads.NAMESPACE, uploads.PROXY)
+    kubectl.ok("annotate", "storageclass", "usual", "storageclass.kubernetes.io/is-default-class-")
+    try:
+        refused = between.there.run("lone", "--dry-run")
+    finally:
+        kubectl.ok("annotate", "storageclass", "usual", "storageclass.kubernetes.io/is-default-class=true")
+        kubectl.ok("apply", "-f", "-", stdin=service)
+    assert refused.returncode == 2, refused.stderr
+    assert "CDIConfig names no uploadProxyURL" in refused.stderr and "no default storage class" in refused.stderr
+    assert between.there.run("lone", "--dry-run").returncode == 0
+    assert between.cluster.names(CLAIMS) == []
+
+
+def test_a_cluster_with_addresses_of_its_own(between: Between, tmp_path: Path) -> None:
+    """An Ingress leads to KubeVirt's virt-exportproxy, and CDI names its upload proxy. The first dies on the way."""
+    cluster = between.cluster
+    _make(between, machine("cargo", "cargo-data"))
+    until(lambda: cluster.get(f"{DISKS}/cargo-data").get("status", {}).get("phase") == "Succeeded")
+    wanted = fill(between.file("cargo-data"), _CARGO)
+    port = forward.open_port(cluster.machine, namespace.ADDRESS, uploads.PROXY_PORT)
+    with ingress.exports(cluster, tmp_path) as proxy, _upload_address(cluster, f"https://localhost:{port}"):
+        files = (cluster.machine.directory / "kubeconfig", between.host.root / "kubeconfig")
+        back = MoveCommand(*files, between.lines, {"HTTPS_PROXY": proxy})
+        process = back.until_line("carry a disk cargo-data", "cargo")
+        until(lambda: any(_read_bytes(pid) > 16 << 20 for pid in between.processes("virt-exportserver")))
+        for pid in between.processes("virt-exportproxy"):
+            os.kill(pid, signal.SIGKILL)
+        _fails(process)
+        ready = ("wait", "pod", "-n", "kubevirt", "-l", "kubevirt.io=virt-exportproxy", "--for=condition=Ready", "--timeout=100s")
+        cluster.kubectl.ok(*ready)
+        back.good("cargo")
+        back.good("cargo", "--delete-source")
+        between.there.good("cargo")
+        assert {carried for _, carried in _sums(between.lines).values()} == {wanted}
+        assert digest(between.file("cargo-data")) == wanted
+
+
+@contextlib.contextmanager
+def _upload_address(cluster: Cluster, url: str) -> Iterator[None]:
+    def name(value: str | None) -> None:
+        patch = json.dumps({"status": {"uploadProxyURL": value}})
+        cluster.kubectl.ok("patch", "cdiconfig", "config", "--type=merge", "-p", patch)
+
+    name(url)
+    try:
+        yield
+    finally:
+        name(None)
+
+
+def test_a_machine_of_vitistack_goes_there_and_back(fronts: Fronts, between: Between, image: str) -> None:
+    """Its controllers are those of `paddock up` on the host, and `paddock operator` on the cluster, which would start what wants to run."""
+    (document,) = example("vitistack", "basic")
+    document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
+    name, path = VITISTACK.machine, VITISTACK.path
+
+    async def make() -> None:
+        async with between.host.client() as client:
+            talk = Talk(between.host, client)
+            await talk.make(path.rpartition("/")[0], document)
+            await talk.running(name, BOOT_SECONDS)
+
+    asyncio.run(make())
+    with between.one_at_a_time(name):
+        between.there.good(f"vitistack/{name}", "--verify")
+        fronts.wait(lambda: holds(fronts.instance(name), "AgentConnected"))
+        between.back.good(f"vitistack/{name}", "--verify", "--replace")
+        between.cluster.virtctl.ok("start", name)
+        # The operator changes its machine, and leaves the selector alone.
+        assert between.cluster.api.request("PATCH", path, VITISTACK.change, headers=MERGE_PATCH).ok
+        fronts.wait(lambda: VITISTACK.changed(between.cluster.get(f"{MACHINES}/{name}")))
+        selector = between.cluster.get(f"{MACHINES}/{name}")["spec"]["template"]["spec"]["nodeSelector"]
+        assert selector["paddock.dev/fence"] == "moved" and between.guests(name)[1] == []
+        between.cluster.virtctl.run("stop", name, "--force", "--grace-period=0")
+        fronts.wait(lambda: not fronts.instance(name))
+        between.back.good(f"vitistack/{name}", "--delete-source")
+    assert between.cluster.names(MACHINES) == []
