@@ -18,15 +18,14 @@ from tests.host.guests import Registry, registry, tiny_disk_image
 from tests.host.moves.conftest import MARKER, MoveCommand, document
 from tests.host.moves.test_moves import STEPS
 from tests.host.runs.conftest import VMIS, VMS, Host, Talk
-from tests.reference.client import MERGE_PATCH, Json
+from tests.reference.client import Json
 from tests.reference.cluster import forward, ingress, namespace, uploads
-from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster
+from tests.reference.cluster.conftest import Cluster
 from tests.reference.cluster.moving import CLAIMS, DISKS, EXPORTS, OF_MOVES, Between, digest, fill, machine, until
-from tests.reference.cluster.test_fronts import VITISTACK, Fronts, example, fronts, image
-from tests.reference.virtctl.conftest import INSTANCES, MACHINES, holds
+from tests.reference.virtctl.conftest import INSTANCES, MACHINES
 
 # Fixtures that pytest finds here.
-__all__ = ["fronts", "image", "registry", "tiny_disk_image", "work"]
+__all__ = ["registry", "tiny_disk_image", "work"]
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
 _SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-init"}, "stringData": {"userdata": "#cloud-config\n"}}
 # Enough that a program can be killed while it carries it.
@@ -302,32 +301,3 @@ def _upload_address(cluster: Cluster, url: str) -> Iterator[None]:
         yield
     finally:
         name(None)
-
-
-def test_a_machine_of_vitistack_goes_there_and_back(fronts: Fronts, between: Between, image: str) -> None:
-    """Its controllers are those of `paddock up` on the host, and `paddock operator` on the cluster, which would start what wants to run."""
-    (document,) = example("vitistack", "basic")
-    document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
-    name, path = VITISTACK.machine, VITISTACK.path
-
-    async def make() -> None:
-        async with between.host.client() as client:
-            talk = Talk(between.host, client)
-            await talk.make(path.rpartition("/")[0], document)
-            await talk.running(name, BOOT_SECONDS)
-
-    asyncio.run(make())
-    with between.one_at_a_time(name):
-        between.there.good(f"vitistack/{name}", "--verify")
-        fronts.wait(lambda: holds(fronts.instance(name), "AgentConnected"))
-        between.back.good(f"vitistack/{name}", "--verify", "--replace")
-        between.cluster.virtctl.ok("start", name)
-        # The operator changes its machine, and leaves the selector alone.
-        assert between.cluster.api.request("PATCH", path, VITISTACK.change, headers=MERGE_PATCH).ok
-        fronts.wait(lambda: VITISTACK.changed(between.cluster.get(f"{MACHINES}/{name}")))
-        selector = between.cluster.get(f"{MACHINES}/{name}")["spec"]["template"]["spec"]["nodeSelector"]
-        assert selector["paddock.dev/fence"] == "moved" and between.guests(name)[1] == []
-        between.cluster.virtctl.run("stop", name, "--force", "--grace-period=0")
-        fronts.wait(lambda: not fronts.instance(name))
-        between.back.good(f"vitistack/{name}", "--delete-source")
-    assert between.cluster.names(MACHINES) == []

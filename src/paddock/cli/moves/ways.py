@@ -107,7 +107,7 @@ async def _forwarded(side: MoveSide, service: Key, port: int) -> AsyncIterator[i
 
     try:
         pod, inside = await _endpoint(side, service, port)
-        # What keeps it from working is said here, and not by a connection that breaks.
+        # A right that is missing fails here, where the error can name it, and not in a connection that breaks.
         async with websocket.pod_port(access, service.namespace, pod, inside):
             pass
     except Forbidden as error:
