@@ -14,7 +14,7 @@ from tests.host.runs.conftest import Host
 from tests.reference.client import Json, Kubectl
 from tests.reference.cluster import homes
 from tests.reference.cluster.homes import Home
-from tests.reference.cluster.test_fronts import VITISTACK, Fronts, _example, fronts, image
+from tests.reference.cluster.test_fronts import VITISTACK, Fronts, example, fronts, image
 from tests.reference.server import Access
 
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
@@ -37,7 +37,7 @@ def host(work: Path, registry: Registry) -> Iterator[Host]:
 
 def document(image: str) -> Json:
     """The document of the dialect, stopped, with an image for its root disk."""
-    (found,) = _example("vitistack", "basic")
+    (found,) = example("vitistack", "basic")
     found["metadata"] = {"name": VITISTACK.machine, "annotations": {"vitistack.io/root-image": image}}
     made: Json = apply_merge_patch(found, VITISTACK.stop)
     return made
