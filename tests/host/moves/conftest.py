@@ -49,8 +49,11 @@ class OneAtATime:
 class MoveCommand:
     """`paddock move` from one server to another, as a process. `lines` gets what it says."""
 
+    # What it waits for at most: less than a test waits for it.
+    SECONDS = 300
+
     def __init__(self, source: Path, target: Path, lines: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
-        options = ("--yes", "--timeout=600s", "--kubeconfig", str(source), "--to", str(target))
+        options = ("--yes", f"--timeout={self.SECONDS}s", "--kubeconfig", str(source), "--to", str(target))
         self._words = [sys.executable, "-m", "paddock.app", "move", *options]
         self._lines = lines
         self._environment = {**os.environ, **environment}

@@ -1,5 +1,6 @@
 """Secure metrics of an operator as a process, judged by a real API server with the rights that the chart gives."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.reference.build import Binaries
 from tests.reference.operators.conftest import Cluster, definitions, made
 from tests.reference.operators.helm import NAMESPACE, Helm
 from tests.reference.operators.rights import Right, without
-from tests.reference.operators.running import operating
+from tests.reference.operators.running import Operator, operating
 
 pytestmark = pytest.mark.reference
 ARGUMENTS = ("--dialect", "vitistack", "--namespace", NAMESPACE, "--metrics-secure")
@@ -29,6 +30,14 @@ def scraped(binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.Temp
 
 def token(cluster: Cluster, name: str) -> str:
     return cluster.kubectl.ok("create", "token", name).strip()
+
+
+def until_refused(operator: Operator, credential: str) -> tuple[int, str]:
+    """Scrape until a right that was taken away counts."""
+    deadline = time.monotonic() + 60
+    while (answer := operator.secure_metrics(credential))[0] == 200 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return answer
 
 
 def test_a_reader_scrapes_and_others_do_not(scraped: Cluster, tmp_path: Path) -> None:
@@ -59,11 +68,12 @@ def test_a_certificate_of_an_authority(scraped: Cluster, tmp_path: Path) -> None
     ids=lambda right: str(right.resource),
 )
 def test_a_right_to_reviews_that_is_missing_is_named(scraped: Cluster, tmp_path: Path, right: Right) -> None:
-    scraped.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(without(scraped.rights, right)))
     try:
         with operating(scraped.operator, tmp_path / "log", *ARGUMENTS) as operator:
             operator.wait_ready()
-            status, text = operator.secure_metrics(token(scraped, "prometheus"))
+            # One that lacked it from the beginning would not be ready.
+            scraped.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(without(scraped.rights, right)))
+            status, text = until_refused(operator, token(scraped, "prometheus"))
             assert (status, text) == (500, "the API server did not judge this request; the operator's log says why\n")
             (said,) = [each["error"] for each in operator.said() if each["message"] == "access to the metrics cannot be judged"]
             assert f'cannot create resource "{right.resource}" in API group "{right.group}"' in said

@@ -21,7 +21,7 @@ from paddock.runtime.program import ControllerManager
 
 DIALECT = "stakater"
 _AGAIN = Backoff(first=1.0, longest=60.0)
-# A machine that is made is dozens of changes of its objects in a moment.
+# Disks that are made are dozens of changes in a moment. What a machine is called is never gathered: people watch it.
 _GATHER_SECONDS = 0.05
 _READINESS = "whether stakater's machines are ready"
 
@@ -38,7 +38,7 @@ def wire(program: ControllerManager, settings: StakaterSettings = StakaterSettin
         about=lambda key: {"dialect": DIALECT, "generation": str(_generation(caches, key))},
     )
     controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, teller=voice, settings=pace)
-    flurry = (caches.machines, caches.instances, caches.disks, caches.claims)
+    flurry = (caches.disks, caches.claims)
     for informer, keys in caches.watched:
         controller.watch(informer, keys, gather=_GATHER_SECONDS if informer in flurry else 0.0)
     _measure(program, caches, controller)

@@ -197,10 +197,14 @@ def is_creating(status: StakaterMachineStatus) -> bool:
 
 
 def is_passing(before: StakaterMachineStatus | None, after: StakaterMachineStatus) -> bool:
-    """Return whether a machine that is being made is merely a step further."""
+    """Return whether a machine that is being made is merely a step further, and called the same."""
     if before is None or not is_creating(before) or not is_creating(after):
         return False
-    return _words(before) == _words(after)
+    return _words(before) == _words(after) and _called(before) == _called(after)
+
+
+def _called(status: StakaterMachineStatus) -> str:
+    return (status.vm.printableStatus or "") if status.vm is not None else ""
 
 
 def _words(status: StakaterMachineStatus) -> list[tuple[str, str, str | None]]:

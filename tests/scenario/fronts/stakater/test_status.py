@@ -56,10 +56,10 @@ def test_the_word_is_the_machines_own(play: Play) -> None:
                 states(await watched(machines), "status", "printableStatus"),
             )
         assert said[0] is None
-        # This guest stops at once, and what lasts a moment may be left out.
         words = [word for word in said if word]
-        assert words == [word for word in meant if word and word != "Stopping"]
-        assert words == ["Provisioning", "Starting", "Running", "Stopped"]
+        assert words == [word for word in meant if word]
+        known = [word for word in words if word in ("Provisioning", "Starting", "Running", "Stopped")]
+        assert known[-4:] == ["Provisioning", "Starting", "Running", "Stopped"], words
 
     play(script)
 
