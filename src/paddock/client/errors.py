@@ -75,12 +75,16 @@ class RefusedRight(msgspec.Struct, frozen=True):
         return f"cannot {self.verb} {resource} {where}"
 
     @property
+    def path(self) -> str:
+        """The resource with its subresource, as roles name it."""
+        return "/".join(filter(None, (self.resource, self.subresource)))
+
+    @property
     def fix(self) -> str:
         """The right to grant, and how."""
-        resource = "/".join(filter(None, (self.resource, self.subresource)))
         group = f'API group "{self.group}"' if self.group else "the core API group"
         kind = f'a Role in namespace "{self.namespace}" or a ClusterRole' if self.namespace else "a ClusterRole"
-        return f'grant {self.user} the verb "{self.verb}" on {resource} of {group} with {kind}'
+        return f'grant {self.user} the verb "{self.verb}" on {self.path} of {group} with {kind}'
 
 
 class MissingRight(Forbidden):

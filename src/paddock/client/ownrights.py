@@ -22,12 +22,11 @@ class GrantedRule(msgspec.Struct, frozen=True):
 
     def grants(self, right: RefusedRight) -> bool:
         """Return whether a right is among those of the rule."""
-        resource = "/".join(filter(None, (right.resource, right.subresource)))
         wildcards = (_EVERY, f"{_EVERY}/{right.subresource}") if right.subresource else (_EVERY,)
         return (
             _has(self.verbs, right.verb, _EVERY)
             and _has(self.apiGroups, right.group, _EVERY)
-            and _has(self.resources, resource, *wildcards)
+            and _has(self.resources, right.path, *wildcards)
             and (not self.resourceNames or right.name in self.resourceNames)
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from paddock.apiserver.builtin.holding import hold
 from paddock.apiserver.custom import checks, naming
 from paddock.apiserver.custom.definition import COLLECTION, FINALIZER, GROUP, PLURAL
 from paddock.apiserver.custom.naming import NamesInUse
@@ -26,9 +27,7 @@ class DefinitionStrategy(CustomStrategy):
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Fill in names, accept them, and hold the definition until its objects are gone."""
         _defaults(new)
-        finalizers = new["metadata"].get("finalizers") or []
-        if FINALIZER not in finalizers:
-            new["metadata"]["finalizers"] = [*finalizers, FINALIZER]
+        hold(new, FINALIZER)
         new["status"] = naming.settle(new.get("spec") or {}, {}, self.others(new, context.view), context.now)
         return new
 
