@@ -1,4 +1,4 @@
-"""Where machines will run: the option --target, and what a cluster's KubeVirt object tells of it."""
+"""The place where machines will run: the option --target, and the facts that a cluster's KubeVirt object gives."""
 
 import argparse
 

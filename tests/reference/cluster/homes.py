@@ -1,4 +1,4 @@
-"""What users see of a machine, line by line, and how two homes of it differ: the tables of kubectl, and conditions."""
+"""The lines that users see of a machine, and the differences between its two homes: the tables of kubectl, and conditions."""
 
 import fnmatch
 import json

@@ -44,7 +44,7 @@ def document(image: str) -> Json:
 
 
 def script(made: Json) -> Mapping[str, Callable[[Home], None]]:
-    """The steps; what comes of each is looked at, at rest."""
+    """The steps; the test compares the result of each when it rests."""
 
     def create(home: Home) -> None:
         home.run("apply", "--server-side", "-f", "-", given=yaml.safe_dump(made))

@@ -9,7 +9,7 @@ from paddock.base.backoff import Backoff
 
 @dataclass(frozen=True)
 class RangeRules:
-    """How many connections fetch ranges of which size, and when it is worth while."""
+    """The number of connections, the size of their ranges, and the downloads that are worth them."""
 
     connections: int = 4
     size: int = 16 << 20

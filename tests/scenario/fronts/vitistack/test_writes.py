@@ -1,4 +1,4 @@
-"""What a Machine writes until it runs: each write is news to everybody who watches, and most of what a machine costs."""
+"""The writes of a Machine until it runs: each is news to everybody who watches, and together they are most of its cost."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How long the status of a machine may wait for the next one."""
+"""The time that the status of a machine may wait for the next one."""
 
 from typing import Any
 
