@@ -17,6 +17,8 @@ DEB_PYTHON ?= 3.11
 IMAGE ?=
 # A long suite's record of what passed (docs/dev/gate.md): LIMIT is judged by it, RECORD=1 writes it, WHICH=missing or covered runs a part.
 recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--record=$(1)) $(if $(RECORD),--record-write) $(if $(WHICH),--record-part=$(WHICH))
+# Each module of a whole suite goes to one process, in the order of the suite.
+SPREAD := --dist loadfile --no-loadscope-reorder
 # Elsewhere a test that takes twenty minutes hangs.
 UNHURRIED := -o faulthandler_timeout=0
 
@@ -99,17 +101,17 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
 	@# Each worker of the reference cluster would start one of its own.
 	$(PYTEST) $(if $(findstring tests/reference/cluster,$(PART)),,-n auto) -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
-	@if [ -z "$(PART)" ]; then $(MAKE) weather SEEDS=3400; fi
+	@if [ -z "$(PART)" ]; then WHOLE=1 $(MAKE) weather SEEDS=3400; fi
 	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools; fi
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 
-weather: setup ## the controllers of other dialects in storms: 1,000 seeds of each dialect; SEEDS=n; RECORD=1 records what passes
+weather: setup ## the controllers of other dialects in storms: 1,000 seeds of each dialect, 200 of the costliest; SEEDS=n, WHOLE=1; RECORD=1 records what passes
 	WEATHER=0:$(SEEDS) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(call recorded,weather)
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none); RECORD=1 records what passes
 	@if command -v go >/dev/null; then \
-		$(PYTEST) tests/reference $(call recorded,test-reference) --conformance-results=tests/reference/results.json; \
+		$(PYTEST) tests/reference -n $$(($$(nproc) + 1)) $(SPREAD) $(call recorded,test-reference) --conformance-results=tests/reference/results.json; \
 	else \
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
@@ -122,7 +124,7 @@ cluster-down: setup ## end what `make cluster` started
 	@exec $(PY) -m tests.reference.cluster down
 
 test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
-	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
+	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
 
 deb: setup ## build a Debian package into dist/ (DEB_PYTHON=3.13: for Debian 13)
 	$(PY) -m tools.packages.deb --python $(DEB_PYTHON)

@@ -28,7 +28,8 @@ DECLARATIONS = (
 def copied(folder: Path) -> Path:
     """Make the copy in a folder."""
     package = Path(paddock.__file__).parent
-    shutil.copytree(package, folder / "paddock", ignore=shutil.ignore_patterns("__pycache__"))
+    # With the bytecode, which is valid for every file that stays as it is.
+    shutil.copytree(package, folder / "paddock")
     for file, cls in DECLARATIONS:
         declared = folder / "paddock/dialects" / file
         before, head, after = declared.read_text().partition(f"\nclass {cls}(Object):\n")

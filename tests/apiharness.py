@@ -177,6 +177,8 @@ class Harness:
         self.rbac = Rbac(self.store)
         self.registry.add(*served.resources(settings or AdmissionSettings(), self.rbac), *resources)
         self._door = OpenDoor()
+        # by target, with the revision of the store before the request
+        self._answers: dict[str, tuple[int, Reply]] = {}
 
     async def __aenter__(self) -> "Harness":
         self.parts = ServerParts(self.store, self.registry, clock=self.clock, judge=self.rbac.answers)
@@ -227,6 +229,13 @@ class Harness:
 
     async def get(self, target: str, **headers: str) -> Reply:
         return await self.call("GET", target, **headers)
+
+    async def current(self, target: str) -> Reply:
+        """Return an object, asked for again only after a write: tests that wait look often, and nothing else changes the answer."""
+        revision = self.store.revision
+        if target not in self._answers or self._answers[target][0] != revision:
+            self._answers[target] = revision, await self.get(target)
+        return self._answers[target][1]
 
     async def post(self, target: str, body: Any, **headers: str) -> Reply:
         return await self.call("POST", target, body, **headers)

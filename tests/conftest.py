@@ -1,5 +1,6 @@
 """The shared parts of all tests: golden files, the property tests' profiles and the record of proven spec items."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from tests.golden import Golden
 from tools.conformance.plugin import ConformanceRecorder
 from tools.gate import plugin
+from tools.gate.cputimes import CpuTimes
 
 ROOT = Path(__file__).resolve().parent.parent
 # What is known of each long suite, by its target in the Makefile.
@@ -33,12 +35,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--record", choices=list(RECORDS), help="the suite whose record of what passed orders and judges this run")
     group.addoption("--record-write", action="store_true", help="write into that record what passes")
     group.addoption("--record-part", choices=plugin.PARTS, help="run the tests that the record does not prove, or only the others")
+    group.addoption("--cpu-times", type=int, metavar="N", help="list the N tests and modules that take most CPU time, children included")
     group.addoption("--conformance-results", metavar="FILE", help="write which spec items were tested, with outcomes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     results = config.getoption("--conformance-results")
     config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None))
+    if (shown := config.getoption("--cpu-times")) is not None:
+        config.pluginmanager.register(CpuTimes(shown))
     if config.getoption("--limit") is not None:
         config.pluginmanager.register(plugin.TimeLimit(config.getoption("--limit")))
     if name := config.getoption("--record"):
@@ -50,6 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     # Servers of tests are kept apart like any others, but not in this host's own record.
     os.environ["PADDOCK_HOST_DIR"] = tempfile.mkdtemp(prefix="paddock-claims-")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    # Modules and tests stay to the end, and every full collection of garbage would look at all of them for a third of a second.
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -284,7 +284,7 @@ class FakeHost:
 
     async def get(self, kind: str, api_version: str, name: str, namespace: str = "default") -> Data:
         """An object; empty when it is not there."""
-        reply = await self.api.get(self.place(kind, api_version, namespace, name))
+        reply = await self.api.current(self.place(kind, api_version, namespace, name))
         return dict(reply.data) if reply.status == 200 else {}
 
     async def vm(self, name: str = "web") -> Data:

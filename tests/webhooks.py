@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.security.pki import Authority
-from paddock.edge.connection import ConnectionLimits
 from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.edge.limits import ConnectionLimits
 from paddock.edge.server import Server
 
 # Takes the review that was sent, gives the review to answer with; or a complete answer.

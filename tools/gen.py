@@ -12,14 +12,17 @@ from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
+
 from paddock.cli.diagnosis import page as why
 from paddock.cli.monitoring import grafana
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
+from paddock.schema.kind import KindFacts
 from tools import pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
-from tools.referencepages import metrics, reported, settings
+from tools.referencepages import homes, metrics, reported, settings
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,7 +69,14 @@ def reference_pages() -> Mapping[str, str]:
         "events.md": reported.events_page(),
         "conditions.md": reported.conditions_page(),
         "metrics.md": metrics.page(),
+        "homes.md": homes.page(),
     }
+
+
+def kind_facts() -> Mapping[str, str]:
+    """The facts that a server has of a kind before anybody uses it."""
+    facts = msgspec.convert(catalog.every(), tuple[KindFacts, ...], from_attributes=True)
+    return {"kinds.json": msgspec.json.format(msgspec.json.encode(facts)).decode() + "\n"}
 
 
 def chart_definitions() -> Mapping[str, str]:
@@ -127,6 +137,7 @@ TARGETS: Sequence[Target] = (
     Target("deploy/kustomize/definitions", kustomize_definitions),
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
+    Target("src/paddock/dialects/facts", kind_facts),
     Target("docs/reference", reference_pages, foreign=_FOREIGN_PAGES),
     Target("web/src/generated", typescript.files),
 )

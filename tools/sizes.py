@@ -19,6 +19,7 @@ FUNCTION_LINES = 50
 PARAMETERS = 6
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def read_reasons(root: Path) -> dict[str, str]:
 
 
 def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
-    for child in ast.iter_child_nodes(node):
+    """Yield the functions below a node; only statements hold them, and expressions are most of a tree."""
+    for child in (each for block in _BLOCKS for each in getattr(node, block, ())):
         if isinstance(child, _Function):
             yield prefix + child.name, child
         if isinstance(child, _Function | ast.ClassDef):

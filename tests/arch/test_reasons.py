@@ -8,7 +8,6 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
@@ -18,8 +17,8 @@ from paddock.cli.diagnosis.table import ENTRIES, FOREIGN, LOOKING, UNRULED, WORD
 from paddock.engine.machine.observation import EndReason, GuestFault
 from paddock.plan.instance import ends
 from paddock.translate.machine.limits import Code, Weight
+from tests.arch.trees import PACKAGE, trees_of
 
-PACKAGE = Path(__file__).parents[2] / "src" / "paddock"
 EMITTERS = ("apiserver", "app", "controllers", "engine", "plan", "runtime", "translate")
 # Where a reason is written: the function, and the position of the reason among its arguments. Keyword `reason` counts everywhere here.
 SINKS: Mapping[str, int] = {
@@ -68,7 +67,7 @@ OWN_SENTENCES: Mapping[str, str] = {
 
 @cache
 def trees() -> tuple[ast.Module, ...]:
-    return tuple(ast.parse(path.read_text()) for layer in EMITTERS for path in sorted((PACKAGE / layer).rglob("*.py")))
+    return tuple(tree for layer in EMITTERS for _, tree in trees_of(layer))
 
 
 def literals(node: ast.AST | None) -> Iterator[str]:

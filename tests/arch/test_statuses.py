@@ -2,11 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "src" / "paddock"
+from tests.arch.trees import PACKAGE, trees_of
+
 WRITER = "runtime/statuses.py"
 ALLOWED = {
     # One JSON patch brings an instance up to its machine: spec, annotations and the revision in its status change together or not at all.
@@ -14,9 +14,9 @@ ALLOWED = {
 }
 
 
-def writes(source: str) -> list[str]:
+def writes(module: ast.Module) -> list[str]:
     """Return the writes of a status in a module."""
-    return [each for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for each in _in(node)]
+    return [each for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for each in _in(node)]
 
 
 def _in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
@@ -53,9 +53,9 @@ def _has_status(node: ast.AST | None, documents: set[str]) -> bool:
 def test_controllers_write_statuses_through_the_writer() -> None:
     found = {}
     for room in ("controllers", "runtime"):
-        for path in sorted((PACKAGE / room).rglob("*.py")):
+        for path, module in trees_of(room):
             name = path.relative_to(PACKAGE).as_posix()
-            if name != WRITER and (each := writes(path.read_text(encoding="utf-8"))):
+            if name != WRITER and (each := writes(module)):
                 found[name] = each
     assert found == ALLOWED
 
@@ -74,4 +74,4 @@ def test_controllers_write_statuses_through_the_writer() -> None:
     ],
 )
 def test_the_rule_bites(body: str, expected: list[str]) -> None:
-    assert writes(f"def act():\n    {body}\n") == expected
+    assert writes(ast.parse(f"def act():\n    {body}\n")) == expected

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "paddock"
@@ -98,6 +99,7 @@ ALLOWED = frozenset(
 )
 
 
+@cache
 def _classes() -> dict[str, list[str]]:
     found = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):

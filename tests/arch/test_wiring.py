@@ -5,10 +5,12 @@ to. Every other object gets what it needs from its constructor. What is not know
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-CONTROLLERS = Path(__file__).parents[2] / "src" / "paddock" / "controllers"
+from tests.arch.trees import PACKAGE, trees_of
+
+CONTROLLERS = PACKAGE / "controllers"
 # Attributes that may be set on objects of others, with the reason.
 ALLOWED = {
     "check_hostname": "the standard library's SSL context has no parameter for it",
@@ -16,17 +18,17 @@ ALLOWED = {
 }
 
 
-Modules = list[tuple[Path, ast.Module]]
+Modules = Sequence[tuple[Path, ast.Module]]
 
 
 def test_no_attribute_is_set_on_an_object_after_its_constructor() -> None:
-    found = list(_assignments(_modules()))
+    found = list(_assignments(trees_of("controllers")))
     assert [each for each in found if each.rpartition(".")[2] not in ALLOWED] == []
     assert ALLOWED.keys() - {each.rpartition(".")[2] for each in found} == set(), "an exception that nothing needs"
 
 
 def test_no_attribute_starts_as_a_placeholder() -> None:
-    assert list(_placeholders(_modules())) == []
+    assert list(_placeholders(trees_of("controllers"))) == []
 
 
 def test_the_rules_bite() -> None:
@@ -49,10 +51,6 @@ class Observer:
     planted = [(CONTROLLERS / "storage" / "planted.py", ast.parse(code))]
     assert list(_assignments(planted)) == ["storage/planted.py:11 observer.queue", "storage/planted.py:11 observer.users"]
     assert list(_placeholders(planted)) == ["storage/planted.py:15"]
-
-
-def _modules() -> Modules:
-    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(CONTROLLERS.rglob("*.py"))]
 
 
 def _assignments(modules: Modules) -> Iterator[str]:

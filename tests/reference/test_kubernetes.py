@@ -11,7 +11,7 @@ from tests.reference.build import Binaries, built
 from tests.reference.embedded import serving
 from tests.reference.recipes import CONFORMANCE
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 
 
 NEWEST = max(CONFORMANCE)

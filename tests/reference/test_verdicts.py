@@ -18,7 +18,7 @@ from tests.reference.differences import Case, Difference, Shown
 from tests.reference.paddock_side import good_objects, judge, name_of, resource_of
 from tests.reference.verdict import Question, Stored
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 
 INSTALLED = {crd.kind for crd in crds.load()}
 KINDS = tuple(kind for kind in questions.kinds() if kind.builtin or name_of(kind) in INSTALLED)

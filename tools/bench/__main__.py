@@ -85,20 +85,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
+    parser.add_argument(
+        "--runs", type=int, default=1, metavar="N", help="measure the server so many times; print the middle and the spread"
+    )
     parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")
     return parser
 
 
 def _compare(options: argparse.Namespace, folder: Path) -> None:
     size = Size.quick() if options.quick else Size()
-    ours = comparison.measure_paddock(folder, size, _say)
     binaries = None if options.no_reference else _binaries()
-    theirs = {} if binaries is None else comparison.measure_reference(binaries, folder / "reference", size, _say)
+    runs = [_compared(binaries, folder / str(number), size) for number in range(options.runs)]
     load, _, _ = os.getloadavg()
     print(f"\n{size.objects} objects of 2.3 KB, {size.watchers} watchers, TLS; {platform.python_version()}, load {load:.1f}")
-    print(comparison.text(comparison.rows(ours, theirs)))
+    print(comparison.text(comparison.rows(runs)))
     if options.json is not None:
-        comparison.save(options.json, ours, theirs)
+        comparison.save(options.json, runs)
+
+
+def _compared(binaries: build.Binaries | None, folder: Path, size: Size) -> comparison.Run:
+    folder.mkdir()
+    ours = comparison.measure_paddock(folder, size, _say)
+    return comparison.Run(ours, {} if binaries is None else comparison.measure_reference(binaries, folder / "reference", size, _say))
 
 
 def _guests(options: argparse.Namespace, folder: Path) -> None:

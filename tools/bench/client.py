@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http.client import HTTPResponse
 from typing import cast
 
 _LAST_CHUNK = b"0\r\n\r\n"
@@ -237,11 +238,11 @@ def fetch(connection: ssl.SSLSocket, request: bytes) -> tuple[float, int]:
 
 
 def call(target: Target, method: str, path: str, body: bytes = b"", *, media: str = "application/json") -> tuple[int, bytes]:
-    """One request on a connection of its own: the status and the whole answer."""
-    with connect(target) as one:
+    """One request on a connection of its own: the status and the body."""
+    with connect(target) as one, HTTPResponse(one, method=method) as answer:
         one.sendall(target.request(method, path, body, media=media))
-        answer = _read(one)
-        return int(answer[9:12]), bytes(answer)
+        answer.begin()
+        return answer.status, answer.read()
 
 
 class Writer:

@@ -125,7 +125,7 @@ def _account(server: Paddock) -> Target:
     status, answer = call(admin, "POST", "/api/v1/namespaces/default/serviceaccounts/flood/token", b'{"spec":{}}')
     if status != 201:
         raise LoadFailed(f"no token: {answer!r}")
-    return Target(admin.host, admin.port, json.loads(answer.partition(b"\r\n\r\n")[2])["status"]["token"])
+    return Target(admin.host, admin.port, json.loads(answer)["status"]["token"])
 
 
 def sample(server: Paddock, count: int, probes: int = 20) -> Sample:

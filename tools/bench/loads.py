@@ -133,6 +133,18 @@ class Loads:
         self._keep("burst.cpu", used * 1e6 / (all_.events - seen))
         self._keep("burst.arrived", (all_.events - seen) / (size.burst * size.watchers))
 
+    def idle_watches(self) -> None:
+        """Memory of watches of which nobody hears anything."""
+        _run(self._idle_watches())
+
+    async def _idle_watches(self) -> None:
+        server = self._server
+        path = f"{objects.COLLECTION}?watch=1&resourceVersion={_revision(server.target)}"
+        before = sum(server.resident().values())
+        async with watching(server.target, path, self._size.watchers):
+            grown = sum(server.resident().values()) - before
+        self._keep("watch.memory", grown / self._size.watchers / 1e3)
+
     def updates(self) -> None:
         """Whole objects as they are stored, each with one changed annotation."""
         target = self._server.target
@@ -198,7 +210,7 @@ def _replacement(target: Target, number: int) -> bytes:
     status, answer = call(target, "GET", _path(number))
     if status != 200:
         raise LoadFailed(f"cannot read {_path(number)}: {answer[:300]!r}")
-    machine = json.loads(answer.partition(b"\r\n\r\n")[2])
+    machine = json.loads(answer)
     machine["metadata"]["annotations"]["example.com/ticket"] = "OPS-1"
     return target.request("PUT", _path(number), json.dumps(machine).encode())
 

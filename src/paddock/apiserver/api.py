@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import orjson
 
@@ -113,7 +113,8 @@ class Api:
 
     async def _answered(self, request: HttpRequest, place: RequestRoute) -> Answer:
         entry = self._journal.begin(request, place)
-        task = cast(asyncio.Task[Any], asyncio.current_task())
+        task = asyncio.current_task()
+        assert task is not None
         timer: asyncio.TimerHandle | None = None
         extra: list[tuple[str, str]] = [("audit-id", entry.audit_id)]
         panic = False
@@ -212,8 +213,8 @@ class Api:
             if not found:
                 raise failure.no_such_path()
         else:
-            found = {verb: _VERBS[verb] for verb in resource.verbs if verb in _VERBS}
-        if place.verb not in found:
+            found = _VERBS
+        if place.verb not in found or (not place.subresource and place.verb not in resource.verbs):
             raise failure.method_not_allowed()
         _check_place(resource, place)
         return found[place.verb]

@@ -60,7 +60,8 @@ def read_json(text: bytes) -> Body:
 
 def _read(text: bytes, data: Any) -> Body:
     # What has fewer brackets than that is not nested deeper, and most bodies have. The many empty ones of managedFields hold nothing.
-    if text.count(b"{") - text.count(b"{}") + text.count(b"[") >= _DEEPEST:
+    opened = text.count(b"{") + text.count(b"[")
+    if opened >= _DEEPEST and opened - text.count(b"{}") >= _DEEPEST:
         check_depth(data)
     # Only a repeated key needs its place.
     if _has_each_key_once(text, orjson.dumps(data)) or not _repeats(text):
@@ -70,10 +71,13 @@ def _read(text: bytes, data: Any) -> Body:
 
 
 def _has_each_key_once(text: bytes, encoded: bytes) -> bool:
-    """Return whether a count of colons shows that no key stands twice; `encoded` has each key once. False proves nothing.
+    """Return whether a comparison or a count of colons shows that no key stands twice; `encoded` has each key once. False proves nothing.
 
-    Every key has one colon, and those inside strings count on both sides, unless they are spelt as an escape.
+    Most clients write as the encoder does. Every key has one colon, and those inside strings count on both sides, unless they are spelt
+    as an escape.
     """
+    if text.strip() == encoded:
+        return True
     return text.count(b":") == encoded.count(b":") and b"\\u003a" not in text and b"\\u003A" not in text
 
 

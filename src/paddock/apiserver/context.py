@@ -87,11 +87,11 @@ class StoreView:
             after[record.key] = (record.value, said)
             yield (record.key.namespace, record.key.name), said
 
-    def holders(self, resource: str, values_of: ValuesOf, value: Hashable) -> Iterator[tuple[str, str]]:
+    def holders(self, resource: str, values_of: ValuesOf, value: Hashable, part: Any = dict) -> Iterator[tuple[str, str]]:
         """Yield the namespace and name of each object that holds a value; `values_of` reads each form of an object once."""
         known = self._holders.get((resource, values_of))
         if known is None:
-            known = self._holders[resource, values_of] = ValueHolders(self._store, resource, values_of)
+            known = self._holders[resource, values_of] = ValueHolders(self._store, resource, values_of, part)
         return ((key.namespace, key.name) for key in known.of(value))
 
     def _newest(self, resource: str) -> Iterator[StoredValue]:
@@ -126,8 +126,9 @@ class ServerParts:
     async def served(self, resource: ServedResource, value: bytes) -> bytes:
         """Stored bytes in the version of a resource."""
         encoder = self.writer.encoder(resource)
-        (prepared,) = await encoder.prepare((value,))
-        return encoder.serve(prepared)
+        if resource.conversion is not None:
+            (value,) = await encoder.prepare((value,))
+        return encoder.serve(value)
 
     async def prepared(self, resource: ServedResource, records: Sequence[StoredValue]) -> Sequence[StoredValue]:
         """Records whose bytes the encoder of a resource can serve."""

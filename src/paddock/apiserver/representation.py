@@ -10,7 +10,7 @@ from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, join
 from paddock.apiserver.objects.tables import ResourceTables
 from paddock.apiserver.objects.watches import BOOKMARK, line
 from paddock.apiserver.resources.conversion import Conversion
-from paddock.edge.http import HttpRequest, HttpResponse
+from paddock.edge.http import HttpRequest, HttpResponse, LongBody
 from paddock.meta import failure
 from paddock.meta.tables import Ages
 from paddock.store.contract import StoredValue
@@ -96,15 +96,15 @@ def _clauses(accept: str) -> Iterable[Clause]:
             yield quality, media.lower(), options
 
 
-def answer(form: RepresentationForm, body: bytes, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
+def answer(form: RepresentationForm, body: bytes | LongBody, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     """A JSON body in the media type that the client wants."""
     common = (("cache-control", "no-cache, private"), ("content-type", form.media), *headers)
     if form.media == YAML:
         import yaml  # noqa: PLC0415 - few clients want it
 
-        return HttpResponse(status, yaml.safe_dump(orjson.loads(body), sort_keys=False, allow_unicode=True).encode(), common)
+        return HttpResponse(status, yaml.safe_dump(orjson.loads(bytes(body)), sort_keys=False, allow_unicode=True).encode(), common)
     if form.pretty:
-        body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2) + b"\n"
+        body = orjson.dumps(orjson.loads(bytes(body)), option=orjson.OPT_INDENT_2) + b"\n"
     return HttpResponse(status, body, common)
 
 
@@ -116,7 +116,8 @@ class Renderer:
         self._encoder = encoder
         self._resource = encoder.resource
         self._shown = rows.of(self._resource) if form.transform == "Table" else None
-        self._partial_head = head(f"meta.k8s.io/{form.version}", "PartialObjectMetadata") + b',"metadata":'
+        if form.transform:
+            self._partial_head = head(f"meta.k8s.io/{form.version}", "PartialObjectMetadata") + b',"metadata":'
         self._now = now
         self._columns_told = False
 
@@ -124,13 +125,14 @@ class Renderer:
 
     def one(self, value: bytes) -> bytes:
         """One object, from bytes of the served version."""
+        if not self.form.transform:
+            return value
         if self.form.transform == "Table":
-            return self._table_of(self._rows([(value, None)]), {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")})
-        if self.form.transform.startswith("Partial"):
-            return self._partial(value)
-        return value
+            meta = {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")}
+            return bytes(self._table_of(self._rows([(value, None)]), meta))
+        return self._partial(value)
 
-    def many(self, records: Iterable[StoredValue], meta: Data) -> bytes:
+    def many(self, records: Iterable[StoredValue], meta: Data) -> LongBody:
         """A list, from stored records."""
         if self.form.transform == "Table":
             records = tuple(records)
@@ -146,7 +148,7 @@ class Renderer:
     def _partial(self, value: bytes) -> bytes:
         return self._partial_head + value[self._encoder.metadata_start : metadata_end(value)] + b"}"
 
-    def _table_of(self, rows: list[bytes], meta: Data, *, columns: bool = True) -> bytes:
+    def _table_of(self, rows: list[bytes], meta: Data, *, columns: bool = True) -> LongBody:
         assert self._shown is not None
         said = {"metadata": meta, "columnDefinitions": self._shown.form.definitions if columns else None}
         begin = head(f"meta.k8s.io/{self.form.version}", "Table") + b"," + orjson.dumps(said)[1:-1] + b',"rows":['
@@ -216,7 +218,7 @@ class Renderer:
     def _table_event(self, rows: list[bytes], revision: str) -> bytes:
         columns = not self._columns_told
         self._columns_told = self._columns_told or bool(rows)
-        return self._table_of(rows, {"resourceVersion": revision}, columns=columns)
+        return bytes(self._table_of(rows, {"resourceVersion": revision}, columns=columns))
 
 
 def list_head(api_version: str, kind: str, meta: Data) -> bytes:

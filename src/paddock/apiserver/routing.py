@@ -3,6 +3,8 @@
 The server finds the route before it checks that the resource exists: a client without rights learns no more than that.
 """
 
+import sys
+
 import msgspec
 
 from paddock.edge.http import HttpRequest
@@ -51,14 +53,15 @@ def _below(group: str, version: str, parts: list[str], request: HttpRequest) -> 
         if len(parts) == 2 or (group == "" and len(parts) == 3 and parts[2] in _NAMESPACE_SUBRESOURCES):
             name, sub = parts[1], parts[2] if len(parts) == 3 else ""
             return _route(group, version, ("namespaces", name, name, sub), request)
-        namespace, parts = parts[1], parts[2:]
+        # It becomes a part of the key of each object there.
+        namespace, parts = sys.intern(parts[1]), parts[2:]
     plural, name, sub = parts[0], parts[1] if len(parts) > 1 else "", "/".join(parts[2:])
     return _route(group, version, (plural, namespace, name, sub), request)
 
 
 def _route(group: str, version: str, place: tuple[str, str, str, str], request: HttpRequest) -> RequestRoute:
     plural, namespace, name, subresource = place
-    verb = _VERBS.get(request.method, request.method.lower())
+    verb = _VERBS.get(request.method) or request.method.lower()
     if verb == "get" and not subresource:
         if request.flag("watch"):
             verb = "watch"

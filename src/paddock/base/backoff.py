@@ -1,11 +1,11 @@
 """Pauses between retries."""
 
 import random
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """Waits that grow by a factor up to a longest one. `jitter` is the part of each that chance may take off or put on."""
 
     first: float

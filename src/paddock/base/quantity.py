@@ -84,6 +84,16 @@ def binary(size: int) -> str:
     return str(size)
 
 
+def readable(size: int) -> str:
+    """A number of bytes as people read it, to three digits if its exact form is longer: 33554432 -> 32Mi, 35567698 -> 33.9Mi."""
+    exact = binary(size)
+    unit, factor = next(((unit, factor) for unit, factor in reversed(_BINARY.items()) if size >= factor), ("", 1))
+    value = size / factor
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    rounded = f"{value:.{digits}f}"
+    return min(exact, f"{rounded.rstrip('0').rstrip('.') if digits else rounded}{unit}", key=len)
+
+
 def is_binary(text: int | str) -> bool:
     """Return True if an amount has a binary unit (`1Gi`)."""
     return isinstance(text, str) and text.endswith(tuple(_BINARY))

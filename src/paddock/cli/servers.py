@@ -31,12 +31,17 @@ class ServerSession(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def connected(parsed: argparse.Namespace, console: Console, *, warnings: bool = False) -> AsyncIterator[ServerSession]:
+async def connected(
+    parsed: argparse.Namespace, console: Console, *, warnings: bool = False, role: str = ""
+) -> AsyncIterator[ServerSession]:
     """Connect to the server that the options of `arguments.add_server` name. With `warnings`, the log has what the server warns of.
 
-    Commands that send what the user wrote want the warnings. For the others they are about kinds that nobody wrote.
+    Commands that send what the user wrote want the warnings. For the others they are about kinds that nobody wrote. A command with
+    several servers gives each a role, for errors.
     """
     access = serveraccess.find(parsed, console)
+    if role:
+        access = msgspec.structs.replace(access, title=f"{role} {access.server}")
     async with Client(Https(access), ClientSettings(warnings=warnings)) as client:
         yield ServerSession(client, access, parsed.namespace or access.namespace, SystemClock())
 

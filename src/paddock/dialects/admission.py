@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from paddock.schema import finding, messages
 from paddock.schema.field import Object
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.schema.ruling import rules_of
 
 KIND = "object/kind"
 NAME = "object/name"
@@ -57,8 +57,7 @@ def admit(raw: dict[str, Any], settings: AdmissionSettings, unknown: FieldValida
     value = from_data(checked.value, kind.cls)
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
     # What could not be read is absent to the rules. It is wrong, not missing, and has its own finding.
-    ruled = chain.from_iterable(rule.check(value, settings) for rule in kind.rules)
-    findings.extend(schema_check.drop_unread(ruled, checked.findings))
+    findings.extend(schema_check.drop_unread(rules_of(kind).findings(value, settings), checked.findings))
     return AdmissionResult(kind, value, checked.value, tuple(findings))
 
 

@@ -1,11 +1,17 @@
 """The module of each kind. The table names modules and loads each on first use, because a command that reads
 at one manifest must not pay for all dialects; a test holds this table against the declarations.
+
+What a server has to know of every kind is generated from the declarations (`facts/kinds.json`), so that it loads those of the kinds
+that somebody uses.
 """
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
-from paddock.schema.kind import Kind
+import msgspec
+
+from paddock.schema.kind import Kind, KindFacts
 
 DIALECTS = ("kubevirt", "kubermatic", "stakater", "virtrigaud", "vitistack")
 
@@ -71,6 +77,9 @@ _DECLARED_IN: dict[tuple[str, str], str] = {
 }
 
 
+_FACTS = Path(__file__).parent / "facts" / "kinds.json"
+
+
 @cache
 def _kinds_of(module: str) -> tuple[Kind, ...]:
     kinds: tuple[Kind, ...] = import_module(f"paddock.dialects.{module}").KINDS
@@ -88,6 +97,19 @@ def find(group: str, kind: str) -> Kind | None:
 def known() -> tuple[tuple[str, str], ...]:
     """Every (group, kind), without loading any."""
     return tuple(_DECLARED_IN)
+
+
+@cache
+def facts() -> tuple[KindFacts, ...]:
+    """The facts of all kinds, in the order of the table, without loading any."""
+    return msgspec.json.decode(_FACTS.read_bytes(), type=tuple[KindFacts, ...])
+
+
+def declaration(kind: KindFacts) -> Kind:
+    """The whole declaration of a kind."""
+    found = kind if isinstance(kind, Kind) else find(kind.group, kind.kind)
+    assert found is not None, f"{kind.kind} of {kind.group} is not in the table"
+    return found
 
 
 def every() -> tuple[Kind, ...]:

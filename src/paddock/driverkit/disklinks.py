@@ -27,6 +27,17 @@ _UPLOAD = "/v1beta1/upload"
 _CONFIG = "/apis/cdi.kubevirt.io/v1beta1/cdiconfigs/config"
 
 
+class LinkKind(msgspec.Struct, frozen=True):
+    """The server behind a link, and the place that names the authority of its certificate."""
+
+    server: str
+    authority: str
+
+
+EXPORT = LinkKind("the export server", "the field cert in status.links of the VirtualMachineExport")
+UPLOAD = LinkKind("the upload proxy", "the configuration of CDI")
+
+
 class DiskLink(msgspec.Struct, frozen=True):
     """The address that a disk is fetched from or sent to, with the means to open it."""
 
@@ -39,6 +50,15 @@ class DiskLink(msgspec.Struct, frozen=True):
     raw_url: str = ""
     # checked in place of the address's host
     tls_name: str = ""
+    kind: LinkKind = EXPORT
+    # the server behind which it is, in the words of errors
+    owner: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return the server behind the link, in the words of errors."""
+        place = f"{self.kind.server} {self.tls_name or urlsplit(self.url).netloc}"
+        return f"{place} of {self.owner}" if self.owner else place
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -54,8 +74,8 @@ class UploadPlace(NamedTuple):
 class LinkRefused(Transient):
     """A server answered a download or an upload with an error. `why` is its answer."""
 
-    def __init__(self, status: int, verb: str, text: str = "") -> None:
-        super().__init__(f"the server answers {status} to the {verb} of a disk", why=text)
+    def __init__(self, link: DiskLink, status: int, verb: str, text: str = "") -> None:
+        super().__init__(f"{link.title} answers {status} to the {verb} of a disk", why=text)
         self.status = status
 
 
@@ -108,8 +128,8 @@ class HttpLinkChannel:
             stream = await http.stream(TransportRequest(method="GET", target=parts, accept="*/*", seconds=_SILENT_SECONDS))
             if stream.status != 200:
                 stream.close()
-                raise LinkRefused(stream.status, "download")
-            async for chunk in read(stream):
+                raise LinkRefused(link, stream.status, "download")
+            async for chunk in read(stream, link.title):
                 yield chunk
         finally:
             await http.close()
@@ -123,7 +143,7 @@ class HttpLinkChannel:
         finally:
             await http.close()
         if not 200 <= answer.status < 300:
-            raise LinkRefused(answer.status, "upload", answer.body[:300].decode(errors="replace").strip())
+            raise LinkRefused(link, answer.status, "upload", answer.body[:300].decode(errors="replace").strip())
 
 
 def _token(link: DiskLink) -> CredentialProvider:
@@ -132,12 +152,18 @@ def _token(link: DiskLink) -> CredentialProvider:
 
 def _connected(link: DiskLink, shown: CredentialProvider) -> tuple[str, Https]:
     parts = urlsplit(link.url)
-    server = f"{parts.scheme}://{parts.netloc}"
-    access = Access(server=server, authority=link.authority.encode(), tls_name=link.tls_name, credentials=shown)
+    access = Access(
+        server=f"{parts.scheme}://{parts.netloc}",
+        authority=link.authority.encode(),
+        authority_source=link.kind.authority,
+        tls_name=link.tls_name,
+        credentials=shown,
+        title=link.title,
+    )
     return parts.path, Https(access)
 
 
-async def read(stream: ResponseStream) -> AsyncIterator[bytes]:
+async def read(stream: ResponseStream, server: str = "the server") -> AsyncIterator[bytes]:
     """The bytes of an answer. Raises `Unreachable` when the server falls silent."""
     try:
         while True:
@@ -147,7 +173,7 @@ async def read(stream: ResponseStream) -> AsyncIterator[bytes]:
                 return
             yield chunk
     except TimeoutError:
-        raise Unreachable("the server sends nothing of the export any more", sent=True) from None
+        raise Unreachable(f"{server} sends nothing of the export any more", sent=True) from None
     finally:
         stream.close()
 
@@ -155,7 +181,8 @@ async def read(stream: ResponseStream) -> AsyncIterator[bytes]:
 class Unpacker:
     """Unpacks a gzip stream in pieces of bounded size: little can stand for much."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: str = "the server") -> None:
+        self._server = server
         self._press = zlib.decompressobj(_WINDOW)
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
@@ -175,7 +202,7 @@ class Unpacker:
     def finish(self) -> None:
         """Raise `Unreachable` unless the stream has come to its end."""
         if not self._press.eof:
-            raise Unreachable("the server ended the export too early", sent=True)
+            raise Unreachable(f"{self._server} ended the export too early", sent=True)
 
 
 async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -203,7 +230,7 @@ async def whole(chunks: AsyncIterator[bytes], length: int | None) -> AsyncIterat
 def export_link(link: Mapping[str, Any], volume: str, token: str) -> DiskLink | None:
     """Return the link of a disk in `status.links.internal` or `external` of an export; None if it is offered in no raw format.
 
-    Compressed is better: most of a disk is holes, which take no time then.
+    Compressed is better: most of a disk is holes, which take no room then.
     """
     volumes = link.get("volumes") or []
     found = next((each for each in volumes if each.get("name") == volume), volumes[0] if len(volumes) == 1 else {})
@@ -228,7 +255,7 @@ async def upload_link(client: Client, namespace: str, claim: str, place: UploadP
     token = str((answer.get("status") or {}).get("token") or "")
     if not token:
         raise NoToken("the server gives no token for an upload")
-    return DiskLink(f"{address}{_UPLOAD}", authority, token)
+    return DiskLink(f"{address}{_UPLOAD}", authority, token, kind=UPLOAD)
 
 
 async def upload_address(client: Client) -> UploadPlace:

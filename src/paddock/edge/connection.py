@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: an `asyncio.Protocol` around httptools.
+"""One HTTP/1.1 connection: an `asyncio.BufferedProtocol` around httptools.
 
 Requests of a connection are answered one after the other. What protects the server from a client stands here: the time and size
 that a request head and body may take, the number of requests waiting in a pipeline, and the time an idle connection is kept.
@@ -10,9 +10,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
-import msgspec
 
 from paddock.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
+from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.requestbody import RequestBody
 from paddock.edge.responsewriter import ResponseWriter, head_of
 
@@ -20,75 +20,30 @@ if TYPE_CHECKING:
     from paddock.edge import websocket
 
 
-class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one client."""
-
-    head_bytes: int = 64 * 1024
-    headers: int = 100
-    body_bytes: int = 3 * 1024 * 1024
-    # a head or a body that takes longer is a slow-loris
-    receive_seconds: float = 30.0
-    idle_seconds: float = 180.0
-    # a client that takes nothing of its answer for so long does not want it
-    send_seconds: float = 60.0
-    pipelined: int = 16
-    # connections in all, and from one address; connections beyond that get 429
-    connections: int = 5000
-    connections_per_address: int = 2500
-    # of every answer that no handler gives
-    refusal_headers: tuple[tuple[str, str], ...] = ()
-
-
-class ConnectionStats:
-    """The open connections."""
-
-    def __init__(self, limits: ConnectionLimits) -> None:
-        self._limits = limits
-        self.members: set[ServerConnection] = set()
-        self._addresses: dict[str, int] = {}
-        self.refused = 0
-        # who wants to know of requests that are refused here, without their bodies
-        self.tell: Callable[[HttpRequest, HttpResponse], None] = lambda request, answer: None
-
-    def join(self, connection: "ServerConnection", address: str) -> bool:
-        """Count a connection; False when there are too many without it. It is counted all the same, until it leaves."""
-        count = self._addresses.get(address, 0)
-        is_welcome = len(self.members) < self._limits.connections and count < self._limits.connections_per_address
-        self._addresses[address] = count + 1
-        self.members.add(connection)
-        self.refused += not is_welcome
-        return is_welcome
-
-    def leave(self, connection: "ServerConnection", address: str) -> None:
-        """A connection has ended."""
-        self.members.discard(connection)
-        left = self._addresses.get(address, 1) - 1
-        if left:
-            self._addresses[address] = left
-        else:
-            self._addresses.pop(address, None)
+# All connections read into it, because what has come is taken before another one asks. A buffer for each read would be as large.
+_ARRIVING = memoryview(bytearray(256 * 1024))
 
 
 _TOO_LARGE = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Request entity too large: limit is %d",'
     b'"reason":"RequestEntityTooLarge","code":413}'
 )
-
-
 _TOO_MANY = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too many connections, please try again later",'
     b'"reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}'
 )
+# An enumeration's member takes longer to find, and each answer asks.
+_TOO_MANY_STATUS = HTTPStatus.TOO_MANY_REQUESTS.value
 _LARGE_HEAD = HttpResponse(431, b"request header fields too large\n")
 # What a WebSocket sent in its last moment gets so long to be taken.
 _LAST_WORDS_SECONDS = 30.0
 # A connection that is not wanted gets so long for its request and the refusal.
 _UNWANTED_SECONDS = 5.0
-
-
 # The answer to a body that nobody wants is waited for so long.
 _LINGER_SECONDS = 5.0
-
+# The loop counts milliseconds.
+_SHORTEST_SECONDS = 0.002
+_ONCE = frozenset(("content-length", "host", "transfer-encoding", "authorization"))
 # The first request that is rejected (429) asks for the pause that its answer names, each further one in a row for twice as much.
 LONGEST_REST = 8
 
@@ -108,8 +63,45 @@ class _Refused(Exception):
         self.response = response
 
 
-class ServerConnection(asyncio.Protocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """Reads requests, has them handled, writes answers."""
+
+    # Kept small: a server holds thousands.
+    __slots__ = (
+        "_after_head",
+        "_begun",
+        "_body",
+        "_census",
+        "_doors",
+        "_ends_at",
+        "_fields",
+        "_handler",
+        "_headers",
+        "_in_head",
+        "_incoming",
+        "_is_arriving",
+        "_is_welcome",
+        "_limits",
+        "_loop",
+        "_parser",
+        "_peer",
+        "_peer_of",
+        "_prefixes",
+        "_received",
+        "_refused",
+        "_rejected",
+        "_repeated",
+        "_rest",
+        "_size",
+        "_socket",
+        "_stopping",
+        "_target",
+        "_task",
+        "_timer",
+        "_transport",
+        "_waiting",
+        "_writing",
+    )
 
     def __init__(
         self,
@@ -129,6 +121,8 @@ class ServerConnection(asyncio.Protocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         self._waiting: list[tuple[HttpRequest, bool]] = []
         self._task: asyncio.Task[None] | None = None
+        # when the connection ends if nothing happens, 0 for never, and what looks then; it may look before that, and again
+        self._ends_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._stopping = False
@@ -152,7 +146,14 @@ class ServerConnection(asyncio.Protocol):
         self._is_welcome = self._census.join(self, self._peer.address)
         self._arm(self._limits.receive_seconds if self._is_welcome else _UNWANTED_SECONDS)
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _ARRIVING
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(_ARRIVING[:nbytes]))
+
     def data_received(self, data: bytes) -> None:
+        """Take what has come."""
         if self._socket is not None:
             self._socket.data_received(data)
             return
@@ -162,8 +163,9 @@ class ServerConnection(asyncio.Protocol):
             said = (("content-type", "application/json"), ("retry-after", "1"))
             self._refuse(_Refused(HttpResponse(429, _TOO_MANY, said)))
             return
+        earlier = self._begun
         # What came is all of one head, if afterwards it still is one and began at most once, at the beginning.
-        begun = self._begun + (not self._is_arriving)
+        begun = earlier + (not self._is_arriving)
         try:
             self._parser.feed_data(data)
             if self._in_head and self._begun <= begun:
@@ -176,6 +178,10 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(refused)
         except httptools.HttpParserError as error:
             self._refuse(_reason(error))
+        else:
+            if self._is_arriving and self._begun > earlier and self._incoming is None:
+                # Most requests come at once, and need no time.
+                self._arm(self._limits.receive_seconds)
 
     def eof_received(self) -> bool:
         if self._socket is not None:
@@ -187,7 +193,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._census.leave(self, self._peer.address)
-        self._disarm()
+        self._drop_timer()
         if self._rest is not None:
             self._rest.cancel()
         self._writing.lose()
@@ -212,13 +218,12 @@ class ServerConnection(asyncio.Protocol):
 
     def _start_request(self) -> None:
         self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
         self._headers: dict[str, str] = {}
         self._repeated: dict[str, list[str]] = {}
         self._body: list[bytes] = []
         self._size = 0
         self._received = 0
-        self._count = 0
-        self._head_size = 0
         self._in_head = True
         self._is_arriving = False
         self._after_head = b""
@@ -227,40 +232,48 @@ class ServerConnection(asyncio.Protocol):
         self._begun += 1
         self._start_request()
         self._is_arriving = True
-        self._arm(self._limits.receive_seconds)
 
     def on_url(self, url: bytes) -> None:
         self._target += url
-        self._head_size += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count += 1
-        if self._count > self._limits.headers:
+        if not self._in_head:
+            # Nobody asks for fields behind a body, and they must not look as if a proxy had seen them in the head.
+            return
+        self._fields.append((name, value))
+        if len(self._fields) > self._limits.headers:
             raise _Refused(HttpResponse(431, b"too many header fields\n"))
-        self._head_size += len(name) + len(value)
-        if self._head_size > self._limits.head_bytes:
-            raise _Refused(_LARGE_HEAD)
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        if key in self._headers:
-            if key in ("content-length", "host", "transfer-encoding", "authorization"):
-                # Two answers to one question are how requests are smuggled past a proxy.
-                raise _Refused(HttpResponse(400, f"repeated header {key}\n".encode()))
-            self._repeated.setdefault(key, [self._headers[key]]).append(text)
-            text = f"{self._headers[key]}, {text}"
-        self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        if "transfer-encoding" in self._headers and "content-length" in self._headers:
+        self._read_fields()
+        headers = self._headers
+        if "transfer-encoding" in headers and "content-length" in headers:
             raise _Refused(HttpResponse(400, b"both content-length and transfer-encoding\n"))
         if self._prefixes and self._target.startswith(self._prefixes):
             self._open_door()
             return
-        length = self._headers.get("content-length", "0")
+        length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._limits.body_bytes:
             raise self._too_large()
-        if self._headers.get("expect", "").lower() == "100-continue" and self._task is None:
+        if self._task is None and headers.get("expect", "").lower() == "100-continue":
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _read_fields(self) -> None:
+        """Take the header fields of a head that is complete."""
+        headers, size = self._headers, len(self._target)
+        for name, value in self._fields:
+            size += len(name) + len(value)
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            if key in headers:
+                if key in _ONCE:
+                    # Two answers to one question are how requests are smuggled past a proxy.
+                    raise _Refused(HttpResponse(400, f"repeated header {key}\n".encode()))
+                self._repeated.setdefault(key, [headers[key]]).append(text)
+                text = f"{headers[key]}, {text}"
+            headers[key] = text
+        if size > self._limits.head_bytes:
+            raise _Refused(_LARGE_HEAD)
 
     def _open_door(self) -> None:
         """Hand the request on now; its body follows."""
@@ -343,6 +356,8 @@ class ServerConnection(asyncio.Protocol):
             except TimeoutError:
                 self._transport.abort()
         elif isinstance(answer, StreamResponse):
+            # It may last, and a timer takes more than a kilobyte.
+            self._drop_timer()
             await self._writing.stream(answer, keep=keep)
         else:
             await self._upgrade(request, answer)
@@ -370,7 +385,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _note(self, answer: Answer) -> int:
         """Seconds that the client is asked to wait; when it is rejected again and again, the answer asks for more."""
-        if not isinstance(answer, HttpResponse) or answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+        if not isinstance(answer, HttpResponse) or answer.status != _TOO_MANY_STATUS:
             self._rejected = 0
             return 0
         asked = next((value for name, value in answer.headers if name == "retry-after"), "")
@@ -414,19 +429,38 @@ class ServerConnection(asyncio.Protocol):
     def _end_with(self, response: HttpResponse) -> None:
         if not self._transport.is_closing():
             secured = HttpResponse(response.status, response.body, (*response.headers, *self._limits.refusal_headers))
-            self._transport.write(head_of(secured, len(secured.body), keep=False) + secured.body)
+            self._transport.write(head_of(secured, secured.length, keep=False) + secured.body)
             self._transport.close()
 
     # --- time -------------------------------------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
-        self._disarm()
-        self._timer = self._loop.call_later(seconds, self._expire)
+        """End the connection after a time, unless it is armed anew or disarmed. A timer for each request would cost more than that."""
+        self._ends_at = self._loop.time() + seconds
+        if self._timer is None or self._ends_at < self._timer.when():
+            self._look_in(seconds)
 
     def _disarm(self) -> None:
+        self._ends_at = 0.0
+
+    def _drop_timer(self) -> None:
+        self._disarm()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _look_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(max(seconds, _SHORTEST_SECONDS), self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        left = self._ends_at - self._loop.time()
+        if self._ends_at and left > _SHORTEST_SECONDS:
+            self._look_in(left)
+        elif self._ends_at:
+            self._expire()
 
     def _expire(self) -> None:
         if self._task is None:

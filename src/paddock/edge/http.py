@@ -1,6 +1,6 @@
 """Values that the edge exchanges with the pipeline. Plain values; the sockets are in `server` and `connection`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 from urllib.parse import parse_qsl, unquote
@@ -60,12 +60,12 @@ class HttpRequest:
 
     def parameter(self, name: str, default: str = "") -> str:
         """The first value of a parameter."""
-        values = self.query.get(name)
+        values = self.query.get(name) if self.query_text else None
         return values[0] if values else default
 
     def flag(self, name: str) -> bool:
         """A boolean parameter: false only when it is absent, `0` or `false`."""
-        values = self.query.get(name)
+        values = self.query.get(name) if self.query_text else None
         return values is not None and values[0] not in ("0", "false")
 
 
@@ -77,15 +77,66 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 _usual_pairs = lru_cache(maxsize=256)(_pairs)
 
 
+class LongBody:
+    """A body of many parts. It goes out in pieces that are joined one by one, so that it need not exist as a whole."""
+
+    __slots__ = ("_length", "_parts", "_separator")
+
+    def __init__(self, parts: Sequence[bytes], separator: bytes) -> None:
+        self._parts = parts
+        self._separator = separator
+        self._length = sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bytes__(self) -> bytes:
+        return self._separator.join(self._parts)
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the bytes in pieces of at most this size, except that a larger part is a piece of its own."""
+        gathered: list[bytes] = []
+        left = size
+        for part in self._parts:
+            left -= len(part) + len(self._separator)
+            if left < 0 and gathered:
+                # Its last separator, too.
+                gathered.append(b"")
+                yield self._separator.join(gathered)
+                gathered.clear()
+                left = size - len(part) - len(self._separator)
+            gathered.append(part)
+        yield self._separator.join(gathered)
+
+
 class HttpResponse:
     """A complete answer."""
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("_body", "headers", "status")
 
-    def __init__(self, status: int, body: bytes = b"", headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, status: int, body: bytes | LongBody = b"", headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.status = status
-        self.body = body
+        self._body = body
         self.headers = headers
+
+    @property
+    def body(self) -> bytes:
+        """The body as a whole."""
+        return bytes(self._body)
+
+    @property
+    def length(self) -> int:
+        """The number of bytes of the body."""
+        return len(self._body)
+
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        """Yield the body in pieces of at most this size."""
+        for part in self._body.pieces(size) if isinstance(self._body, LongBody) else (self._body,):
+            if len(part) <= size:
+                yield part
+            else:
+                whole = memoryview(part)
+                yield from (whole[start : start + size] for start in range(0, len(part), size))
 
 
 class StreamSink(Protocol):
@@ -105,7 +156,7 @@ class StreamSink(Protocol):
     async def drained(self) -> None:
         """Wait until the other end has taken most of the backlog, or is gone."""
 
-    async def gone(self) -> None:
+    def gone(self) -> Awaitable[None]:
         """Wait until the other end has gone, or the server is going."""
 
 

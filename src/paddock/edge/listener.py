@@ -23,7 +23,7 @@ _EXHAUSTED_SECONDS = 1.0
 class Listener:
     """Listening sockets of one address. `options` are those of `loop.connect_accepted_socket`."""
 
-    def __init__(self, connect: Callable[[], asyncio.Protocol], options: dict[str, Any]) -> None:
+    def __init__(self, connect: Callable[[], asyncio.BaseProtocol], options: dict[str, Any]) -> None:
         self._connect = connect
         self._options = options
         self._sockets: list[socket.socket] = []

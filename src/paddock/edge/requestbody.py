@@ -7,6 +7,8 @@ nothing while somebody waits for it is given up after a time.
 import asyncio
 from collections.abc import AsyncIterator
 
+from paddock.base import tcp
+
 _HIGH_BYTES = 512 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -30,6 +32,11 @@ class RequestBody:
         self._came = asyncio.Event()
         self.ended = False
         self.broken = ""
+
+    def be_patient(self, seconds: float) -> None:
+        """Wait for a silent sender so long at least. One that has gone without a word is noticed sooner, by the kernel."""
+        self._seconds = max(self._seconds, seconds)
+        tcp.keep_alive(self._transport)
 
     async def read(self) -> bytes:
         """Return the next piece; empty at the end. Raises `BodyInterrupted`."""

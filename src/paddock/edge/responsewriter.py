@@ -1,56 +1,66 @@
 """Writing answers: heads, bodies, chunks, and knowing how much the other end has not taken yet."""
 
 import asyncio
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from paddock.edge.http import HttpResponse, StreamResponse
 
-_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
 _LAST_CHUNK = b"0\r\n\r\n"
-_PIECE = 256 * 1024
+_PIECE = 128 * 1024
 
 
 def head_of(answer: HttpResponse | StreamResponse, length: int | None, *, keep: bool) -> bytes:
     """Status line and headers; without a length the body is chunked."""
-    parts = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Status\r\n".encode()]
-    parts.extend(f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in answer.headers)
+    text = _STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Status\r\n"
+    for name, value in answer.headers:
+        text += f"{name}: {value}\r\n"
     if length is None:
-        parts.append(b"transfer-encoding: chunked\r\n")
+        text += "transfer-encoding: chunked\r\n"
     elif answer.status not in (204, 304):
-        parts.append(b"content-length: %d\r\n" % length)
+        text += f"content-length: {length}\r\n"
     if not keep:
-        parts.append(b"connection: close\r\n")
-    parts.append(b"\r\n")
-    return b"".join(parts)
+        text += "connection: close\r\n"
+    return f"{text}\r\n".encode("latin-1", "replace")
 
 
 class ResponseWriter:
     """The outgoing half of a connection."""
 
+    __slots__ = ("_full", "_is_gone", "_leaving", "transport")
+
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
-        self._room = asyncio.Event()
-        self._room.set()
-        self._gone = asyncio.Event()
+        # while the transport holds enough: what waits for room
+        self._full: asyncio.Event | None = None
+        self._is_gone = False
+        # those who wait for the end; a future for a watcher is less than an event and the task that waits for it
+        self._leaving: tuple[asyncio.Future[None], ...] = ()
 
     # --- what the connection tells ----------------------------------------------------------------------------------------
 
     def pause(self) -> None:
         """The transport holds enough."""
-        self._room.clear()
+        self._full = self._full or asyncio.Event()
 
     def resume(self) -> None:
         """The transport has room again."""
-        self._room.set()
+        if self._full is not None:
+            self._full.set()
+            self._full = None
 
     def lose(self) -> None:
         """The connection is gone."""
-        self._gone.set()
-        self._room.set()
+        self.stop()
+        self.resume()
 
     def stop(self) -> None:
         """Streams end as soon as they can."""
-        self._gone.set()
+        self._is_gone = True
+        for each in self._leaving:
+            if not each.done():
+                each.set_result(None)
 
     # --- answers ----------------------------------------------------------------------------------------------------------
 
@@ -60,32 +70,33 @@ class ResponseWriter:
         Raises `TimeoutError` when the other end takes none of a large one for so many seconds.
         """
         keep, with_body = how
-        head = head_of(response, len(response.body), keep=keep)
-        if not with_body or not response.body:
+        length = response.length
+        head = head_of(response, length, keep=keep)
+        if not with_body or not length:
             self.transport.write(head)
-        elif len(response.body) <= _PIECE:
+        elif length <= _PIECE:
             self.transport.write(head + response.body)
         else:
-            await self._write_pieces(head, memoryview(response.body), seconds)
+            await self._write_pieces(head, response.pieces(_PIECE), seconds)
 
-    async def _write_pieces(self, head: bytes, body: memoryview, seconds: float) -> None:
+    async def _write_pieces(self, head: bytes, pieces: Iterable[bytes | memoryview], seconds: float) -> None:
         """A large body goes out piece by piece, as the other end takes it: it is neither copied whole nor kept twice, and other
         requests are answered in between."""
         self.transport.write(head)
-        for start in range(0, len(body), _PIECE):
+        for piece in pieces:
             if self.transport.is_closing():
                 return
-            self.transport.write(body[start : start + _PIECE])
+            self.transport.write(piece)
             await asyncio.sleep(0)
             await self._taken(seconds)
 
     async def _taken(self, seconds: float) -> None:
         """Wait for room, as long as the other end takes something."""
-        while not self._room.is_set():
+        while self._full is not None:
             before = self.backlog
             try:
                 async with asyncio.timeout(seconds):
-                    await self._room.wait()
+                    await self.drained()
             except TimeoutError:
                 if self.backlog >= before:
                     raise
@@ -93,11 +104,7 @@ class ResponseWriter:
     async def stream(self, answer: StreamResponse, *, keep: bool) -> None:
         """Write the head at once, then whatever the stream writes."""
         self.transport.write(head_of(answer, None, keep=keep))
-        run = asyncio.ensure_future(answer.run(Chunks(self)))
-        try:
-            await run
-        finally:
-            run.cancel()
+        await answer.run(Chunks(self))
         if not self.transport.is_closing():
             self.transport.write(_LAST_CHUNK)
 
@@ -111,7 +118,7 @@ class ResponseWriter:
     @property
     def closed(self) -> bool:
         """True when nothing more can be written."""
-        return self._gone.is_set() or self.transport.is_closing()
+        return self._is_gone or self.transport.is_closing()
 
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
@@ -120,11 +127,16 @@ class ResponseWriter:
 
     async def drained(self) -> None:
         """Wait until the transport has room, or is gone."""
-        await self._room.wait()
+        if self._full is not None:
+            await self._full.wait()
 
-    async def gone(self) -> None:
+    def gone(self) -> "asyncio.Future[None]":
         """Wait for the end."""
-        await self._gone.wait()
+        future = asyncio.get_running_loop().create_future()
+        self._leaving = (*(each for each in self._leaving if not each.done()), future)
+        if self._is_gone:
+            future.set_result(None)
+        return future
 
 
 # The last chunk that was framed: one event goes to a thousand watchers, one after the other.
@@ -141,6 +153,8 @@ def _framed(data: bytes) -> bytes:
 
 class Chunks:
     """A `Sink` that frames what is written as chunks."""
+
+    __slots__ = ("_transport", "_writing")
 
     def __init__(self, writing: ResponseWriter) -> None:
         self._writing = writing
@@ -162,5 +176,5 @@ class Chunks:
     async def drained(self) -> None:
         await self._writing.drained()
 
-    async def gone(self) -> None:
-        await self._writing.gone()
+    def gone(self) -> "asyncio.Future[None]":
+        return self._writing.gone()

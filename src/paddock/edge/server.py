@@ -5,8 +5,9 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from paddock.edge.connection import NO_DOORS, ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.edge.connection import NO_DOORS, ServerConnection
 from paddock.edge.http import ConnectionPeer, Handler, StreamingRoutes
+from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.listener import Listener
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0

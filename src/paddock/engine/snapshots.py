@@ -7,8 +7,8 @@ earlier attempt did: a new layer that nobody uses yet says the same as the one b
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -65,9 +65,9 @@ class Snapshots:
         directories = self._directories((volume,))
         return next((each for each in self._machines if each.observed.holds_disks and _disks(each, directories)), None)
 
-    def _directories(self, volumes: Iterable[str]) -> dict[Path, str]:
+    def _directories(self, volumes: Iterable[str]) -> dict[str, str]:
         """The volumes that are there, by where they are."""
-        return {found.directory: each for each in volumes if (found := self._volumes.get(each)) is not None}
+        return {str(found.directory): each for each in volumes if (found := self._volumes.get(each)) is not None}
 
     async def _online(self, machine: QemuMachine, disks: Mapping[str, str], wanted: Mapping[str, str]) -> SnapshotContext:
         layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
@@ -103,9 +103,10 @@ class Snapshots:
         return quiet, problem
 
 
-def _disks(machine: QemuMachine, directories: Mapping[Path, str]) -> dict[str, str]:
+def _disks(machine: QemuMachine, directories: Mapping[str, str]) -> dict[str, str]:
     """The disks of a machine that are on the volumes in these directories: name -> volume."""
-    on = ((disk.name, directories.get(disk.layer.path.parent)) for disk in machine.config.disks if disk.layer is not None)
+    # As texts: all machines are looked through, and making a path of each disk's directory takes ten times as long.
+    on = ((disk.name, directories.get(os.path.dirname(disk.layer.path))) for disk in machine.config.disks if disk.layer is not None)
     return {name: volume for name, volume in on if volume is not None}
 
 

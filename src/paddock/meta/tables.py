@@ -90,6 +90,7 @@ class _Since:
 
 
 def _cell(column: Column, values: list[Any]) -> Any:
+    """Return a cell; of several values the first, as kube-apiserver does."""
     if not values or values[0] is None:
         return None
     value = values[0]
@@ -98,8 +99,6 @@ def _cell(column: Column, values: list[Any]) -> Any:
         return "<invalid>" if start is None else _Since(start)
     if column.type in ("integer", "number", "boolean"):
         return value if isinstance(value, int | float) else None
-    if "[*]" in column.path:
-        value = values
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -5,12 +5,14 @@ convert to its class (a value of the wrong type becomes absent, a wrong list ent
 across fields can still look at everything else and all failures come in one answer. Indices never shift.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from paddock.base import quantity
+from paddock.base.jsondata import copied
 from paddock.base.nearest import nearest
 from paddock.schema import finding, shape
+from paddock.schema.accepting import Check, Findings, accept_of, are_different, plain_class
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.formats import FORMATS, compiled
@@ -30,15 +32,12 @@ from paddock.schema.messages import (
     bare_word,
     bounds_text,
     example,
-    may_be_anything,
     path_of,
     wrong_type,
 )
 from paddock.schema.scalars import BareWord
 
 # A place is a chain of (outer place, key), so that nothing is built for the many places where nothing is wrong.
-Findings = list[Finding]
-Check = Callable[[Any, Any, Findings], Any]
 _DROP = object()
 _MOST_HINTS = 500
 
@@ -52,8 +51,17 @@ class Checked(NamedTuple):
 
 def check(cls: type[Object], raw: Any) -> Checked:
     """Hold a document against the class of its kind."""
+    return take(cls, copied(raw))
+
+
+def take(cls: type[Object], raw: Any) -> Checked:
+    """As `check`, of a document that nobody else needs: the value may be the document itself, completed."""
+    place = shape.shape_of(cls)
     findings: Findings = []
-    value = _checker(shape.shape_of(cls))(raw, None, findings)
+    if accept_of(place, _checker)(raw, None, findings) is raw and not findings:
+        return Checked(raw, [])
+    findings.clear()
+    value = _checker(place)(raw, None, findings)
     return Checked({} if value is _DROP else value, findings)
 
 
@@ -75,17 +83,19 @@ def _checker(place: shape.Shape) -> Check:
     return made
 
 
-def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterator[Finding]:
+def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterable[Finding]:
     """Drop what rules miss only because it could not be read; `read` has told that already."""
     unread = {found.path for found in read if found.rule in (TYPE, FORMAT)}
-    for found in findings:
-        if found.cause is not CauseType.REQUIRED or not any(_is_within(found.place, path) for path in unread):
-            yield found
+    if not unread:
+        return findings
+    return (each for each in findings if each.cause is not CauseType.REQUIRED or not any(_is_within(each.place, path) for path in unread))
 
 
-def drop_restated(judged: Iterable[Finding], ruled: Iterable[Finding]) -> Iterator[Finding]:
+def drop_restated(judged: Iterable[Finding], ruled: Iterable[Finding]) -> Iterable[Finding]:
     """Drop what the schema finds where the rules of the kind find the same, in words that say more."""
     places = {each.path for each in ruled}
+    if not places:
+        return judged
     return (each for each in judged if each.path not in places or each.cause not in (CauseType.REQUIRED, CauseType.NOT_SUPPORTED))
 
 
@@ -274,22 +284,11 @@ def _make_list(place: shape.Shape) -> Check:
         for index, entry in enumerate(raw):
             value = item(entry, (trail, index), out)
             made.append(_empty_of(place.item) if value is _DROP else value)
-        if (field.keys or field.unique) and not _are_different(field, made):
+        if (field.keys or field.unique) and not are_different(field, made):
             _find_duplicates(field, made, trail, out)
         return made
 
     return check_list
-
-
-def _are_different(field: Field, made: list[Any]) -> bool:
-    """Return True if all entries certainly differ, as nearly all do."""
-    try:
-        if field.unique:
-            return len(set(made)) == len(made)
-        return len(field.keys) == 1 and len({entry.get(field.keys[0]) for entry in made}) == len(made)
-    except (AttributeError, TypeError):
-        # Entries that are no objects, or keys that are no scalars.
-        return False
 
 
 def _find_duplicates(field: Field, made: list[Any], trail: Any, out: Findings) -> None:
@@ -344,15 +343,6 @@ _MAP_VALUES = {
 }
 
 
-def _plain(place: shape.Shape) -> type | None:
-    """The class whose values need no look at all: booleans, and texts that may be anything."""
-    if type(place) is shape.BooleanShape:
-        return bool
-    if type(place) is shape.StringShape and may_be_anything(place.field):
-        return str
-    return None
-
-
 class _Member:
     """A declared member of an object. Its check is made when a document first has it: most of a large kind is never visited."""
 
@@ -366,7 +356,7 @@ class _Member:
         self.noted = bool(prop.field.not_honoured or prop.field.deprecated)
         self.checker: Check = self._first
         # a value of exactly this class is right as it is
-        self.plain = None if self.noted else _plain(prop.shape)
+        self.plain = None if self.noted else plain_class(prop.shape)
 
     def _first(self, raw: Any, trail: Any, out: Findings) -> Any:
         self.checker = _checker(self.shape)

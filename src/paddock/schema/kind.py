@@ -100,6 +100,9 @@ class CrossFieldRule(msgspec.Struct, frozen=True):
     of_status: bool = False
     # It warns, and users read that again at each change; the others need not be asked when their place is as it was.
     warns: bool = False
+    # The ways from the place, or from the object, one of which must lead to something for the rule to find anything (`ruling`);
+    # without any, it may always find something.
+    given: tuple[str, ...] = ()
 
 
 class Transition(msgspec.Struct, frozen=True):
@@ -111,9 +114,11 @@ class Transition(msgspec.Struct, frozen=True):
     cel: tuple[Cel, ...] = ()
 
 
-def rule(id: str, *cel: Cel, of_status: bool = False) -> Callable[[Callable[[Any, AdmissionSettings], Iterable[Finding]]], CrossFieldRule]:
+def rule(
+    id: str, *cel: Cel, of_status: bool = False, given: Iterable[str] = ()
+) -> Callable[[Callable[[Any, AdmissionSettings], Iterable[Finding]]], CrossFieldRule]:
     """Make a function a `CrossFieldRule`; its docstring is the text of the rule."""
-    return lambda check: CrossFieldRule(id, _text(check), check, cel, of_status=of_status)
+    return lambda check: CrossFieldRule(id, _text(check), check, cel, of_status=of_status, given=tuple(given))
 
 
 def transition(id: str, *cel: Cel) -> Callable[[Callable[[Any, Any, AdmissionSettings], Iterable[Finding]]], Transition]:
@@ -125,13 +130,12 @@ def _text(function: Callable[..., Any]) -> str:
     return " ".join((function.__doc__ or "").split())
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of one group."""
+class KindFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The names of one kind of one group, and how it is served."""
 
     group: str
     kind: str
     plural: str
-    cls: type[Object]
     dialect: str
     versions: tuple[Version, ...] = (Version("v1"),)
     singular: str = ""
@@ -141,8 +145,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = (AGE,)
     status: bool = True
     scale: Scale | None = None
-    rules: tuple[CrossFieldRule, ...] = ()
-    transitions: tuple[Transition, ...] = ()
     # A kind that a Kubernetes API server has built in gets no CRD.
     builtin: bool = False
     # Only created, never stored (UploadTokenRequest).
@@ -161,6 +163,14 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     def api_version(self) -> str:
         """Group and storage version as a manifest writes them."""
         return f"{self.group}/{self.storage_version}" if self.group else self.storage_version
+
+
+class Kind(KindFacts, frozen=True, kw_only=True, dict=True):
+    """The declaration of a kind: its facts, its fields and its rules."""
+
+    cls: type[Object]
+    rules: tuple[CrossFieldRule, ...] = ()
+    transitions: tuple[Transition, ...] = ()
 
     @property
     def text(self) -> str:

@@ -11,6 +11,7 @@ The tables (docs/dev/on-disk.md):
 """
 
 import sqlite3
+import sys
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -156,7 +157,9 @@ def load(connection: sqlite3.Connection, path: Path) -> StoreContent:
     for *place, value, previous, deleted, kept in connection.execute("SELECT * FROM log ORDER BY revision"):
         if not isinstance(value, bytes) or _checksum(*place, previous, deleted, value=value) != kept:
             raise damaged(path, f"{place[1]} {place[3]} was changed on the disk")
-        revision, key = place[0], StoreKey(*place[1:])
+        revision, collection, namespace, name = place
+        # Thousands of keys share both.
+        key = StoreKey(sys.intern(collection), sys.intern(namespace), name)
         log[revision] = StoredValue(key, revision, value)
         if revision > compacted:
             changes.append(CommittedWrite(revision, key, value, log.get(previous), bool(deleted)))

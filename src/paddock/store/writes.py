@@ -69,8 +69,7 @@ class Writes:
         found = before.revision if before is not None else 0
         if found != expected or (delete and before is None):
             raise RevisionConflict(key, expected=expected, found=found)
-        # An exact copy: encoders hand out buffers with slack, and these bytes are kept for long.
-        value = bytes(memoryview(make(self.next)))
+        value = make(self.next)
         change = CommittedWrite(self.next, key, value, before, delete)
         self.next += 1
         self._decided[key] = None if delete else StoredValue(key, change.revision, value)

@@ -16,8 +16,8 @@ from paddock.base.clock import Clock, SystemClock
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.access import Access
 from paddock.edge import frames
-from paddock.edge.connection import ConnectionLimits
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink, Upgrade
+from paddock.edge.limits import ConnectionLimits
 from paddock.edge.server import Server
 from paddock.web import guard, problems, signin, sockets
 from paddock.web.answers.rows import WebAnswer

@@ -25,6 +25,8 @@ from tests.unit.dialects.kubevirt.objects import GONE, admitted
 pytestmark = pytest.mark.needs("qemu")
 
 _D = "P.domain."
+# The longest name of a case.
+_NAME = 100
 Changes = Mapping[str, Any]
 
 
@@ -142,13 +144,19 @@ def judged(changes: Changes, host: HostFacts, start: Start, work: Path) -> str:
 
 
 @pytest.mark.spec("kubevirt", 124)
-@pytest.mark.parametrize("changes", STARTED, ids=str)
+def _summary(changes: Changes) -> str:
+    """A name that is the same in each process."""
+    text = str({path: "gone" if value is GONE else value for path, value in changes.items()})
+    return text if len(text) <= _NAME else f"{text[:_NAME]}...{len(text)}"
+
+
+@pytest.mark.parametrize("changes", STARTED, ids=_summary)
 def test_what_is_taken_starts(changes: Changes, host: HostFacts, start: Start, work: Path) -> None:
     assert judged(changes, host, start, work) == ""
 
 
 @pytest.mark.spec("kubevirt", 124)
-@pytest.mark.parametrize("changes", TOLD, ids=str)
+@pytest.mark.parametrize("changes", TOLD, ids=_summary)
 def test_what_cannot_start_is_told_in_our_words(changes: Changes, host: HostFacts, start: Start, work: Path) -> None:
     assert judged(changes, host, start, work)
 

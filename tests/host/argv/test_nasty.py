@@ -24,7 +24,7 @@ from tests.host.argv.conftest import Start
 from tests.host.argv.test_accepted import USER, UUID
 from tests.unit.engine.machine.argv.test_injection import NASTY
 
-pytestmark = pytest.mark.needs("qemu")
+pytestmark = [pytest.mark.needs("qemu"), pytest.mark.long]
 
 _PIECES = [text for text in NASTY if text and "\0" not in text and "\ud800" not in text]
 # Each text alone, and pairs of them in turn.

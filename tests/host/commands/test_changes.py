@@ -13,7 +13,7 @@ from tests.host.runs.conftest import PROMPT, VMIS, VMS, Console, Play, Talk, mac
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 
-pytestmark = pytest.mark.needs("qemu")
+pytestmark = [pytest.mark.needs("qemu"), pytest.mark.long]
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 KIB = 1024

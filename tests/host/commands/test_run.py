@@ -11,7 +11,7 @@ from tests.host.commands.terminals import Terminal
 from tests.host.conftest import wait_until
 from tests.host.networks.namespaces import run as system
 
-pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft")
+pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 
 def test_a_usable_machine_with_a_port_and_a_key(isolated: IsolatedHost) -> None:
@@ -39,13 +39,33 @@ def test_a_usable_machine_with_a_port_and_a_key(isolated: IsolatedHost) -> None:
 def test_every_dialect_comes_and_goes(dialect: str, isolated: IsolatedHost) -> None:
     with isolated.start("run", "tiny", "-n", "web", "--dialect", dialect, "--rm", "-q") as process:
         assert process.stdout is not None and process.stderr is not None
-        assert process.stdout.readline() == "web\n", process.stderr.read()
-        assert len(isolated.machines) == 1
-        process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) == 130
+        try:
+            assert process.stdout.readline() == "web\n", process.stderr.read()
+            assert len(isolated.machines) == 1
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS) == 130
+        finally:
+            # Or a command that does not end is waited for without end.
+            process.kill()
     wait_until("the machine is gone", lambda: isolated.machines == [], 60)
     # An image that belongs to all runs may stay.
     assert [isolated.good("get", kind, "-o", "name").count("web") for kind in ("dv", "pvc")] == [0, 0]
+
+
+def test_a_run_in_the_background_ends_at_sigterm(isolated: IsolatedHost) -> None:
+    # A shell without job control starts it so.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process = isolated.start("run", "tiny", "-n", "web", "--rm", "-q")
+    signal.signal(signal.SIGINT, before)
+    with process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "web\n"
+            process.terminate()
+            assert process.wait(SECONDS) == 130
+        finally:
+            process.kill()
+    wait_until("the machine is gone", lambda: isolated.machines == [], 60)
+    assert isolated.good("get", "vm", "-o", "name") == ""
 
 
 def test_an_image_that_cannot_be_had_is_explained(isolated: IsolatedHost) -> None:

@@ -31,7 +31,7 @@ for line in browser.open(link.partition("login/")[0] + "console/v1/stream?topics
         sys.exit()
 sys.exit(f"the stream ended without {names}")
 """
-pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft")
+pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 
 class Demo:

@@ -29,7 +29,7 @@ from tests.host.conftest import Spawn
 if TYPE_CHECKING:
     from tests.host.drivers.libvirtd import Libvirtd
 
-pytestmark = pytest.mark.needs("libvirtd", "qemu")
+pytestmark = [pytest.mark.needs("libvirtd", "qemu"), pytest.mark.long]
 HOT = p.PerformancePayload(cpu_hot_add_enabled=True, memory_hot_add_enabled=True)
 
 

@@ -12,7 +12,7 @@ from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import LABELS, POOL, source, template
 from tests.scenario.fronts.kubermatic.making import pool as flat
 
-pytestmark = pytest.mark.needs("qemu")
+pytestmark = [pytest.mark.needs("qemu"), pytest.mark.long]
 
 POOLS = "/apis/kubevirt.io/v1alpha1/namespaces/default/virtualmachinepools"
 NESTED = f"/apis/{POOL}/namespaces/default/virtualmachinepools"

@@ -17,6 +17,8 @@ from paddock.engine.images.sources import Http
 from tests.host.images.conftest import Fetch
 from tests.imageserver import Server
 
+pytestmark = pytest.mark.long
+
 KILLS = 12
 CHILD = """
 import asyncio, sys

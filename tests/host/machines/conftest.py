@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from paddock.engine.machine.users import on_this_host
 from tests.host.machines import bootsector
 
 SMALL = MemoryConfig(16 << 20, 16 << 20)
+ROOT = Path(__file__).resolve().parents[3]
 TIMES = Timeouts(press=0.3, look=0.2, unplug=1.0)
 
 
@@ -123,6 +125,14 @@ def run(script: Callable[[], Awaitable[None]], seconds: float = 120) -> None:
                 _open.pop().close()
 
     asyncio.run(bounded())
+
+
+def killed_at(place: Place, program: str, step: int) -> bool:
+    """Another Paddock works on the machine, as a program of this folder says, and is killed at a step; True: it was done before."""
+    command = [sys.executable, "-m", f"tests.host.machines.{program}", str(place.machines), str(step)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode == 0
 
 
 async def until(machine: QemuMachine, holds: Callable[[QemuMachine], bool], what: str, seconds: float = 30) -> None:

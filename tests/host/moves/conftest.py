@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.host.guests import Registry
 from tests.host.runs.conftest import VMIS, VMS, Console, Host, Talk
 
 Data = dict[str, Any]
+Result = TypeVar("Result")
 MARKER = "written on the source"
 
 
@@ -49,11 +50,11 @@ class OneAtATime:
 class MoveCommand:
     """`paddock move` from one server to another, as a process. `lines` gets what it says."""
 
-    # What it waits for at most: less than a test waits for it.
-    SECONDS = 300
+    # What it waits for a machine at most: less than a test waits for the command.
+    seconds = 300
 
     def __init__(self, source: Path, target: Path, lines: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
-        options = ("--yes", f"--timeout={self.SECONDS}s", "--kubeconfig", str(source), "--to", str(target))
+        options = ("--yes", f"--timeout={self.seconds}s", "--kubeconfig", str(source), "--to", str(target))
         self._words = [sys.executable, "-m", "paddock.app", "move", *options]
         self._lines = lines
         self._environment = {**os.environ, **environment}
@@ -115,6 +116,24 @@ class Pair:
         async with answering(host) as console:
             yield console
 
+    def says(self, host: Host, command: str, name: str = "web") -> str:
+        """Return what a guest answers to a command."""
+
+        async def ask() -> str:
+            async with answering(host, name=name) as console:
+                return (await console.shell(command, 60)).strip()
+
+        return asyncio.run(ask())
+
+    def do(self, host: Host, script: Callable[[Talk], Awaitable[Result]]) -> Result:
+        """Run a script with a host."""
+
+        async def inside() -> Result:
+            async with host.client() as client:
+                return await script(Talk(host, client))
+
+        return asyncio.run(inside())
+
     async def is_off(self, host: Host) -> bool:
         """Return True if a host runs no instance."""
         async with host.client() as client:
@@ -122,12 +141,12 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def answering(host: Host, seconds: float = 120) -> AsyncIterator[Console]:
+async def answering(host: Host, seconds: float = 120, name: str = "web") -> AsyncIterator[Console]:
     """The console of the guest on a server, as soon as it answers."""
     async with host.client() as client:
         talk = Talk(host, client)
-        await talk.running("web", seconds)
-        async with talk.console("web") as console:
+        await talk.running(name, seconds)
+        async with talk.console(name) as console:
             await console.write(b"\r")
             await console.until(b":/# ", seconds)
             yield console
@@ -161,19 +180,25 @@ def document(image: str) -> Data:
 
 
 @pytest.fixture
-def pair(work: Path, registry: Registry, tiny_disk_image: str) -> Iterator[Pair]:
-    """Two hosts; the first runs the machine, whose data disk has the marker."""
+def hosts(work: Path, registry: Registry) -> Iterator[Pair]:
+    """Two hosts without machines."""
     made = Pair(work, registry.address)
     try:
         for host in made.hosts:
             host.start()
-        asyncio.run(_begin(made, tiny_disk_image))
         yield made
     finally:
         for host in made.hosts:
             host.end()
         if os.environ.get("PADDOCK_SHOW_MOVES"):
             print("\n".join(made.lines))
+
+
+@pytest.fixture
+def pair(hosts: Pair, tiny_disk_image: str) -> Pair:
+    """Two hosts; the first runs the machine, whose data disk has the marker."""
+    asyncio.run(_begin(hosts, tiny_disk_image))
+    return hosts
 
 
 async def _begin(pair: Pair, image: str) -> None:

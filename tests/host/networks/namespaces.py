@@ -7,6 +7,7 @@ A guest is the kernel's own network behind a card, which is all that networks se
 
 import asyncio
 import ctypes
+import io
 import os
 import pickle
 import select
@@ -49,16 +50,25 @@ def _close_all_but(kept: int) -> None:
     os.closerange(max(kept, 2) + 1, 4096)
 
 
+def _print_to(descriptor: int) -> None:
+    """The files that pytest captures output with are closed in a process that was forked."""
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.stdout = sys.stderr = io.TextIOWrapper(os.fdopen(1, "wb", buffering=0), write_through=True)
+
+
 class Child:
-    """A function that runs in a process of its own, in a namespace."""
+    """A function that runs in a process of its own, in a namespace. A test that it fails shows what it printed."""
 
     def __init__(self, namespace: str, work: Callable[[], Any]) -> None:
         self._reader, writer = os.pipe()
+        self._output = os.memfd_create("output")
         sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
             try:
+                _print_to(self._output)
                 _close_all_but(writer)
                 enter(namespace)
                 said = pickle.dumps((True, work()))
@@ -75,28 +85,34 @@ class Child:
         said, until = b"", time.monotonic() + _SECONDS
         while True:
             if not select.select([self._reader], (), (), max(0.0, until - time.monotonic()))[0]:
-                self.end()
-                raise AssertionError("the process did not end")
+                raise AssertionError(f"the process did not end\n{self.end()}")
             data = os.read(self._reader, 1 << 16)
             if not data:
                 break
             said += data
-        os.close(self._reader)
         os.waitpid(self.pid, 0)
-        assert said, "the process was ended"
+        printed = self._printed()
+        assert said, f"the process was ended\n{printed}"
         good, value = pickle.loads(said)
-        assert good, value
+        assert good, f"{value}{printed}"
         return value
+
+    def _printed(self) -> str:
+        """Return what the process printed, and close what led here from it."""
+        text = os.pread(self._output, os.fstat(self._output).st_size, 0).decode(errors="replace")
+        os.close(self._output)
+        os.close(self._reader)
+        return text
 
     async def done(self) -> Any:
         """The same, while the loop goes on."""
         return await asyncio.to_thread(self.result)
 
-    def end(self) -> None:
-        """End it."""
+    def end(self) -> str:
+        """End it; return what it printed."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        os.close(self._reader)
+        return self._printed()
 
 
 def there(namespace: str, script: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

@@ -13,7 +13,7 @@ from tests.pages import ROOT, Reader
 
 FOLDER = ROOT / "docs" / "guide" / "tutorials"
 PAGES = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "gitops.md", "lab.md")
-pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft")
+pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 
 @pytest.fixture

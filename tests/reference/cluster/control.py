@@ -110,9 +110,7 @@ def kubernetes(machine: Machine) -> None:
     _write_files(machine)
     machine.start("containerd", "containerd", "--config", "/cluster/containerd.toml")
     machine.start("etcd", *_ETCD)
-    machine.start("kube-apiserver", *_APISERVER)
-    authority = machine.directory / "files" / "certificates" / "apiserver.crt"
-    wait("the API server", lambda: authority.exists() and kubectl(machine, "get", "--raw", "/readyz") == "ok")
+    start_api(machine)
     wait("containerd", lambda: bool(machine.run("ctr", "version")))
     machine.start("kube-controller-manager", *_MANAGER)
     machine.start("kube-scheduler", *_SCHEDULER)
@@ -124,6 +122,13 @@ def kubernetes(machine: Machine) -> None:
     wait("the ServiceAccount of pods", lambda: bool(kubectl(machine, "get", "serviceaccount", "default", "-o", "name")))
     # virt-operator and what it installs insist on a node of the control plane.
     kubectl(machine, "label", "node", HOSTNAME, "node-role.kubernetes.io/control-plane=")
+
+
+def start_api(machine: Machine) -> None:
+    """Start the API server, also again after it was killed; returns when it is ready."""
+    machine.start("kube-apiserver", *_APISERVER)
+    authority = machine.directory / "files" / "certificates" / "apiserver.crt"
+    wait("the API server", lambda: authority.exists() and kubectl(machine, "get", "--raw", "/readyz") == "ok")
 
 
 def access(machine: Machine) -> Access:

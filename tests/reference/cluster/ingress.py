@@ -35,12 +35,14 @@ def exports(cluster: Cluster, directory: Path) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
+    server = asyncio.run_coroutine_threadsafe(_listen(context, port), loop).result()
     try:
-        server = asyncio.run_coroutine_threadsafe(_listen(context, port), loop).result()
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
         cluster.kubectl.ok("delete", f"ingress/{_NAME}", f"secret/{_NAME}", "-n", NAMESPACE)
 
 
@@ -73,6 +75,14 @@ async def _listen(context: ssl.SSLContext, port: int) -> asyncio.Server:
         writer.close()
 
     return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+async def _end(server: asyncio.Server) -> None:
+    server.close()
+    open_ones = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in open_ones:
+        each.cancel()
+    await asyncio.gather(*open_ones, return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

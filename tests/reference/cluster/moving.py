@@ -4,18 +4,22 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from paddock.base.clock import SystemClock
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
+from tests.host.guests import Registry
 from tests.host.moves.conftest import MoveCommand, answering
-from tests.host.runs.conftest import Host
+from tests.host.runs.conftest import Host, Talk
 from tests.reference.client import Json
 from tests.reference.cluster import control, namespace
 from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster
@@ -41,6 +45,12 @@ class ClusterSide:
             yield client
 
 
+class ClusterMove(MoveCommand):
+    """The command where one side is the cluster, whose guests are slower."""
+
+    seconds = int(BOOT_SECONDS)
+
+
 class Between:
     """Both servers, and the command each way."""
 
@@ -48,7 +58,7 @@ class Between:
         self.host, self.cluster = host, cluster
         self.lines: list[str] = []
         files = host.root / "kubeconfig", control.access(cluster.machine).kubeconfig
-        self.there, self.back = (MoveCommand(*each, self.lines) for each in (files, files[::-1]))
+        self.there, self.back = (ClusterMove(*each, self.lines) for each in (files, files[::-1]))
 
     def on_host(self, command: str) -> str:
         """Return what the guest on the host answers to a command."""
@@ -57,6 +67,15 @@ class Between:
     def on_cluster(self, command: str) -> str:
         """Return what the guest on the cluster answers to a command."""
         return asyncio.run(_asked(ClusterSide(self.cluster), command))
+
+    def do(self, script: Callable[[Talk], Awaitable[object]]) -> None:
+        """Run a script with the host."""
+
+        async def inside() -> None:
+            async with self.host.client() as client:
+                await script(Talk(self.host, client))
+
+        asyncio.run(inside())
 
     def guests(self, name: str = "web") -> tuple[list[int], list[int]]:
         """Return the QEMUs of a machine, on the host and on the cluster."""
@@ -72,6 +91,10 @@ class Between:
                 if all(word in line for word in words):
                     found.append(pid)
         return found
+
+    def lengths(self) -> set[tuple[str, str]]:
+        """Return the disks that the command has carried, with every length that it says of them."""
+        return {found for line in self.lines for found in re.findall(r"disk (\S+) is there: (\d+) bytes", line)}
 
     def file(self, claim: str) -> Path:
         """Return the disk of a claim of the cluster."""
@@ -106,6 +129,21 @@ class Between:
             end.set()
             thread.join()
         assert looks > 10 and twice == []
+
+
+@pytest.fixture
+def between(cluster: Cluster, work: Path, registry: Registry) -> Iterator[Between]:
+    """A host that is up beside the cluster, which is empty before and after."""
+    host = Host(work, registry.address)
+    made = Between(host, cluster)
+    try:
+        host.start()
+        yield made
+    finally:
+        made.clean()
+        host.end()
+        if os.environ.get("PADDOCK_SHOW_MOVES"):
+            print("\n".join(made.lines))
 
 
 async def _asked(side: Any, command: str) -> str:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from tests.host.fronts.life import place
 from tests.host.guests import serving
 from tests.reference import embedded
 from tests.reference.build import built
-from tests.reference.client import MERGE_PATCH, Api, Json
+from tests.reference.client import MERGE_PATCH, Api, Json, Kubectl
 from tests.reference.cluster import release as releases
 from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster, say
 from tests.reference.cluster.release import Release
@@ -34,6 +35,7 @@ from tests.reference.virtctl.conftest import INSTANCES, MACHINES, Quiet, holds
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
 _OUTSIDE, _INSIDE = ("kubermatic", "virtrigaud"), ("stakater", "vitistack")
 _NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+_CATALOGUE = "openshift-virtualization-os-images"
 _LOOPBACK = ("--provider-from", "127.0.0.1,localhost")
 _CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 _VOLUMES = "/api/v1/persistentvolumes"
@@ -60,6 +62,12 @@ class Front:
     state: Callable[[Json], str]
     # the change waits until the machine is off
     waits: bool = False
+
+    @property
+    def kind(self) -> str:
+        """As kubectl takes it, such as `machines.vitistack.io`."""
+        _, _, group, *_, plural, _ = self.path.split("/")
+        return f"{plural}.{group}"
 
 
 STAKATER = Front(
@@ -108,19 +116,20 @@ def _processors(cpu: Json) -> int:
 @pytest.fixture(scope="module")
 def image(tiny_guest: tiny.TinyImage) -> Iterator[str]:
     """The URL of the tiny guest's disk, on the host's loopback."""
-    with _served(tiny_guest) as url:
+    with served(tiny_guest) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def signed(tiny_signed: tiny.TinyImage) -> Iterator[str]:
     """The URL of the one that starts under Secure Boot."""
-    with _served(tiny_signed) as url:
+    with served(tiny_signed) as url:
         yield url
 
 
 @contextmanager
-def _served(guest: tiny.TinyImage) -> Iterator[str]:
+def served(guest: tiny.TinyImage) -> Iterator[str]:
+    """The URL of a guest's disk, on the loopback of whoever serves it."""
     with serving(partial(Quiet, directory=str(guest.disk.parent))) as address:
         yield f"http://{address}/{guest.disk.name}"
 
@@ -174,16 +183,32 @@ def fronts(cluster: Cluster, pytestconfig: pytest.Config, tmp_path_factory: pyte
         yield fronts
 
 
-@pytest.fixture(scope="module")
-def provider(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a provider that keeps machines on the cluster."""
-    directory = tmp_path_factory.mktemp("provider")
+@dataclass(frozen=True)
+class Remote:
+    """A provider that is served already: its address, and the API where it keeps machines."""
+
+    address: str
+    endpoint: str
+
+
+@contextmanager
+def providing(cluster: Cluster, directory: Path, namespace: str) -> Iterator[Remote]:
+    """A provider that keeps machines in a namespace of the cluster, for the length of a block."""
     # Complete in itself, as a kubeconfig in a Secret is.
-    (directory / "kubeconfig").write_text(cluster.kubectl.ok("config", "view", "--flatten", "--raw"))
+    config = yaml.safe_load(cluster.kubectl.ok("config", "view", "--flatten", "--raw"))
+    config["contexts"][0]["context"]["namespace"] = namespace
+    (directory / "kubeconfig").write_text(yaml.safe_dump(config))
     (port,) = free_ports(1)
     words = ("--type", "kubevirt", "--insecure", "--port", str(port), "--health-port", "0", "--credentials-dir", str(directory))
     with launched([sys.executable, "-m", "paddock.app", "provider", "serve", *words], directory / "log"):
-        yield f"127.0.0.1:{port}"
+        yield Remote(f"127.0.0.1:{port}", cluster.api.access.url)
+
+
+@pytest.fixture(scope="module")
+def provider(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
+    """The one of most tests."""
+    with providing(cluster, tmp_path_factory.mktemp("provider"), "default") as remote:
+        yield remote
 
 
 def example(dialect: str, name: str) -> Sequence[Json]:
@@ -193,14 +218,13 @@ def example(dialect: str, name: str) -> Sequence[Json]:
 
 def _catalogue(image: str) -> Sequence[Json]:
     """The images of a cluster as OpenShift has them: a filled claim, its DataSource, and the right of everybody to copy it."""
-    namespace = "openshift-virtualization-os-images"
-    metadata, cdi, rbac = {"name": "rhel9", "namespace": namespace}, "cdi.kubevirt.io/v1beta1", "rbac.authorization.k8s.io"
+    metadata, cdi, rbac = {"name": "rhel9", "namespace": _CATALOGUE}, "cdi.kubevirt.io/v1beta1", "rbac.authorization.k8s.io"
     storage = {"resources": {"requests": {"storage": "1Gi"}}}
     role = {"rules": [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}]}
     group = {"apiGroup": rbac, "kind": "Group", "name": "system:authenticated"}
     named = {"apiGroup": rbac, "kind": "Role", "name": "rhel9"}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _CATALOGUE}},
         {"apiVersion": cdi, "kind": "DataVolume", "metadata": metadata, "spec": {"source": {"http": {"url": image}}, "storage": storage}},
         {"apiVersion": cdi, "kind": "DataSource", "metadata": metadata, "spec": {"source": {"pvc": metadata}}},
         {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, **role},
@@ -208,42 +232,48 @@ def _catalogue(image: str) -> Sequence[Json]:
     ]
 
 
-def _stakater(fronts: Fronts, image: str, _: str) -> Sequence[Json]:
-    """The document unchanged, with its image in the catalogue; its plug-in is not there, so the operator takes masquerade."""
-    fronts.cluster.kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_catalogue(image)))
-    filled = "/apis/cdi.kubevirt.io/v1beta1/namespaces/openshift-virtualization-os-images/datavolumes/rhel9"
-    fronts.wait(lambda: fronts.cluster.get(filled).get("status", {}).get("phase") == "Succeeded")
+def stock(kubectl: Kubectl, image: str) -> None:
+    """Fill the catalogue of images; one that an earlier run has filled stays, since its source cannot be changed."""
+    if not kubectl.ok("-n", _CATALOGUE, "get", "datavolumes", "-o", "name", "--ignore-not-found"):
+        kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_catalogue(image)))
+    kubectl.ok("-n", _CATALOGUE, "wait", "datavolume/rhel9", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=110s")
+
+
+def _stakater(_: str, __: Remote | None) -> Sequence[Json]:
+    """The document unchanged; its image is in the catalogue, and its plug-in is not there, so the operator takes masquerade."""
     return example("stakater", "minimal")
 
 
-def _vitistack(_: Fronts, image: str, __: str) -> Sequence[Json]:
+def _vitistack(image: str, _: Remote | None) -> Sequence[Json]:
     """The document with an image for its root disk."""
     (document,) = example("vitistack", "basic")
     document["metadata"]["annotations"] = {"vitistack.io/root-image": image}
     return [document]
 
 
-def _kubermatic(_: Fronts, image: str, __: str) -> Sequence[Json]:
-    """The document with the address of the image, in an API of its own."""
+def _kubermatic(image: str, _: Remote | None) -> Sequence[Json]:
+    """The document with the address of the image; for a cluster, in an API of its own."""
     machine, source = example("kubermatic", "virtualmachine")
     source["spec"]["source"]["http"]["url"] = image
     return [source, machine]
 
 
-def _virtrigaud(fronts: Fronts, image: str, provider: str) -> Sequence[Json]:
-    """The document with the address of the image, and with that of a provider that is served already."""
+def _virtrigaud(image: str, remote: Remote | None) -> Sequence[Json]:
+    """The document with the address of the image, and for a cluster with that of a provider that is served already."""
     documents = example("virtrigaud", "local")
     for each in documents:
-        if each["kind"] == "Provider":
-            each["metadata"]["annotations"] = {"virtrigaud.io/provider-address": provider}
+        if each["kind"] == "Provider" and remote is not None:
+            each["metadata"]["annotations"] = {"virtrigaud.io/provider-address": remote.address}
             each["spec"]["runtime"] = {"image": "none:1", "service": {"tls": {"enabled": False}}}
-            each["spec"]["endpoint"] = fronts.cluster.api.access.url
+            each["spec"]["endpoint"] = remote.endpoint
         elif each["kind"] == "VMImage":
             each["spec"]["source"]["http"]["url"] = image
     return documents
 
 
-_MANIFESTS = {
+Documents = Callable[[str, Remote | None], Sequence[Json]]
+# A machine of each dialect, and its documents: with the URL of an image, and a provider; None: the host's own.
+MANIFESTS: Mapping[str, tuple[Front, Documents]] = {
     "stakater": (STAKATER, _stakater),
     "vitistack": (VITISTACK, _vitistack),
     "kubermatic": (KUBERMATIC, _kubermatic),
@@ -311,12 +341,19 @@ def _disks(machine: Json) -> set[str]:
 
 
 @pytest.fixture
-def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, signed: str, provider: str) -> Life:
+def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, signed: str, provider: Remote) -> Life:
     """The manifest of the dialect that is the parameter."""
-    front, documents = _MANIFESTS[request.param]
-    # Only Stakater's machines have Secure Boot unless they say otherwise.
-    made = documents(fronts, signed if request.param == "stakater" else image, provider)
-    return Life(fronts, front, made, fronts.front if request.param == "kubermatic" else fronts.cluster.api, _there(fronts.cluster))
+    front, documents = MANIFESTS[request.param]
+    if request.param == "stakater":
+        # Only Stakater's machines have Secure Boot unless they say otherwise.
+        stock(fronts.cluster.kubectl, signed)
+    return Life(
+        fronts,
+        front,
+        documents(image, provider),
+        fronts.front if request.param == "kubermatic" else fronts.cluster.api,
+        _there(fronts.cluster),
+    )
 
 
 # Kubermatic's disk is made with the first start, and not before.
@@ -341,7 +378,7 @@ def test_stopped_machine(life: Life) -> None:
     life.end()
 
 
-@pytest.mark.parametrize("life", list(_MANIFESTS), indirect=True)
+@pytest.mark.parametrize("life", list(MANIFESTS), indirect=True)
 def test_guest(life: Life) -> None:
     """It runs with an address, changes, stops, and starts again."""
     fronts, front = life.fronts, life.front

@@ -85,6 +85,8 @@ def _objects(authority: str) -> list[Data]:
             "metadata": {"name": f"{_VERSION}.{_GROUP}"},
             "spec": registration,
         },
+        # KubeVirt reads the overhead of file systems from the second only where the first is.
+        {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "CDI", "metadata": {"name": "cdi"}, "spec": {}},
         {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "CDIConfig", "metadata": {"name": "config"}, "spec": {}, "status": status},
     ]
 

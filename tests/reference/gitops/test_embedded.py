@@ -26,6 +26,8 @@ from tests.reference.embedded import Embedded
 from tests.reference.embedded import serving as started
 from tests.reference.gitops import watching
 
+pytestmark = pytest.mark.long
+
 # Fixtures that pytest finds here.
 __all__ = ["registry", "tiny_disk_image", "tiny_guest"]
 EXAMPLES = Path(str(files("paddock.dialects")))

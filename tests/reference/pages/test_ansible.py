@@ -8,7 +8,7 @@ from tests.pages import Reader
 from tests.reference.clients import venv
 from tests.reference.pages.conftest import GUIDE
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 
 
 def test_the_page(reader: Callable[..., Reader], pytestconfig: pytest.Config) -> None:

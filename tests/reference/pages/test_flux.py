@@ -13,7 +13,7 @@ from tests.reference.client import Api
 from tests.reference.pages.conftest import GUIDE, OURS, ended, on_path
 from tests.reference.pages.gitsources import serving_sources
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 
 SOURCES = "source.toolkit.fluxcd.io"
 DEFINITIONS = (

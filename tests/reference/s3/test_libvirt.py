@@ -20,6 +20,8 @@ from tests.reference.s3.gateway import BUCKET, KEY, REGION, SECRET, Gateway
 pytest.importorskip("libvirt", reason="needs libvirt-python")
 from tests.host.drivers.libvirtd import Libvirtd
 
+pytestmark = pytest.mark.long
+
 # A fixture that pytest finds here.
 __all__ = ["libvirtd"]
 MARKS = {"root": "rootmark1", "data": "datamark1"}

@@ -8,6 +8,8 @@ from tests.host.guests import Shelf
 from tests.host.runs.conftest import SECRETS, Play, Talk
 from tests.reference.s3.gateway import BUCKET, KEY, REGION, SECRET, Gateway
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.spec("virtrigaud", 87, 88, 89, 90)
 def test_a_machine_moves_through_a_bucket(distant: Gateway, play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:

@@ -18,6 +18,8 @@ from paddock.driverkit.transfers import DiskSink, ExportOrder, ImportOrder
 from tests.reference.s3.gateway import BUCKET, KEY, REGION, SECRET, Gateway
 from tests.scripted import scripted
 
+pytestmark = pytest.mark.long
+
 MIB = 1 << 20
 NAME = "vm migrations/ns/a+b/export.vmdk"
 # What S3 takes as the smallest part but the last.

@@ -53,17 +53,25 @@ class Fuse:
 
 
 class FusedTransport:
-    """A transport with a fuse. It answers for the authorizer, which these servers lack: the user may all but `refused`."""
+    """A transport with a fuse. It answers for the authorizer, which these servers lack: the user may all but `refused`.
 
-    def __init__(self, inner: Transport, fuse: Fuse, refused: set[str]) -> None:
+    A server that passes for a cluster has the version of one.
+    """
+
+    def __init__(self, inner: Transport, fuse: Fuse, refused: set[str], *, is_cluster: bool) -> None:
         self._inner = inner
         self._fuse = fuse
         self._refused = refused
+        self._is_cluster = is_cluster
 
     async def send(self, ask: TransportRequest) -> TransportResponse:
         if ask.target.endswith("/selfsubjectaccessreviews"):
-            resource = json.loads(ask.body)["spec"]["resourceAttributes"]["resource"]
-            return TransportResponse(201, {}, json.dumps({"status": {"allowed": resource not in self._refused}}).encode())
+            wanted = json.loads(ask.body)["spec"]["resourceAttributes"]
+            path = "/".join(filter(None, (wanted["resource"], wanted.get("subresource"))))
+            is_allowed = not self._refused & {path, f"{wanted['verb']} {path}"}
+            return TransportResponse(201, {}, json.dumps({"status": {"allowed": is_allowed}}).encode())
+        if self._is_cluster and ask.target == "/version":
+            return TransportResponse(200, {}, json.dumps({"gitVersion": "v1.36.0"}).encode())
         self._fuse.burn(after=False)
         answer = await self._inner.send(ask)
         self._fuse.burn(after=True)
@@ -120,8 +128,10 @@ class TwoHosts:
         self._root = root
         self.hosts: dict[str, FakeHost] = {}
         self.fuse = Fuse()
-        # resources that the user may not create
+        # resources that the user may not touch; `VERB RESOURCE` for a single verb
         self.refused: set[str] = set()
+        # the hosts that pass for clusters
+        self.clusters: set[str] = set()
         self.channel = MemoryChannel(self)
         self.lines: list[str] = []
         self.options: dict[str, Any] = {}
@@ -172,7 +182,8 @@ class TwoHosts:
 
     def client(self, where: str) -> Client:
         """Return a client with the fuse."""
-        return Client(FusedTransport(self.hosts[where].api.client()._transport, self.fuse, self.refused))
+        inner = self.hosts[where].api.client()._transport
+        return Client(FusedTransport(inner, self.fuse, self.refused, is_cluster=where in self.clusters))
 
     async def side(self, where: str) -> MoveSide:
         """Return a side."""

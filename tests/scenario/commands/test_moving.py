@@ -28,7 +28,6 @@ from paddock.driverkit import disklinks
 from paddock.plan.moves.record import FENCE, RECORD, read, write
 from tests import virtualtime
 from tests.fakehost import Data, machine
-from tests.kubevirts import install_kubevirt
 from tests.scenario.commands.moving import NAMES, Killed, TwoHosts
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH
 from tests.scenario.fronts.stakater.stage import DISK, Stage, front
@@ -278,49 +277,6 @@ def test_a_disk_that_ends_too_early_does_not_arrive(tmp_path: Path) -> None:
     play(tmp_path, script)
 
 
-# --- what the plan refuses ------------------------------------------------------------------------------------------------------
-
-
-OBSTACLES: list[tuple[str, Data, str, str]] = [
-    ("a machine of the name", machine(strategy="Halted"), "there", "the target has vm/web already"),
-    ("a disk of the name", CLAIM, "there", "the target has a disk web-data already"),
-    ("a Secret with another content", {**SECRET, "data": {"userdata": "eA=="}}, "there", "Secret web-init exists there with another"),
-    (
-        "a machine that shares a disk",
-        machine("other", "Halted", [{"name": "data", "persistentVolumeClaim": {"claimName": "web-data"}}]),
-        "here",
-        "disk web-data is shared with vm/other",
-    ),
-]
-
-
-@pytest.mark.parametrize(("document", "where", "message"), [each[1:] for each in OBSTACLES], ids=[each[0] for each in OBSTACLES])
-def test_a_plan_names_what_stands_against_it(tmp_path: Path, document: Data, where: str, message: str) -> None:
-    async def script(hosts: TwoHosts) -> None:
-        await begin(hosts)
-        await hosts.hosts[where].make(document)
-        await asyncio.sleep(5)
-        before = await hosts.hosts["here"].vm()
-        planned = await hosts.plan()
-        assert any(message in each for each in planned.obstacles), planned.obstacles
-        assert await hosts.hosts["here"].vm() == before and await hosts.guest("here", "web")
-
-    play(tmp_path, script)
-
-
-def test_a_plan_names_rights_that_the_user_lacks(tmp_path: Path) -> None:
-    async def script(hosts: TwoHosts) -> None:
-        await begin(hosts)
-        hosts.refused = {"virtualmachineexports", "uploadtokenrequests"}
-        planned = await hosts.plan()
-        assert planned.obstacles == [
-            "you may not create virtualmachineexports.export.kubevirt.io at the source",
-            "you may not create uploadtokenrequests.upload.cdi.kubevirt.io at the target",
-        ]
-
-    play(tmp_path, script)
-
-
 # --- other dialects -------------------------------------------------------------------------------------------------------------
 
 
@@ -423,17 +379,6 @@ def test_several_machines_move_together_or_not_at_all(tmp_path: Path, monkeypatc
     play(tmp_path, script)
 
 
-def test_a_member_of_a_pool_does_not_move(tmp_path: Path) -> None:
-    async def script(hosts: TwoHosts) -> None:
-        made = machine(strategy="Halted")
-        owner = {"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "name": "pool", "uid": "x", "controller": True}
-        made["metadata"]["ownerReferences"] = [owner]
-        await hosts.hosts["here"].make(made)
-        assert (await hosts.plan()).obstacles == ["it belongs to VirtualMachinePool pool, which would make it anew"]
-
-    play(tmp_path, script)
-
-
 def test_a_command_stops_when_another_one_has_undone_its_move(tmp_path: Path) -> None:
     async def script(hosts: TwoHosts) -> None:
         await begin(hosts)
@@ -445,21 +390,5 @@ def test_a_command_stops_when_another_one_has_undone_its_move(tmp_path: Path) ->
             await first
         await asyncio.sleep(120)
         assert await hosts.guest("here", "web") and hosts.twice == []
-
-    play(tmp_path, script)
-
-
-def test_feature_gates_that_the_target_has_off_are_named(tmp_path: Path) -> None:
-    async def script(hosts: TwoHosts) -> None:
-        wanted = web("Halted")
-        wanted["spec"]["template"]["spec"]["domain"]["devices"]["video"] = {"type": "vga"}
-        await hosts.hosts["here"].make(SECRET, CLAIM, wanted)
-        assert (await hosts.plan()).obstacles == []
-        await install_kubevirt(hosts.hosts["there"].api, "v1.6.2")
-        (refusal,) = (await hosts.plan()).obstacles
-        assert refusal == (
-            "the target would refuse it: feature gates of KubeVirt are off: spec.template.spec.domain.devices.video needs VideoConfig; "
-            "add VideoConfig to spec.configuration.developerConfiguration.featureGates of KubeVirt virt/kubevirt"
-        )
 
     play(tmp_path, script)

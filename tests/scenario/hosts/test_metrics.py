@@ -153,7 +153,9 @@ async def prepared(host: FakeHost, page: Page) -> None:
     running.agent.told_load = (0.5, 0.25, 0.125)
     running.agent.connect()
     await host.make(SNAPSHOT)
-    host.control.program.machinery.observe_request("GET", "virtualmachines.kubevirt.io", 200, 0.1)
+    machinery = host.control.program.machinery
+    machinery.observe_request("GET", "virtualmachines.kubevirt.io", 200, 0.1)
+    machinery.metrics.counter("paddock_workqueue_retries_total", "Keys that came back after a failure.", ("queue",)).inc("virtualmachines")
     with page.sessions.during("vnc", VirtualMachineInstance(metadata=ObjectMeta(name="web", uid=running.id))):
         pass
     await asyncio.sleep(30)

@@ -93,5 +93,12 @@ def test_each_form_of_an_object_is_read_once() -> None:
         for _ in range(10):
             assert set(holders.of("red")) == set(KEYS)
         assert len(read) == len(KEYS)
+        records = [record for key in KEYS if (record := store.decided(key)) is not None]
+        pending = [store.put(record.key, record.revision, lambda _: b'{"colours": ["blue"]}') for record in records]
+        for _ in range(10):
+            assert set(holders.of("blue")) == set(KEYS)
+        await asyncio.gather(*(each.committed() for each in pending))
+        assert set(holders.of("blue")) == set(KEYS)
+        assert len(read) == 2 * len(KEYS)
 
     asyncio.run(script())

@@ -9,7 +9,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from paddock.apiserver.security.pki import Authority, new_key
+from paddock.apiserver.security.pki import Authority
+from paddock.apiserver.security.signing import new_key
 from paddock.app.commands import envtest_assets
 from paddock.app.options import kubeflags
 from paddock.app.options import server as options

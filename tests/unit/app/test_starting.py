@@ -1,5 +1,6 @@
 """Starts that fail: one line that says what to do, no traceback, and no directory that was not there before."""
 
+import base64
 import os
 import re
 import select
@@ -132,3 +133,18 @@ def test_an_end_by_a_key_is_no_defect(tmp_path: Path) -> None:
         assert any("ready at" in line for line in process.stderr)
         process.send_signal(signal.SIGINT)
         assert "Traceback" not in process.stderr.read() and process.wait(30) == 0
+
+
+def test_a_start_with_good_certificates_makes_and_loads_nothing_for_them(tmp_path: Path) -> None:
+    places, kept = DataPaths(tmp_path / "new"), list[bytes]()
+    for _ in range(2):
+        assert paddock("apiserver", f"--dir={places.root}", "--listen=127.0.0.1:0", "--detach").returncode == 0
+        server = process.find(places)
+        assert server is not None
+        maps = Path(f"/proc/{server.pid}/maps").read_text()
+        assert paddock("down", f"--dir={places.root}").returncode == 0
+        certificate = (places.pki / "admin.crt").read_bytes()
+        assert base64.b64encode(certificate).decode() in places.kubeconfig.read_text()
+        kept.append(certificate + (places.pki / "server.crt").read_bytes())
+        assert ("/cryptography/" in maps) is (len(kept) == 1)
+    assert kept[0] == kept[1]

@@ -1,14 +1,17 @@
 """Certificates of Paddock's own authorities, and of others: what clients with each Python accept."""
 
+import hashlib
 import ssl
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from paddock.apiserver.security.pki import Authority
-from paddock.base.certificates import show, trusting
+from paddock.base.certificates import Pair, describe, examine, is_key, is_pair, show, trusting
 from paddock.contract import issuing
 from tests import providertls
 
@@ -53,6 +56,19 @@ def both_ways(server: tuple[bytes, bytes], client: tuple[bytes, bytes], authorit
     shake_hands(reading, shown)
 
 
+def test_a_bundle_is_described_by_subjects_and_fingerprints(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    serving_one, _ = authority.server([HOST])
+    prints = [
+        hashlib.sha256(x509.load_pem_x509_certificate(each).public_bytes(serialization.Encoding.DER)).hexdigest()
+        for each in (authority.certificate, serving_one.read_bytes())
+    ]
+    first, second = (":".join(each[at : at + 2] for at in range(0, 64, 2)).upper() for each in prints)
+    found = describe(authority.certificate.decode() + "and\n" + serving_one.read_text())
+    assert found == f"commonName=paddock-ca (SHA-256 {first}), (SHA-256 {second})"
+    assert describe("") == ""
+
+
 def test_certificates_of_the_server_and_its_clients_pass_a_strict_verification(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.server([HOST])
@@ -75,6 +91,57 @@ def test_a_serving_certificate_without_its_authoritys_key_is_made_anew(tmp_path:
         before = certificate.read_bytes()
     certificate, _ = Authority(tmp_path).server([HOST])
     assert certificate.read_bytes() != before
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> dict[str, Pair]:
+    """Certificates of one authority and of another one of the same name."""
+    made: dict[str, Pair] = {}
+    for name in ("own", "other"):
+        folder = tmp_path / name
+        authority = Authority(folder)
+        authority.administrator("admin", "system:masters")
+        authority.server([HOST])
+        for each in ("ca", "server", "admin"):
+            made[f"{name} {each}"] = folder / f"{each}.crt", folder / f"{each}.key"
+    made["foreign key"] = made["own server"][0], made["other server"][1]
+    made["nothing"] = tmp_path / "none.crt", tmp_path / "none.key"
+    (tmp_path / "broken").write_text("nonsense")
+    made["broken"] = tmp_path / "broken", made["own server"][1]
+    return made
+
+
+def test_a_peer_reads_a_good_certificate(pairs: dict[str, Pair]) -> None:
+    server = examine(pairs["own server"], pairs["own ca"], of_client=False)
+    assert server is not None and ("DNS", HOST) in server["subjectAltName"]
+    client = examine(pairs["own admin"], pairs["own ca"], of_client=True)
+    assert client is not None and client["subject"] == ((("organizationName", "system:masters"),), (("commonName", "admin"),))
+
+
+@pytest.mark.parametrize("of_client", [False, True])
+@pytest.mark.parametrize("name", ["other server", "other admin", "foreign key", "nothing", "broken"])
+def test_a_peer_refuses_a_bad_certificate(pairs: dict[str, Pair], name: str, of_client: bool) -> None:
+    assert examine(pairs[name], pairs["own ca"], of_client=of_client) is None
+
+
+@pytest.mark.parametrize(("name", "of_client"), [("own server", True), ("own admin", False)])
+def test_a_peer_refuses_a_certificate_for_another_use(pairs: dict[str, Pair], name: str, of_client: bool) -> None:
+    assert examine(pairs[name], pairs["own ca"], of_client=of_client) is None
+
+
+def test_a_peer_refuses_an_expired_certificate(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, lambda: datetime.now(UTC) - timedelta(days=366))
+    authority.administrator("admin", "system:masters")
+    files = authority.server([HOST]), (tmp_path / "admin.crt", tmp_path / "admin.key")
+    own = tmp_path / "ca.crt", tmp_path / "ca.key"
+    assert [examine(each, own, of_client=each is files[1]) for each in files] == [None, None]
+
+
+def test_pairs_and_keys_are_told_from_other_files(pairs: dict[str, Pair]) -> None:
+    assert [name for name, pair in pairs.items() if not is_pair(pair)] == ["foreign key", "nothing", "broken"]
+    certificate = pairs["own ca"][0]
+    assert is_key(pairs["own ca"][1], certificate) and is_key(pairs["other server"][1], certificate)
+    assert not is_key(pairs["broken"][0], certificate) and not is_key(pairs["nothing"][1], certificate)
 
 
 def test_certificates_that_python_accepted_before_are_accepted(tmp_path: Path) -> None:

@@ -159,3 +159,20 @@ def test_the_value_is_exact_up_to_a_billionth_and_rounded_away_from_zero(digits:
 def test_an_amount_that_is_none_may_mean_two(text: object, meant: tuple[str, ...]) -> None:
     assert quantity.meant(text) == meant
     assert all(quantity.is_quantity(each) for each in meant)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0"),
+        (512, "512"),
+        (32 << 20, "32Mi"),
+        (35567698, "33.9Mi"),
+        (45526482944, "42.4Gi"),
+        (40 << 30, "40Gi"),
+        (1100000000, "1.02Gi"),
+        ((40 << 30) + 1, "40Gi"),
+    ],
+)
+def test_sizes_that_people_read(size: int, text: str) -> None:
+    assert quantity.readable(size) == text

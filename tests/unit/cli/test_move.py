@@ -1,11 +1,13 @@
 """The command line of `paddock move`, and the servers that `--to` names."""
 
+import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 
 from paddock.cli.moves import sides
-from paddock.client.errors import BadAccess
+from paddock.client.errors import BadAccess, Unreachable
 from tests.unit.cli.commands import paddock
 
 KUBECONFIG = """
@@ -41,3 +43,19 @@ def test_the_target_is_a_context_a_kubeconfig_or_a_directory(tmp_path: Path, mon
         BadAccess, match=r"no context 'three'.*name a context, a kubeconfig or the directory of a server; choose one of one, two"
     ):
         sides.access_of("three")
+
+
+def test_a_server_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        away = f"127.0.0.1:{closed.getsockname()[1]}"
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG.replace("https://one", f"https://{away}"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    answer = paddock("move", "web", "--to", "two")
+    assert answer.code == 2 and f"cannot connect to the source https://{away}: " in answer.err
+
+    async def reach() -> None:
+        async with sides.opened(str(tmp_path), ""):
+            pass
+
+    with pytest.raises(Unreachable, match=f"cannot connect to the target https://{away}: "):
+        asyncio.run(reach())

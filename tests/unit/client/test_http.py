@@ -1,6 +1,7 @@
 """The transport over sockets: connections kept and lost, TLS, credentials that are refused."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from paddock.apiserver.security.pki import Authority
+from paddock.base import certificates
 from paddock.client.access import Access, ClientCertificate, Credential, StaticCredential, bearer
 from paddock.client.errors import BadAccess, BadAnswer, TimedOut, Unreachable
 from paddock.client.http import https
@@ -134,10 +136,10 @@ def test_nobody_there_and_nobody_answering(monkeypatch: pytest.MonkeyPatch) -> N
             await reader.read()
 
         async with listening(silent) as port, reaching(port) as transport:
-            with pytest.raises(TimedOut, match=r"within 0\.05 s"):
+            with pytest.raises(TimedOut, match=rf"127\.0\.0\.1:{port} did not answer GET /x\?y=1 within 0\.05 s"):
                 await transport.send(msgspec.structs.replace(GET, seconds=0.05))
-        async with reaching(port) as transport:
-            with pytest.raises(Unreachable, match="cannot connect") as refused:
+        async with reaching(port, title="the lab") as transport:
+            with pytest.raises(Unreachable, match="cannot connect to the lab: ") as refused:
                 await transport.send(POST)
             assert not refused.value.sent
         await transport.close()
@@ -217,6 +219,10 @@ def test_a_token_cannot_smuggle_headers() -> None:
     play(script)
 
 
+def describe(authority: Authority) -> str:
+    return certificates.describe(authority.certificate.decode())
+
+
 def user_of(raw: bytes) -> str:
     return str(msgspec.json.decode(raw)["user"])
 
@@ -232,9 +238,10 @@ def test_tls_trusts_one_authority_and_shows_a_certificate(tmp_path: Path) -> Non
             async with reaching(port, scheme="https", authority=authority.certificate, tls_name="h.example") as transport:
                 assert user_of((await transport.send(GET)).body) == ""
             for access, text in (
-                ({"authority": other.certificate}, "not trusted"),
-                ({}, "not trusted"),
-                ({"authority": authority.certificate, "tls_name": "wrong.example"}, "not trusted"),
+                ({"authority": other.certificate}, rf"certificate-authority-data, which names {re.escape(describe(other))}, and what"),
+                ({}, "check certificate-authority-data, which names no authority, so that those of this computer count, and"),
+                ({"authority": other.certificate, "authority_source": "the field", "title": "the lab"}, "of the lab is not .*the field,"),
+                ({"authority": authority.certificate, "tls_name": "wrong.example"}, "not trusted: .*'wrong.example'"),
             ):
                 async with reaching(port, scheme="https", **access) as transport:
                     with pytest.raises(BadAccess, match=text):

@@ -115,7 +115,7 @@ class Life:
         return dict(made.data)
 
     async def get(self, name: str = "web", plural: str = "virtualmachines", base: str = KUBEVIRT) -> Data | None:
-        found = await self.api.get(f"{base}/{plural}/{name}")
+        found = await self.api.current(f"{base}/{plural}/{name}")
         return None if found.status == 404 else dict(found.data)
 
     async def vm(self, name: str = "web") -> Data:

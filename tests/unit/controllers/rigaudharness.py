@@ -157,11 +157,8 @@ class Rigaud:
         assert said.status in (200, 202), said.data
 
     async def get(self, name: str = "web", kind: str = "VirtualMachine", namespace: str = "default") -> Data:
-        found = await self.api.get(f"{base(kind, namespace)}/{name}")
-        if found.status == 404:
-            return {}
-        found.data["metadata"].pop("managedFields", None)
-        return dict(found.data)
+        found = await self.api.current(f"{base(kind, namespace)}/{name}")
+        return {} if found.status == 404 else dict(found.data)
 
     async def status(self, name: str = "web", kind: str = "VirtualMachine") -> Data:
         return dict((await self.get(name, kind)).get("status") or {})

@@ -1,6 +1,8 @@
 """The catalog's table equals what is declared, in both directions."""
 
 import pkgutil
+import subprocess
+import sys
 from collections import Counter
 from importlib import import_module
 
@@ -8,7 +10,7 @@ import pytest
 
 import paddock.dialects
 from paddock.dialects import catalog
-from paddock.schema.kind import Kind
+from paddock.schema.kind import Kind, KindFacts
 
 ROOT = "paddock.dialects."
 
@@ -62,3 +64,18 @@ def test_an_alias_is_of_a_kind_that_there_is() -> None:
     for kind in catalog.every():
         if kind.alias_of is not None:
             assert catalog.find(*kind.alias_of) is not None
+
+
+def test_facts_are_those_of_the_declarations() -> None:
+    assert [catalog.declaration(each) for each in catalog.facts()] == list(catalog.every())
+    for each in catalog.facts():
+        declared = catalog.declaration(each)
+        assert all(getattr(each, name) == getattr(declared, name) for name in KindFacts.__struct_fields__)
+
+
+def test_facts_load_no_declaration() -> None:
+    program = (
+        "import sys; from paddock.dialects import catalog; catalog.facts(); print(*(each for each in sys.modules if 'dialects.' in each))"
+    )
+    made = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert made.stdout.split() == ["paddock.dialects.catalog"]

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from paddock.client.errors import Unreachable
 from paddock.driverkit import disklinks
-from paddock.driverkit.disklinks import DamagedExport, DiskLink, HttpLinkChannel
+from paddock.driverkit.disklinks import DamagedExport, DiskLink, HttpLinkChannel, LinkRefused
 from tests.unit.client.talking import listening, play
 
 
@@ -44,6 +45,50 @@ def test_the_server_says_how_long_a_disk_is(answer: bytes, length: int | None) -
             asked = DiskLink(f"{here}/disk.img.gz", "", "secret", packed=True, raw_url=f"{here}/disk.img")
             assert await HttpLinkChannel().length(asked) == length
             assert heard[-1].startswith(b"HEAD /disk.img HTTP/1.1\r\n") and b"x-kubevirt-export-token: secret" in heard[-1]
+
+    play(script)
+
+
+HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nhalf of it"
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said"),
+    [
+        (HALF, BUSY, "the export server 127.0.0.1:{source} of the source https://here closed the connection"),
+        (BUSY, BUSY, "the export server 127.0.0.1:{source} of the source https://here answers 503 to the download of a disk"),
+        (b"", BUSY, "the upload proxy 127.0.0.1:{target} of the target https://there answers 503 to the upload of a disk: busy"),
+        (b"", b"", "the upload proxy 127.0.0.1:{target} of the target https://there closed the connection"),
+    ],
+)
+def test_a_disk_that_breaks_off_names_the_server_that_broke_it(source: bytes, target: bytes, said: str) -> None:
+    """Both connections are open at once. Without an answer, the source sends without end, and the target closes."""
+
+    async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(source or HALF)
+        while not source:
+            writer.write(b"x" * 10)
+            await writer.drain()
+            await asyncio.sleep(0)
+        await writer.drain()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if source:
+            await reader.read()
+        writer.write(target)
+        await writer.drain()
+
+    async def script() -> None:
+        async with listening(send) as one, listening(take) as two:
+            export = DiskLink(f"http://127.0.0.1:{one}/disk.img", "", "", owner="the source https://here")
+            upload = DiskLink(f"http://127.0.0.1:{two}/upload", "", "", kind=disklinks.UPLOAD, owner="the target https://there")
+            channel = HttpLinkChannel()
+            with pytest.raises((Unreachable, LinkRefused)) as caught:
+                await channel.send(upload, channel.receive(export), None)
+            assert str(caught.value).startswith(said.format(source=one, target=two))
 
     play(script)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from paddock.edge.connection import LONGEST_REST, ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.edge.connection import LONGEST_REST, ServerConnection
 from paddock.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse
+from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.server import Server
 from tests.scripted import timeless
 

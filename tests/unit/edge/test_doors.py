@@ -1,12 +1,13 @@
 """Bodies that are read while they arrive: at the reader's pace, told apart from the requests around them, and given up when they stall."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from paddock.edge.connection import ConnectionLimits
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamingRoutes
+from paddock.edge.limits import ConnectionLimits
 from paddock.edge.requestbody import BodyInterrupted
 from paddock.edge.server import Server
 
@@ -119,6 +120,28 @@ def test_a_sender_that_stalls_is_given_up() -> None:
         assert await answer(reader) == (400, b"broken")
         assert site.errors == ["nothing came for 0.3 s"]
         writer.close()
+
+    play(script)
+
+
+def test_a_handler_may_be_patient_with_a_sender() -> None:
+    async def script(site: Site) -> None:
+        async def door(request: HttpRequest) -> Answer:
+            assert request.incoming is not None
+            request.incoming.be_patient(20)
+            connected = request.incoming._transport.get_extra_info("socket")
+            # A sender without power sends no end.
+            assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            return HttpResponse(200, await request.incoming.read() + await request.incoming.read())
+
+        server = Server(site.api, tls=None, limits=ConnectionLimits(receive_seconds=0.3), doors=StreamingRoutes((b"/up",), door))
+        reader, writer = await asyncio.open_connection("127.0.0.1", await server.listen("127.0.0.1", 0))
+        writer.write(b"POST /up HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n\r\nabc")
+        await asyncio.sleep(0.6)
+        writer.write(b"def")
+        assert await answer(reader) == (200, b"abcdef")
+        writer.close()
+        await server.close(0.0)
 
     play(script)
 

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.edge.connection import ConnectionLimits
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
+from paddock.edge.limits import ConnectionLimits
 from paddock.edge.server import Server
 
 LONG = 3600.0
@@ -137,6 +137,44 @@ def test_an_idle_connection_is_not_kept() -> None:
         assert raw.count(b"HTTP/1.1") == 1
 
     play(ConnectionLimits(receive_seconds=LONG, idle_seconds=SHORT), script)
+
+
+def test_a_connection_that_is_used_is_kept() -> None:
+    async def script(edge: Edge) -> None:
+        reader, writer = await edge.connect()
+        async with asyncio.timeout(5):
+            for _ in range(6):
+                writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+                await reader.readuntil(b"ok")
+                await asyncio.sleep(SHORT)
+            # Now it idles, and it has no more time than at first.
+            assert await reader.read() == b""
+        writer.close()
+
+    play(ConnectionLimits(receive_seconds=LONG, idle_seconds=2 * SHORT), script)
+
+
+def test_who_sends_a_later_request_too_slowly_is_cut_off() -> None:
+    async def script(edge: Edge) -> None:
+        reader, writer = await edge.connect()
+        async with asyncio.timeout(5):
+            writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+            await reader.readuntil(b"ok")
+            writer.write(b"GET /y HT")
+            assert status(await reader.read()) == 408
+        writer.close()
+
+    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG), script)
+
+
+def test_fields_behind_a_body_are_no_headers() -> None:
+    async def script(edge: Edge) -> None:
+        head = b"POST /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        assert status(await edge.ask(head + b"2\r\nhi\r\n0\r\nimpersonate-user: root\r\n\r\n")) == 200
+        (seen,) = edge.seen
+        assert (seen.body, sorted(seen.headers)) == (b"hi", ["connection", "host", "transfer-encoding"])
+
+    play(LIMITS, script)
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=2), ConnectionLimits(connections_per_address=2)])

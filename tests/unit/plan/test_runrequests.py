@@ -120,6 +120,15 @@ def test_a_second_request_while_one_waits(verb: str) -> None:
     assert "unable to complete request: stop/start already underway" in said.value.message
 
 
+@pytest.mark.spec("kubevirt", 14)
+@pytest.mark.parametrize("strategy", ["Manual", "RerunOnFailure"])
+@pytest.mark.parametrize(("phase", "queued"), [("Succeeded", "Stop+Start"), ("none", "Start")])
+def test_a_start_goes_behind_the_stop_of_a_guest_that_is_down(strategy: str, phase: str, queued: str) -> None:
+    """Nobody who has read Stopped is refused because the last write of the stop is not there yet."""
+    waiting = machine(strategy, {"stateChangeRequests": [{"action": "Stop", "uid": "run-1"}]})
+    assert came_to(waiting, runrequests.start(waiting, instance(phase))) == queued
+
+
 def test_a_lone_stop_takes_the_place_of_what_waits() -> None:
     waiting = machine("Manual", {"stateChangeRequests": [{"action": "Stop", "uid": "run-1"}, {"action": "Start"}]})
     change = runrequests.stop(waiting, instance("Running"))

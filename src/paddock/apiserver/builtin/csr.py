@@ -4,10 +4,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import Any
-
-from cryptography import x509
-from cryptography.x509.oid import NameOID
+from typing import TYPE_CHECKING, Any
 
 from paddock.apiserver.builtin.tables import NONE, Cells, age_of, name_of
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
@@ -16,6 +13,9 @@ from paddock.apiserver.security.rbac import MASTERS, Rbac
 from paddock.meta import ages, failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 GROUP = "certificates.k8s.io"
 PLACE = (GROUP, "CertificateSigningRequest")
@@ -116,6 +116,8 @@ class RequestStrategy(Strategy):
         request = read_request(spec.get("request"))
         if spec.get("signerName") != CLIENT_SIGNER or request is None:
             return
+        from cryptography.x509.oid import NameOID  # noqa: PLC0415 - as `read_request` says
+
         if any(each.value == MASTERS for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)):
             why = f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
             raise failure.forbidden(failure.FailureTarget(new["metadata"].get("name", ""), GROUP, "certificatesigningrequests"), why)
@@ -132,8 +134,10 @@ class RequestStrategy(Strategy):
         raise failure.forbidden(about, f'user not permitted to {verb} requests with signerName "{signer}"')
 
 
-def read_request(text: Any) -> x509.CertificateSigningRequest | None:
+def read_request(text: Any) -> "x509.CertificateSigningRequest | None":
     """The request of a spec, with a good signature; None when it is none."""
+    from cryptography import x509  # noqa: PLC0415 - takes 11 MB, and hardly any server sees a request
+
     try:
         found = x509.load_pem_x509_csr(base64.b64decode(text or "", validate=True))
     except (ValueError, binascii.Error, TypeError):
@@ -214,6 +218,8 @@ def _check_change(status: Data, before: Data, subresource: str) -> Iterator[Find
 def _wrong_certificate(text: Any) -> str:
     if not text:
         return ""
+    from cryptography import x509  # noqa: PLC0415 - as `read_request` says
+
     try:
         pem = base64.b64decode(text, validate=True)
         kinds = set(_CERTIFICATE.findall(pem))

@@ -7,8 +7,7 @@ from paddock.apiserver.builtin import powerstates
 from paddock.apiserver.builtin.holding import hold
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, WriteContext
 from paddock.dialects.vitistack import marks as vitistack
-from paddock.plan.stakater import objects as stakater
-from paddock.plan.stakater.conditions import PAUSE
+from paddock.plan.stakater import marks as stakater
 from paddock.plan.virtrigaud import marks as virtrigaud
 from paddock.plan.vitistack.phases import PENDING
 from paddock.schema.kind import AdmissionSettings
@@ -19,7 +18,7 @@ class StakaterMachineStrategy(CustomStrategy):
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The finalizer. Nothing is written to a paused machine."""
-        if (new["metadata"].get("annotations") or {}).get(PAUSE) != "true":
+        if (new["metadata"].get("annotations") or {}).get(stakater.PAUSE) != "true":
             hold(new, stakater.FINALIZER)
         return new
 

@@ -5,7 +5,7 @@ The pipelines of these kinds are made with trusting settings; what is reserved i
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID, uuid5
 
 import msgspec
@@ -20,7 +20,7 @@ from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.dialects.kubevirt.preference import PreferenceSpec
 from paddock.dialects.kubevirt.preset import VirtualMachineInstancePreset
-from paddock.dialects.kubevirt.rules import sizing
+from paddock.dialects.kubevirt.rules import running, sizing
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, fieldpath
@@ -40,6 +40,7 @@ _UUID, _SERIAL = UUID("4f7ab6a5-19c3-4a0c-9b6b-1b5a5d5b8d51"), UUID("b0c8e1c4-3d
 _DEFAULT_GRACE_SECONDS = 30
 # Labels that are reserved, and requests for volumes that have to be possible.
 _RESERVED_RULES = ("kubevirt/V83", "kubevirt/V105")
+_RESERVED_LABELS = frozenset(running.RESERVED_LABELS)
 # Kinds of which some parts are written by KubeVirt's controllers alone.
 RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineInstance"))
 
@@ -55,7 +56,8 @@ class _ReservedStrategy(CustomStrategy):
         """Yield a finding for each change that is reserved for controllers."""
         if is_trusted(context):
             return
-        yield from (each for each in self._reserved(new, old) if old is None or not _untouched(each, new, old))
+        if _says_reserved(new):
+            yield from (each for each in self._reserved(new, old) if old is None or not _untouched(each, new, old))
         if old is not None:
             value, before = from_data(new, self._kind.cls), from_data(old, self._kind.cls)
             for transition in self._kind.transitions:
@@ -68,6 +70,13 @@ class _ReservedStrategy(CustomStrategy):
         for rule in self._kind.rules:
             if rule.id in _RESERVED_RULES:
                 yield from rule.check(value, self._settings)
+
+
+def _says_reserved(new: Data) -> bool:
+    """Return whether an object says anything that the reserved rules are about, which hardly any does."""
+    metadata = (new["metadata"], (_template(new) or {}).get("metadata") or {})
+    labels = (label for each in metadata for label in each.get("labels") or ())
+    return not _RESERVED_LABELS.isdisjoint(labels) or bool((new.get("status") or {}).get("volumeRequests"))
 
 
 class MachineStrategy(_ReservedStrategy):
@@ -226,11 +235,43 @@ def _same_addresses(new: Data, old: Data | None, view: ObjectView) -> Iterator[F
         return
     namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
     for card in own:
-        holders = view.holders("virtualmachines.kubevirt.io", _wired, (namespace, card.network, card.address))
+        holders = view.holders("virtualmachines.kubevirt.io", _wired, (namespace, card.network, card.address), _WiredMachine)
         # Two are enough for the sentence, however many there are.
         others = list(islice((each for _, each in holders if each != name), 2))
         if others:
             yield finding.warning(card.path, macs.message(*others), macs.RULE)
+
+
+class _WiredDevices(TypedDict, total=False):
+    interfaces: list[Data]
+
+
+class _WiredDomain(TypedDict, total=False):
+    devices: _WiredDevices
+
+
+class _WiredHardware(TypedDict, total=False):
+    networks: list[Data]
+    domain: _WiredDomain
+
+
+class _WiredTemplate(TypedDict, total=False):
+    spec: _WiredHardware
+
+
+class _WiredSpec(TypedDict, total=False):
+    template: _WiredTemplate
+
+
+class _WiredMetadata(TypedDict, total=False):
+    namespace: str
+
+
+class _WiredMachine(TypedDict, total=False):
+    """The part of a machine that says its addresses."""
+
+    metadata: _WiredMetadata
+    spec: _WiredSpec
 
 
 def _wired(machine: Data) -> Iterator[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from paddock.apiserver.resources.pipeline import Decoded
 from paddock.base import quantity
 from paddock.meta.apply.types import MergeSchema
 from paddock.schema.generate import crd, structural
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.schema.kind import Kind
 
 Data = dict[str, Any]
 # What the table of kinds says of merging.
@@ -53,7 +53,7 @@ class BuiltinPipeline(DeclaredPipeline):
 
     def decode(self, raw: Data) -> Decoded:
         """Prune, default, and leave out lists and maps that are empty."""
-        for path in _ZERO_IS_ABSENT.get((self._kind.group, self._kind.kind), ()):
+        for path in _ZERO_IS_ABSENT.get((self._facts.group, self._facts.kind), ()):
             _drop_zero(raw, path.replace("[]", ".[]").split("."))
         self._fill_lists(raw)
         decoded = super().decode(raw)
@@ -73,11 +73,6 @@ class BuiltinPipeline(DeclaredPipeline):
     @cached_property
     def _drop_empty(self) -> Callable[[Data], None]:
         return _dropper(self.schema) or (lambda data: None)
-
-
-def pipeline_of(kind: Kind, settings: AdmissionSettings) -> BuiltinPipeline:
-    """The pipeline of a kind."""
-    return BuiltinPipeline(kind, settings)
 
 
 def _drop_zero(value: Any, path: list[str]) -> None:

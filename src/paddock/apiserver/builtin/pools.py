@@ -11,7 +11,7 @@ from paddock.apiserver.resources.strategy import CustomStrategy, Data, WriteCont
 from paddock.dialects.kubevirt import pool, poolform, rules_pool
 from paddock.meta.wire import from_data
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.schema.kind import AdmissionSettings, KindFacts
 
 _KIND = "VirtualMachinePool"
 _ALIAS = "kubevirt.io"
@@ -66,7 +66,7 @@ def strategies(settings: AdmissionSettings) -> dict[tuple[str, str], CustomStrat
     return {(pool.GROUP, _KIND): PoolStrategy(settings), (_ALIAS, _KIND): FlatPoolStrategy(settings)}
 
 
-def aliased(resource: ServedResource, kind: Kind) -> ServedResource:
+def aliased(resource: ServedResource, kind: KindFacts) -> ServedResource:
     """A resource of a kind that shows the objects of another: they are stored once, in the other's form."""
     if kind.alias_of is None:
         return resource

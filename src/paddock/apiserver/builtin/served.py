@@ -19,7 +19,7 @@ from paddock.apiserver.builtin import (
     services,
     tabled,
 )
-from paddock.apiserver.builtin.pipelines import pipeline_of
+from paddock.apiserver.builtin.pipelines import BuiltinPipeline
 from paddock.apiserver.kindtable import rows, table
 from paddock.apiserver.resources.declared import resources_of
 from paddock.apiserver.resources.resource import ServedResource, Subresource
@@ -27,7 +27,7 @@ from paddock.apiserver.resources.strategy import Strategy
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import AUTHENTICATION
 from paddock.dialects import catalog
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.schema.kind import AdmissionSettings, KindFacts
 
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "Namespace"): namespaces.NamespaceStrategy(),
@@ -56,7 +56,7 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         **powerstates.strategies(),
         **fronts.strategies(settings),
     }
-    for kind in catalog.every():
+    for kind in catalog.facts():
         place = (kind.group, kind.kind)
         strategy = own.get(place) or _STRATEGIES.get(place)
         # Their strategies know the writer, and judge what is reserved for controllers.
@@ -66,12 +66,12 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
     yield from tabled.resources(judge, stored=settings.workloads == "stored")
 
 
-def _completed(resource: ServedResource, kind: Kind, settings: AdmissionSettings) -> ServedResource:
+def _completed(resource: ServedResource, kind: KindFacts, settings: AdmissionSettings) -> ServedResource:
     """A built-in kind with everything that only a server knows of it."""
     place = (resource.group, resource.kind)
     more = dict(_MORE.get(place, {}))
     if kind.stored:
-        more["pipeline"] = pipeline_of(kind, settings)
+        more["pipeline"] = BuiltinPipeline(kind, settings)
     if place in tabled.CELLS:
         more["columns"], more["cells"] = rows.columns(table.kinds()[place]), tabled.CELLS[place]
     if place == ("", "Namespace"):

@@ -16,7 +16,7 @@ from paddock.schema.kind import AdmissionSettings
 
 def install(parts: ServerParts) -> DefinitionFinalizer:
     """Serve definitions and everything they define; call it before the server is ready, and run what it returns."""
-    own = OwnKinds(catalog.every(), parts.registry)
+    own = OwnKinds(catalog.facts(), parts.registry)
     definitions = DefinitionServer(parts, own)
     (plain,) = resources_of(definition.KIND, AdmissionSettings(), DefinitionStrategy(definitions.builtin, own))
     # A definition decides about other objects, so nobody overwrites one that he has not read.

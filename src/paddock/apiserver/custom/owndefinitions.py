@@ -14,8 +14,9 @@ from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom.definition import COLLECTION, GROUP, KIND
 from paddock.apiserver.objects.encoding import decode, stamp
 from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.dialects import catalog
 from paddock.schema.generate import crd
-from paddock.schema.kind import Kind
+from paddock.schema.kind import KindFacts
 from paddock.store.contract import StoreKey
 
 Data = dict[str, Any]
@@ -26,13 +27,13 @@ _MANAGER = "paddock"
 class _Own:
     """One kind of the server."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: KindFacts) -> None:
         self._kind = kind
 
     @cached_property
     def spec(self) -> bytes:
         """The generated spec; made when somebody looks, kept as text because that is a tenth of the memory."""
-        return orjson.dumps(crd.manifest(self._kind)["spec"])
+        return orjson.dumps(crd.manifest(catalog.declaration(self._kind))["spec"])
 
     def versions(self) -> tuple[str, ...]:
         return tuple(each.name for each in self._kind.versions)
@@ -41,7 +42,7 @@ class _Own:
 class OwnKinds:
     """The definitions of the kinds that the server serves by itself."""
 
-    def __init__(self, kinds: Iterable[Kind], registry: ResourceRegistry) -> None:
+    def __init__(self, kinds: Iterable[KindFacts], registry: ResourceRegistry) -> None:
         served = (each for each in kinds if crd.wanted(each) and registry.find(each.group, each.versions[0].name, each.plural))
         self._own = {crd.name_of(each): _Own(each) for each in served}
 

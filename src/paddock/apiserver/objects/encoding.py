@@ -11,6 +11,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.edge.http import LongBody
 
 Data = dict[str, Any]
 _FIRST = ("apiVersion", "kind", "metadata")
@@ -32,7 +33,9 @@ def decode(value: bytes) -> Data:
 def stamp(data: Data, revision: int) -> bytes:
     """Encode an object as the write of a revision."""
     data["metadata"]["resourceVersion"] = str(revision)
-    return encode(data)
+    # An exact copy, because these bytes are kept for long. The encoder's own, which have slack behind them, go before anything else is
+    # allocated: kept until the answer is sent, they would leave holes in which no other object fits.
+    return bytes(memoryview(encode(data)))
 
 
 def head(api_version: str, kind: str) -> bytes:
@@ -40,13 +43,13 @@ def head(api_version: str, kind: str) -> bytes:
     return b'{"apiVersion":' + orjson.dumps(api_version) + b',"kind":' + orjson.dumps(kind)
 
 
-def joined(begin: bytes, items: list[bytes], opening: bytes = b"") -> bytes:
+def joined(begin: bytes, items: list[bytes], opening: bytes = b"") -> LongBody:
     """A list in brackets that end an object; each item lacks its `opening`. The bytes of a long list are copied once."""
     if not items:
-        return begin + b"]}"
+        return LongBody((begin + b"]}",), b"")
     items[0] = begin + opening + items[0]
     items[-1] += b"]}"
-    return (b"," + opening).join(items)
+    return LongBody(items, b"," + opening)
 
 
 class Encoder:
@@ -77,7 +80,7 @@ class Encoder:
         start = self._head
         return (value if value.startswith(start) else self.serve(value) for value in values)
 
-    def listed(self, begin: bytes, values: Iterable[bytes]) -> bytes:
+    def listed(self, begin: bytes, values: Iterable[bytes]) -> LongBody:
         """The bytes of a list of prepared objects; `begin` ends where the first of them goes.
 
         The list says version and kind for all items of a built-in kind; items of other kinds say it themselves.
@@ -140,15 +143,11 @@ class OwnerRef(msgspec.Struct, frozen=True):
 class Envelope(msgspec.Struct, frozen=True):
     """The metadata that selectors and housekeeping look at, decoded without the rest of the object."""
 
-    name: str = ""
-    namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()
     ownerReferences: tuple[OwnerRef, ...] = ()
     deletionTimestamp: str | None = None
-    creationTimestamp: str | None = None
-    generation: int = 0
 
 
 class _Wrapped(msgspec.Struct, frozen=True):

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
-from paddock.apiserver.objects.encoding import decode
+import msgspec
+
 from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 ValuesOf = Callable[[dict[str, Any]], Iterable[Hashable]]
@@ -16,20 +17,25 @@ class ValueHolders:
     one, not as much as there are objects.
     """
 
-    def __init__(self, store: Store, collection: str, values_of: ValuesOf) -> None:
+    def __init__(self, store: Store, collection: str, values_of: ValuesOf, part: Any = dict) -> None:
+        """`part` is a type of the members that `values_of` reads; the others are not decoded."""
         self._store = store
         self._collection = collection
         self._values_of = values_of
+        self._decode = msgspec.json.Decoder(part).decode
         self._values: dict[StoreKey, tuple[Hashable, ...]] = {}
         # in the order in which they took it
         self._holders: dict[Hashable, dict[StoreKey, None]] = {}
         self._changed = {record.key for record in store.scan(collection)}
+        # what was read of the forms that are being written, each with its bytes
+        self._moving: dict[StoreKey, tuple[bytes, tuple[Hashable, ...]]] = {}
         store.follow(self._follow)
 
     def of(self, value: Hashable) -> Iterator[StoreKey]:
         """Yield the keys of the objects that hold a value; of those that are being written the newest form counts."""
         self._catch_up()
-        moving = self._store.deciding(self._collection)
+        moving = dict.fromkeys(self._store.deciding(self._collection))
+        self._moving = {key: form for key, form in self._moving.items() if key in moving}
         yield from (key for key in self._holders.get(value, ()) if key not in moving)
         for key in moving:
             record = self._store.decided(key)
@@ -46,7 +52,12 @@ class ValueHolders:
             self._put(key, () if record is None else self._read(record))
 
     def _read(self, record: StoredValue) -> tuple[Hashable, ...]:
-        return tuple(self._values_of(decode(record.value)))
+        # Known by its bytes: a revision that could not be committed is given out again.
+        value, values = self._moving.get(record.key, (b"", ()))
+        if value is not record.value:
+            values = tuple(self._values_of(self._decode(record.value)))
+            self._moving[record.key] = record.value, values
+        return values
 
     def _put(self, key: StoreKey, values: tuple[Hashable, ...]) -> None:
         before = self._values.pop(key, ())

@@ -15,25 +15,41 @@ class _Collection:
 
     def __init__(self) -> None:
         self.envelopes: dict[StoreKey, Envelope] = {}
-        self.labelled: dict[tuple[str, str], set[StoreKey]] = {}
+        # Most labels are either many objects' or one object's, which needs no set (216 bytes).
+        self._labelled: dict[tuple[str, str], StoreKey | set[StoreKey]] = {}
+
+    def holders(self, label: tuple[str, str]) -> set[StoreKey]:
+        """Return the keys of the objects with a label."""
+        found = self._labelled.get(label)
+        return found if isinstance(found, set) else set() if found is None else {found}
 
     def put(self, key: StoreKey, found: Envelope) -> None:
         before = self.envelopes.get(key)
         if before is None or before.labels != found.labels:
             self._unlabel(key, before)
             for label in found.labels.items():
-                self.labelled.setdefault(label, set()).add(key)
+                self._label(key, label)
         self.envelopes[key] = found
 
     def remove(self, key: StoreKey) -> None:
         self._unlabel(key, self.envelopes.pop(key, None))
 
+    def _label(self, key: StoreKey, label: tuple[str, str]) -> None:
+        holders = self._labelled.get(label)
+        if holders is None:
+            self._labelled[label] = key
+        elif isinstance(holders, set):
+            holders.add(key)
+        else:
+            self._labelled[label] = {holders, key}
+
     def _unlabel(self, key: StoreKey, before: Envelope | None) -> None:
         for label in before.labels.items() if before is not None else ():
-            holders = self.labelled[label]
-            holders.discard(key)
-            if not holders:
-                del self.labelled[label]
+            holders = self._labelled[label]
+            if isinstance(holders, set) and len(holders) > 1:
+                holders.discard(key)
+            else:
+                del self._labelled[label]
 
 
 class ObjectIndex:
@@ -77,7 +93,7 @@ class ObjectIndex:
             return ()
         best: set[StoreKey] | None = None
         for key, values in query.equalities:
-            holders = set().union(*(found.labelled.get((key, value), ()) for value in values))
+            holders = set[StoreKey]().union(*(found.holders((key, value)) for value in values))
             best = holders if best is None else best & holders
         if best is None:
             return None

@@ -115,10 +115,14 @@ class ObjectClock(Protocol):
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A new form of an object. `settled`: its managedFields are already those of the new form (server-side apply)."""
+    """A new form of an object.
+
+    `settled`: its managedFields are already those of the new form (server-side apply). `whole`: nothing in it is a part of the old form.
+    """
 
     data: Data
     settled: bool = False
+    whole: bool = False
 
 
 # Makes the new form of an object from its old one, in the version of the request. It hands on what it leaves alone, and changes nothing

@@ -3,7 +3,8 @@
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ServedResource
-from paddock.base.jsondata import identical
+from paddock.base.jsondata import copied
+from paddock.base.jsonequality import identical
 from paddock.meta import fieldpath
 from paddock.schema.finding import Finding, Path
 
@@ -34,10 +35,12 @@ def _stood(old: Data, body: Data, path: Path) -> bool:
 
 def decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:
     """A body as an object. Members that are the stored object's own have come this way when they were stored."""
-    own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
-    if not own:
+    if not given:
         return resource.pipeline.decode(raw)
-    made = resource.pipeline.decode({name: value for name, value in raw.items() if name not in own})
+    own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
+    # The rest can still share parts with the stored object, and decoding works in place.
+    rest = {name: value if name == "metadata" else copied(value) for name, value in raw.items() if name not in own}
+    made = resource.pipeline.decode(rest)
     unknown, broken, wrong = (
         tuple(each for each in found if each.path[:1] not in [(name,) for name in own]) for found in (made.unknown, made.broken, made.wrong)
     )

@@ -10,13 +10,14 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata, unchanged
-from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
+from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, envelope, stamp
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
 from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.resources.strategy import ObjectView, WriteContext
-from paddock.base.jsondata import copied, identical_apart
+from paddock.base.jsondata import copied
+from paddock.base.jsonequality import identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
@@ -95,8 +96,8 @@ class ObjectWriter:
     async def _create(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> Written:
         concerned = not options.unasked and self._admission.concerns(resource, "CREATE", options.subresource)
         for _ in range(_ATTEMPTS):
-            # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
-            draft = self._draft(resource, copied(raw) if concerned else raw, options, None)
+            # Decoding works in place: an attempt that may be repeated gets a copy, and one whose body is needed as it was sent.
+            draft = self._draft(resource, copied(raw) if concerned or options.applies else raw, options, None)
             # A client that sends no owners at all wants none to be noted.
             gives_up = draft.new["metadata"].get("managedFields") == []
             suffix = metadata.generated_suffix(self._clock.random(5))
@@ -147,11 +148,11 @@ class ObjectWriter:
                 raise failure.not_found(resource.about(name))
             encoder = self.encoder(resource)
             (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
-            old = self._former(resource, before.revision, value)
+            old = self._former(resource, value)
             # What a change leaves alone stays one with the old object, so that everything after it looks at changes only.
             given = {**old, "metadata": metadata.changeable(old["metadata"])}
             proposal = compute(given)
-            draft = self._draft(resource, proposal.data, options, old, given)
+            draft = self._draft(resource, proposal.data, options, old, None if proposal.whole else given)
             draft.owned = proposal.settled
             self._prepare_update(draft, namespace, name)
             if concerned:
@@ -192,7 +193,7 @@ class ObjectWriter:
         if draft.options.applies:
             applying.claim(draft.sent, draft.new, schema, manager, now)
         else:
-            ownership.record(draft.old, draft.new, schema, manager, now)
+            ownership.record(draft.old, draft.new, schema, manager, now, is_fitted=self._is_of_this_program(draft.resource, draft.old))
 
     def check_readable(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> None:
         """Raise the `Failure` of a body that no object of the resource can have, whatever is stored."""
@@ -244,12 +245,16 @@ class ObjectWriter:
         written = await self._store(draft, (key, before.revision), delete=gone, form=form)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""), warnings=written.warnings)
 
-    def _former(self, resource: ServedResource, revision: int, value: bytes) -> Data:
+    def _former(self, resource: ServedResource, value: bytes) -> Data:
         """A stored object as this version has it: written under an older schema, it may lack defaults."""
         data = self.encoder(resource).read(value)
-        if not resource.declared or revision > self._begun:
+        if not resource.declared or self._is_of_this_program(resource, data):
             return data
         return resource.pipeline.decode(data).data
+
+    def _is_of_this_program(self, resource: ServedResource, data: Data | None) -> bool:
+        """Return whether a stored object was written under the present schema, because that does not change while the program runs."""
+        return data is not None and resource.declared and int(data["metadata"].get("resourceVersion") or 0) > self._begun
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
@@ -290,10 +295,10 @@ class ObjectWriter:
     def _check_namespace(self, resource: ServedResource, namespace: str, name: str) -> None:
         if not resource.namespaced:
             return
-        found = self._view.get("namespaces", "", namespace)
+        found = self._store_of.decided(StoreKey("namespaces", "", namespace))
         if found is None:
             raise failure.not_found(failure.FailureTarget(name=namespace, kind="namespaces"))
-        if found["metadata"].get("deletionTimestamp"):
+        if envelope(found.value).deletionTimestamp:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             cause = failure.StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
             raise failure.forbidden(resource.about(name), why, [cause])

@@ -4,36 +4,27 @@ Their declaration is the schema, the rules and the rules about changes at once, 
 same words. The structural schema that clients and apply see is generated from the same declaration.
 """
 
-from collections.abc import Callable, Iterable
 from functools import cache, cached_property
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ALL_VERBS, ServedResource, Subresource
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
-from paddock.base.jsondata import identical_apart
+from paddock.base.jsonequality import identical_apart
+from paddock.dialects import catalog
 from paddock.meta import fieldpath
 from paddock.meta.apply.types import MergeSchema
 from paddock.meta.wire import from_data
-from paddock.schema.check import check
+from paddock.schema.check import take
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.generate import crd
-from paddock.schema.kind import AdmissionSettings, CrossFieldRule, Kind, Version
+from paddock.schema.kind import AdmissionSettings, Kind, KindFacts, Version
 from paddock.schema.messages import TYPE, UNKNOWN_FIELD
+from paddock.schema.ruling import rules_of
 
 # What users say in the metadata; the rest says where the object is.
 _WRITTEN = ("labels", "annotations")
 _OBSERVED = frozenset(("metadata", "status"))
-
-
-class RuleGroup(NamedTuple):
-    """Rules about one place of an object, or about the whole of it."""
-
-    place_of: Callable[[Any, AdmissionSettings], Any] | None
-    looks: tuple[Callable[..., Iterable[Finding]], ...]
-    # those of them that warn
-    warning: tuple[Callable[..., Iterable[Finding]], ...]
 
 
 @cache
@@ -43,11 +34,15 @@ def _schema_of(kind: Kind) -> MergeSchema:
 
 
 class DeclaredPipeline:
-    """The pipeline of a declared kind."""
+    """The pipeline of a declared kind, which is loaded with the first object."""
 
-    def __init__(self, kind: Kind, settings: AdmissionSettings) -> None:
-        self._kind = kind
+    def __init__(self, facts: KindFacts, settings: AdmissionSettings) -> None:
+        self._facts = facts
         self._settings = settings
+
+    @cached_property
+    def _kind(self) -> Kind:
+        return catalog.declaration(self._facts)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -57,45 +52,28 @@ class DeclaredPipeline:
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune, default and check against the schema."""
         # The metadata of all objects is checked by the server, in one place.
-        checked = check(self._kind.cls, {**raw, "metadata": {}})
+        checked = take(self._kind.cls, {**raw, "metadata": {}})
         unknown, broken, wrong = [], [], []
         for found in checked.findings:
             if found.rule == UNKNOWN_FIELD:
                 unknown.append(found)
             elif found.path[:1] == ("metadata",):
                 continue
-            elif self._kind.builtin and found.rule == TYPE:
+            elif self._facts.builtin and found.rule == TYPE:
                 broken.append(found)
             else:
                 wrong.append(found)
         data = {**checked.value, "metadata": raw.get("metadata", {})}
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
-    @cached_property
-    def _groups(self) -> tuple[RuleGroup, ...]:
-        return _groups_of(self._kind.rules)
-
-    @cached_property
-    def _groups_of_status(self) -> tuple[RuleGroup, ...]:
-        return _groups_of(rule for rule in self._kind.rules if rule.of_status)
-
-    def _told(self, groups: Iterable[RuleGroup], value: Any, before: Any = None) -> list[Finding]:
-        """Return the findings of the rules. If only metadata changed since `before`, a place without it is only asked for warnings."""
-        found: list[Finding] = []
-        for group in groups:
-            if group.place_of is None:
-                for look in group.looks:
-                    found.extend(look(value, self._settings))
-                continue
-            former = None if before is None else group.place_of(before, self._settings)
-            place = group.place_of(value, self._settings)
-            for look in group.looks if place != former else group.warning:
-                found.extend(look(place))
-        return found
+    def _read(self, data: dict[str, Any]) -> Any:
+        """An object for rules. None of them looks at managedFields, which are long."""
+        metadata = {name: value for name, value in data["metadata"].items() if name != "managedFields"}
+        return from_data({**data, "metadata": metadata}, self._kind.cls)
 
     def _is_of_status(self, new: dict[str, Any], old: dict[str, Any], *, of_status: bool) -> bool:
         """Return whether only the status was written. Where that has no path of its own, all other members must be unchanged."""
-        if self._kind.status:
+        if self._facts.status:
             return of_status and "spec" in new and new["spec"] is old.get("spec")
         metadata, before = new["metadata"], old["metadata"]
         return all(metadata.get(name) == before.get(name) for name in _WRITTEN) and identical_apart(new, old, _OBSERVED)
@@ -106,31 +84,26 @@ class DeclaredPipeline:
         Who writes the status alone is not told again what there is to say of the rest.
         """
         if old is not None and self._is_of_status(new, old, of_status=of_status):
-            groups = self._groups_of_status
-            found = self._told(groups, from_data(new, self._kind.cls)) if groups else []
+            # Most have nothing to look at, and need no object then.
+            due = [rule for rule in self._kind.rules if rule.of_status and _is_given(new, rule.given)]
+            value = self._read(new) if due else None
+            found = [each for rule in due for each in rule.check(value, self._settings)]
             return tuple(each for each in found if each.severity is not Severity.ERROR or not _untouched(each, new, old))
-        value = from_data(new, self._kind.cls)
+        value = self._read(new)
+        rules = rules_of(self._kind)
         if old is None:
-            return tuple(self._told(self._groups, value))
-        before = from_data(old, self._kind.cls)
-        found = self._told(self._groups, value, before if new.get("spec") == old.get("spec") else None)
+            return tuple(rules.findings(value, self._settings))
+        before = self._read(old)
+        found = rules.findings(value, self._settings, before if new.get("spec") == old.get("spec") else None)
         found = [each for each in found if each.severity is not Severity.ERROR or not _untouched(each, new, old)]
         for transition in self._kind.transitions:
             found.extend(transition.check(before, value, self._settings))
         return tuple(found)
 
 
-def _groups_of(rules: Iterable[CrossFieldRule]) -> tuple[RuleGroup, ...]:
-    """Rules in order, neighbours about one place together."""
-    groups = ((place_of, tuple(neighbours)) for place_of, neighbours in groupby(rules, key=lambda rule: rule.place_of))
-    return tuple(
-        RuleGroup(
-            place_of,
-            tuple(rule.look or rule.check for rule in neighbours),
-            tuple(rule.look or rule.check for rule in neighbours if rule.warns),
-        )
-        for place_of, neighbours in groups
-    )
+def _is_given(data: dict[str, Any], ways: tuple[str, ...]) -> bool:
+    """Return whether one of the ways that a rule needs leads to something; here they go over members alone."""
+    return not ways or any(fieldpath.at(data, way) is not None for way in ways)
 
 
 def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:
@@ -142,7 +115,7 @@ def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool
     )
 
 
-def resources_of(kind: Kind, settings: AdmissionSettings, strategy: Strategy | None = None) -> tuple[ServedResource, ...]:
+def resources_of(kind: KindFacts, settings: AdmissionSettings, strategy: Strategy | None = None) -> tuple[ServedResource, ...]:
     """A resource for each served version of a kind."""
     pipeline = DeclaredPipeline(kind, settings)
     return tuple(_resource(kind, version, pipeline, strategy or (PLAIN if kind.builtin else CUSTOM)) for version in kind.versions)
@@ -153,7 +126,7 @@ def collection_of(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def _resource(kind: Kind, version: Version, pipeline: DeclaredPipeline, strategy: Strategy) -> ServedResource:
+def _resource(kind: KindFacts, version: Version, pipeline: DeclaredPipeline, strategy: Strategy) -> ServedResource:
     subresources = []
     if kind.status:
         subresources.append(Subresource("status", ("get", "patch", "update")))

@@ -33,7 +33,7 @@ class Pipeline(Protocol):
         """The structural OpenAPI schema: list and map types for apply, properties for clients."""
 
     def decode(self, raw: dict[str, Any]) -> Decoded:
-        """Prune and default a new form of an object."""
+        """Prune and default a new form of an object, which may be changed in place."""
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None, *, of_status: bool = False) -> tuple[Finding, ...]:
         """Everything wrong with a decoded object, errors and warnings; `old` is the stored form of an update.

@@ -26,8 +26,13 @@ class ObjectView(Protocol):
     def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
         """Yield the result of a pure function for each object, by namespace and name. It runs once for each form of an object."""
 
-    def holders(self, resource: str, values_of: Callable[[Data], Iterable[Hashable]], value: Hashable) -> Iterator[tuple[str, str]]:
-        """Yield the namespace and name of each object that holds a value. `values_of` is pure, and reads each form of an object once."""
+    def holders(
+        self, resource: str, values_of: Callable[[Data], Iterable[Hashable]], value: Hashable, part: Any = dict
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the namespace and name of each object that holds a value.
+
+        `values_of` is pure, and reads each form of an object once. `part` is a type of the members that it reads; it gets no others.
+        """
 
 
 class WriteContext(msgspec.Struct, frozen=True):

@@ -6,10 +6,9 @@ import csv
 import hmac
 import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
-
-import msgspec
 
 from paddock.apiserver.context import User
 from paddock.base.errors import Terminal
@@ -38,19 +37,11 @@ class TokenSource(Protocol):
         """The user, or None when the token is none of this source's; raises `PendingIdentity`, or 401 for one that is, and is no good."""
 
 
-class TokenUser(msgspec.Struct, frozen=True):
-    """A user of the token file."""
-
-    name: str
-    uid: str
-    groups: tuple[str, ...]
-
-
 class StaticTokenFile:
     """Static tokens: lines of `token,user,uid,"group1,group2"`."""
 
     def __init__(self, path: Path) -> None:
-        self._users: dict[str, TokenUser] = {}
+        self._users: dict[bytes, User] = {}
         if path.stat().st_mode & 0o077:
             _LOG.warning("token file readable by other users", extra={"file": str(path)})
         with path.open(newline="") as file:
@@ -60,14 +51,14 @@ class StaticTokenFile:
                 if len(row) < 3:
                     raise Terminal(f"line {number} of {path} cannot be read", why="it needs a token, a user and a uid", fix="mend the line")
                 groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 else ()
-                self._users[row[0].strip()] = TokenUser(row[1].strip(), row[2].strip(), groups)
+                self._users[row[0].strip().encode()] = _authenticated(User(row[1].strip(), groups, row[2].strip()))
 
     def user(self, token: str) -> User | None:
         """Compares every token in constant time, so that nothing can be learnt from how long it takes."""
-        found = None
-        for known, who in self._users.items():
-            if hmac.compare_digest(known.encode(), token.encode()):
-                found = User(who.name, who.groups, who.uid)
+        found, given = None, token.encode()
+        for known, user in self._users.items():
+            if hmac.compare_digest(known, given):
+                found = user
         return found
 
 
@@ -83,7 +74,7 @@ class Identities:
         if request.peer.certificate:
             if not request.peer.common_name:
                 raise failure.unauthorized()
-            return _authenticated(User(request.peer.common_name, request.peer.organizations))
+            return _certified(request.peer.common_name, request.peer.organizations)
         token = bearer_token(request)
         if token is None:
             if not self._anonymous:
@@ -104,6 +95,13 @@ def _authenticated(user: User) -> User:
     if AUTHENTICATED in user.groups:
         return user
     return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
+
+
+# A connection asks with each of its requests.
+@lru_cache(maxsize=256)
+def _certified(name: str, organizations: tuple[str, ...]) -> User:
+    """Return the user of a certificate."""
+    return _authenticated(User(name, organizations))
 
 
 def bearer_token(request: HttpRequest) -> str | None:

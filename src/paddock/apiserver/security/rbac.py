@@ -1,6 +1,6 @@
 """Role-based access control (docs/spec/kube-api.md section 8): purely additive rules, collected from bindings.
 
-The rules of a user are collected once and kept until a role or a binding changes.
+The rules of a user, and what they have allowed, are kept until a role or a binding changes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,6 +20,7 @@ _COLLECTIONS = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 # Members of this group may do everything, always: the way in when all roles are lost.
 MASTERS = "system:masters"
 _MOST_KEPT = 4096
+_MOST_KNOWN = 64
 
 
 class RbacRule(msgspec.Struct, frozen=True):
@@ -60,20 +61,40 @@ def rules_of(role: dict[str, Any] | None) -> tuple[RbacRule, ...]:
     return tuple(msgspec.convert(rule, RbacRule) for rule in given)
 
 
+class UserRights:
+    """The rules of a user in one place, and what they are known to allow whatever the object is called."""
+
+    __slots__ = ("_known", "rules")
+
+    def __init__(self, rules: tuple[RbacRule, ...]) -> None:
+        self.rules = rules
+        self._known: set[tuple[str, ...]] = set()
+
+    def allow(self, asked: Attributes) -> bool:
+        """Return whether a rule covers a request of this user in this place."""
+        what = (asked.verb, asked.group, asked.resource, asked.subresource, asked.path)
+        if what in self._known:
+            return True
+        found = next((rule for rule in self.rules if rule.allows(asked)), None)
+        if found is not None and not found.resourceNames and len(self._known) < _MOST_KNOWN:
+            self._known.add(what)
+        return found is not None
+
+
 class Rbac:
     """Answers from the roles and bindings in the store."""
 
     def __init__(self, store: Store, *, open_to_all: bool = False) -> None:
         self._store = store
         self._open = open_to_all
-        self._kept: dict[tuple[str, tuple[str, ...], str], tuple[RbacRule, ...]] = {}
+        self._kept: dict[tuple[str, tuple[str, ...], str], UserRights] = {}
         store.follow(self._changed)
 
     def allows(self, asked: Attributes) -> bool:
         """Return whether anything allows a request."""
         if self._open or MASTERS in asked.groups:
             return True
-        return any(rule.allows(asked) for rule in self.rules(asked.user, asked.groups, asked.namespace))
+        return self._rights(asked.user, asked.groups, asked.namespace).allow(asked)
 
     def answers(self, question: AccessQuestion) -> bool:
         """The answer to a question of an expression."""
@@ -81,12 +102,15 @@ class Rbac:
 
     def rules(self, user: str, groups: tuple[str, ...], namespace: str) -> tuple[RbacRule, ...]:
         """Every rule that a user has: those of the cluster, and with a namespace those of it."""
+        return self._rights(user, groups, namespace).rules
+
+    def _rights(self, user: str, groups: tuple[str, ...], namespace: str) -> UserRights:
         place = (user, groups, namespace)
         found = self._kept.get(place)
         if found is None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            found = self._kept[place] = tuple(self._collect(user, groups, namespace))
+            found = self._kept[place] = UserRights(tuple(self._collect(user, groups, namespace)))
         return found
 
     def role(self, kind: str, namespace: str, name: str) -> tuple[RbacRule, ...] | None:

@@ -8,12 +8,11 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+from paddock.base.certificates import Pair
 from paddock.base.errors import Terminal
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
-# Certificate and key.
-Pair = tuple[Path, Path]
 
 
 class UnusableCertificate(Terminal):

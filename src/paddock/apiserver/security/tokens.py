@@ -3,19 +3,22 @@
 import base64
 import hmac
 from collections.abc import Iterable
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from paddock.apiserver.context import User
 from paddock.apiserver.resources.strategy import ObjectView
-from paddock.apiserver.security import jose
-from paddock.apiserver.security.jose import Claims, PublicKey, SigningKey
-from paddock.apiserver.security.pki import new_key, write_private
+from paddock.apiserver.security.pki import write_private
+from paddock.base import certificates
 from paddock.base.clock import IdentityClock
 from paddock.meta import ages, failure
+
+if TYPE_CHECKING:
+    from paddock.apiserver.security.jose import Claims, PublicKey, SigningKey
 
 ISSUER = "https://kubernetes.default.svc"
 _ACCOUNT = "system:serviceaccount:"
@@ -27,20 +30,42 @@ _KEPT_ISSUER, _KEPT = "kubernetes/serviceaccount", "kubernetes.io/serviceaccount
 
 
 class Keyring:
-    """The key that signs tokens, and all keys whose signatures are believed: those of earlier days among them."""
+    """The key that signs tokens, and all keys whose signatures are believed: those of earlier days among them.
 
-    def __init__(self, signing: SigningKey, believed: Iterable[PublicKey] = ()) -> None:
-        self._signing = signing
-        self._believed = {key.name: key for key in (signing.key, *believed)}
+    Their files are read with the first token, because that loads a library of 11 MB.
+    """
+
+    def __init__(self, signing: Path, believed: Iterable[Path] = ()) -> None:
+        self._files = (signing, tuple(believed))
         # Digests of tokens whose signature was good, with their claims: a signature does not become bad.
         self._checked: dict[bytes, Claims] = {}
 
-    def sign(self, claims: Claims) -> str:
+    @cached_property
+    def _signing(self) -> "SigningKey":
+        from paddock.apiserver.security import jose  # noqa: PLC0415 - loads cryptography
+
+        return jose.SigningKey(jose.read_private(self._files[0]))
+
+    @cached_property
+    def _believed(self) -> "dict[str, PublicKey]":
+        from paddock.apiserver.security import jose  # noqa: PLC0415 - loads cryptography
+
+        earlier = (key for path in self._files[1] for key in jose.read_publics(path))
+        return {key.name: key for key in (self._signing.key, *earlier)}
+
+    def read(self) -> "Keyring":
+        """Read the files now; raises `BadKey`."""
+        _ = self._believed
+        return self
+
+    def sign(self, claims: "Claims") -> str:
         """A token with these claims."""
         return self._signing.sign(claims)
 
-    def claims(self, token: str) -> Claims | None:
+    def claims(self, token: str) -> "Claims | None":
         """The claims of a token that one of the keys has signed, or None."""
+        from paddock.apiserver.security import jose  # noqa: PLC0415 - loads cryptography
+
         digest = sha256(token.encode("utf-8", "replace")).digest()
         found = self._checked.get(digest)
         if found is None:
@@ -60,14 +85,18 @@ def own_keyring(folder: Path, believed: Iterable[Path] = ()) -> Keyring:
     """The keys of an installation: `service-accounts.key` signs; what lies beside it as `service-accounts-*` is still believed."""
     path = folder / "service-accounts.key"
     if not path.exists():
-        write_private(path, new_key())
-    earlier = [key for file in (*sorted(folder.glob("service-accounts-*")), *believed) for key in jose.read_publics(file)]
-    return Keyring(SigningKey(jose.read_private(path)), earlier)
+        from paddock.apiserver.security import signing  # noqa: PLC0415 - loads cryptography
+
+        write_private(path, signing.new_key())
+    earlier = (*sorted(folder.glob("service-accounts-*")), *believed)
+    keys = Keyring(path, earlier)
+    # A start shows what is wrong with a key.
+    return keys if not earlier and certificates.is_key(path, folder / "ca.crt") else keys.read()
 
 
 def keyring_of(signing: Path, believed: Iterable[Path]) -> Keyring:
     """The keys of named files."""
-    return Keyring(SigningKey(jose.read_private(signing)), [key for path in believed for key in jose.read_publics(path)])
+    return Keyring(signing, believed).read()
 
 
 class IssuerTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +203,7 @@ class AccountTokens:
         extra: dict[str, tuple[str, ...]] = {"authentication.kubernetes.io/credential-id": (f"JTI={claims.get('jti', '')}",)}
         return _user(namespace, account["name"], account["uid"], extra), meant
 
-    def _kept(self, token: str, claims: Claims) -> User | None:
+    def _kept(self, token: str, claims: "Claims") -> User | None:
         """The account of a token that is kept in a Secret, while it is the one that is kept there."""
         namespace, secret = claims.get(f"{_KEPT}/namespace", ""), claims.get(f"{_KEPT}/secret.name", "")
         account = {"name": claims.get(f"{_KEPT}/service-account.name", ""), "uid": claims.get(f"{_KEPT}/service-account.uid", "")}

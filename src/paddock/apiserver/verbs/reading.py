@@ -32,9 +32,13 @@ _INITIAL_BYTES = 128 * 1024
 async def get(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """One object."""
     form = form_of(call.request)
+    resource, route = call.resource, call.route
     wanted = call.request.parameter("resourceVersion")
-    record = await _waiting(lambda: parts.reader.get(call.resource, call.route.namespace, call.route.name, wanted))
-    return answer(form, parts.renderer(call.resource, form).one(await parts.served(call.resource, record.value)))
+    if wanted:
+        record = await _waiting(lambda: parts.reader.get(resource, route.namespace, route.name, wanted))
+    else:
+        record = parts.reader.get(resource, route.namespace, route.name)
+    return answer(form, parts.renderer(resource, form).one(await parts.served(resource, record.value)))
 
 
 async def list_(parts: ServerParts, call: RequestContext) -> HttpResponse:
@@ -207,19 +211,23 @@ class _Watch:
         self.sink.write(b"".join(lines))
 
     async def _follow(self, cursor: int, seconds: float) -> None:
-        following = self.parts.following
-        watcher = OpenWatch(self.call.resource.collection, self.query, self.renderer, self.sink, cursor=cursor, bookmarks=self.bookmarks)
+        following, resource = self.parts.following, self.call.resource
+        if self.parts.registry.find(resource.group, resource.version, resource.plural) is not resource:
+            # The kind has changed since the request came, and the watches that were open then have ended.
+            return
+        watcher = OpenWatch(resource.collection, self.query, self.renderer, self.sink, cursor=cursor, bookmarks=self.bookmarks)
         following.add(watcher)
-        ended = asyncio.ensure_future(watcher.ended.wait())
         gone = asyncio.ensure_future(self.sink.gone())
+        gone.add_done_callback(lambda _: watcher.end())
         try:
-            done, _ = await asyncio.wait((ended, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if not done and self.bookmarks:
+            async with asyncio.timeout(seconds):
+                await watcher.ended
+        except TimeoutError:
+            if self.bookmarks:
                 following.bookmark(watcher)
         finally:
             following.remove(watcher)
-            for task in (ended, gone):
-                task.cancel()
-            await asyncio.gather(ended, gone, return_exceptions=True)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
         if watcher.failure:
             self.sink.write(watcher.failure)

@@ -118,7 +118,9 @@ def _taking(data: Data, again: Callable[[], Data]) -> Callable[[], Data]:
 
 async def _replace_or_create(parts: ServerParts, call: RequestContext, take: Callable[[], Data], options: Options) -> Written:
     try:
-        return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, lambda _: Proposal(take()), options)
+        return await parts.writer.replace(
+            call.resource, call.route.namespace, call.route.name, lambda _: Proposal(take(), whole=True), options
+        )
     except failure.Failure as said:
         if said.code != 404:
             raise

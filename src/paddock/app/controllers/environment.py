@@ -1,15 +1,15 @@
 """Facts about the server that the controllers beside it need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
+
+import msgspec
 
 from paddock.app.options.settings import MachineSettings, ProviderProgramSettings
 
 
-@dataclass(frozen=True)
-class ControllerEnvironment:
+class ControllerEnvironment(msgspec.Struct, frozen=True):
     """One server, as its controllers see it."""
 
     # where the engine keeps everything
@@ -25,4 +25,4 @@ class ControllerEnvironment:
     address: Callable[[], str]
     # names inside end with it
     domain: str = "cluster.local"
-    providers: ProviderProgramSettings = field(default_factory=ProviderProgramSettings)
+    providers: ProviderProgramSettings = msgspec.field(default_factory=ProviderProgramSettings)

@@ -10,10 +10,11 @@ from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.bootstraptokens import BootstrapTokens
 from paddock.apiserver.security.identity import Identities, StaticTokenFile, TokenSource
 from paddock.apiserver.security.rbac import MASTERS
-from paddock.apiserver.security.tls import Pair, ServingContext
+from paddock.apiserver.security.tls import ServingContext
 from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, Keyring, keyring_of, own_keyring
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ServerSettings
+from paddock.base.certificates import Pair
 from paddock.base.directories import context_name
 
 _LOG = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ class ServerCredentials:
         self._settings = settings
         self._places = DataPaths(settings.root)
         tls = settings.tls
-        # address and certificate of the kubeconfig that was written
-        self._way_in: tuple[str, bytes] | None = None
+        # address of the kubeconfig that was written, with its certificate and key
+        self._way_in: tuple[str, tuple[bytes, bytes]] | None = None
         # Made only when somebody needs it: a test brings its own.
         own = tls.certificate is None or tls.clients is None
         self._authority = pki.Authority(self._places.pki, now) if own else None
@@ -88,7 +89,7 @@ class ServerCredentials:
         """Make what is about to expire anew, and take what others have renewed: the next connections are made with it."""
         if self.serving.refresh():
             _LOG.info("serving certificate replaced")
-        if self._way_in is not None and self._own.is_old(self._way_in[1]):
+        if self._way_in is not None and self._administrator() != self._way_in[1]:
             self.write_kubeconfig(self._way_in[0])
             _LOG.info("administrator certificate renewed; copied kubeconfigs expire with the old one")
 
@@ -96,10 +97,13 @@ class ServerCredentials:
         """The administrator's way in, if the server can make one: with an authority of clients that is not its own it cannot."""
         if self._settings.tls.clients is not None:
             return False
-        certificate, key = self._own.client("admin", (MASTERS,))
+        certificate, key = given = self._administrator()
         # Two kubeconfigs that are read together must not hide each other's entries.
         name = self._settings.context or context_name(self._settings.root)
         document = kubeconfig.document(address, self.trusted, certificate, key, user=f"{name}-admin", cluster=name)
         pki.write_private(self._places.kubeconfig, document.encode())
-        self._way_in = (address, certificate)
+        self._way_in = (address, given)
         return True
+
+    def _administrator(self) -> tuple[bytes, bytes]:
+        return self._own.administrator("admin", MASTERS)

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.errors import AgentError
@@ -19,8 +20,7 @@ _AGENT_SECONDS = 60.0
 _PASSING = ("Unanswered", "NotConnected")
 
 
-@dataclass
-class AgentReport:
+class AgentReport(msgspec.Struct):
     """The last report of an agent about one run of a machine."""
 
     run: int
@@ -31,10 +31,9 @@ class AgentReport:
     task: asyncio.Task[None] | None = None
 
 
-@dataclass
-class _Question:
+class _Question(msgspec.Struct):
     task: asyncio.Task[Statistics | None]
-    since: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    since: float = msgspec.field(default_factory=lambda: asyncio.get_running_loop().time())
 
 
 class PendingQueries:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from paddock.apiserver.security import pki, tls
+from paddock.apiserver.security import signing, tls
 from paddock.app.operator.settings import MetricsSecurity
 from paddock.base import certificates
 from paddock.base.clock import Clock
@@ -32,9 +32,9 @@ class OwnCertificate:
     def refresh(self) -> bool:
         """Make a certificate if there is none that stays valid; says whether it did."""
         now = datetime.fromtimestamp(self._clock.seconds(), UTC)
-        if self._certificate and not pki.is_old(self._certificate, now):
+        if self._certificate and not signing.is_old(self._certificate, now):
             return False
-        self._certificate, key = pki.self_signed(self._names[0], self._names, now)
+        self._certificate, key = signing.self_signed(self._names[0], self._names, now)
         certificates.show(self.context, self._certificate, key)
         return True
 

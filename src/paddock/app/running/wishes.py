@@ -132,7 +132,14 @@ def _end_as_by_interrupt() -> None:
     for each in (signal.SIGTERM, signal.SIGHUP):
         # `nohup` has the command ignore that its terminal is closed.
         if signal.getsignal(each) is not signal.SIG_IGN:
-            loop.add_signal_handler(each, signal.raise_signal, signal.SIGINT)
+            loop.add_signal_handler(each, _interrupt)
+
+
+def _interrupt() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # So a shell without job control starts what runs in its background.
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 class _Run:

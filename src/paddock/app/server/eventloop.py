@@ -1,4 +1,4 @@
-"""Interpreter settings of a long-lived program: its event loop and its garbage collector."""
+"""Settings of a long-lived program: its event loop and its garbage collector."""
 
 import asyncio
 import gc

@@ -41,7 +41,7 @@ from paddock.app.server.supervision import Supervisor
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
 from paddock.base.metrics import MetricsRegistry as BaseMetrics
-from paddock.edge import connection
+from paddock.edge import limits
 from paddock.edge.server import Server
 from paddock.schema.kind import AdmissionSettings
 from paddock.store.contract import Store, StoreKey
@@ -261,8 +261,8 @@ class ServerHandle:
         return lines, audit_policy.Plain("Metadata") if given.policy is None else audit_policy.read(given.policy)
 
 
-def _edge_limits(given: ClientLimits) -> connection.ConnectionLimits:
-    return connection.ConnectionLimits(
+def _edge_limits(given: ClientLimits) -> limits.ConnectionLimits:
+    return limits.ConnectionLimits(
         head_bytes=given.head_bytes,
         body_bytes=given.body_bytes,
         receive_seconds=given.receive_seconds,

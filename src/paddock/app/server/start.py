@@ -20,6 +20,7 @@ from paddock.app.directory.paths import DataPaths
 from paddock.app.options import server as options
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server import eventloop
+from paddock.base import allocator
 from paddock.base.errors import PaddockError, Terminal
 from paddock.base.notify import ServiceNotifier
 from paddock.cli.console import Console
@@ -69,6 +70,9 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
 
 
 def _run(settings: ServerSettings, console: Console, directory: "_Directory", waiter: "_Waiter | None" = None) -> int:
+    # Until everything is loaded nothing is garbage. Looking for it takes a tenth of a start.
+    gc.disable()
+    allocator.settle()
     log_to_stderr()
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
@@ -131,15 +135,12 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    # The collector belongs to the process, and a server to whoever makes it.
-    gc.disable()
     try:
         await server.start()
     except sqlite3.Error as error:
         raise Terminal(
             f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir"
         ) from error
-    eventloop.spare_the_collector()
     directory.keep()
     readiness = _Readiness(server, places, console, service, waiter)
     readiness.follow()
@@ -220,6 +221,8 @@ class _Readiness:
     def _said(self, problem: "NodeProblem | None") -> None:
         address, limits = self._server.address, self._server.host.line()
         words = problem.message if problem is not None else ""
+        if not self._is_known:
+            eventloop.spare_the_collector()
         self._problem, self._is_known = problem, True
         self._write()
         if limits and limits != self._told:
@@ -275,6 +278,8 @@ def _detach(settings: ServerSettings, console: Console, directory: _Directory) -
                 _offer_context(places, console)
             return 0
         if has_ended:
+            # Its end of the pipe closes before its other files, which keep the file system in use.
+            os.waitpid(child, 0)
             raise PaddockError("the server did not start", why=_last_line(places.log))
     directory.keep()
     raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")

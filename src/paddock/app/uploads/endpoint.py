@@ -9,7 +9,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from paddock.app.uploads.forms import BadForm, FormFile
 from paddock.app.uploads.tokens import TokenClaims, UploadTokens
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Terminal, Transient
@@ -31,6 +30,9 @@ _CORS = (
     ("access-control-allow-headers", "Authorization, Content-Type"),
     ("access-control-allow-methods", "GET, HEAD, OPTIONS, POST, PUT"),
 )
+# An image may come out of a pipe, or from a slow disk. Waiting is cheap: a sender needs a token, a claim takes one upload at a time, and an
+# upload takes no slot from other transfers.
+_SILENT_SECONDS = 300.0
 _READY_SECONDS, _LOOK_SECONDS = 10.0, 0.25
 
 
@@ -68,6 +70,7 @@ class Uploads:
         if request.method not in ("POST", "PUT") or request.incoming is None:
             raise _Refusal(405, "send the image with POST")
         await self._wait_ready(claims)
+        request.incoming.be_patient(_SILENT_SECONDS)
         return await self._receive(request, request.incoming, claims, path)
 
     def _claims(self, request: HttpRequest) -> TokenClaims:
@@ -161,6 +164,8 @@ async def _plain(incoming: RequestBody) -> AsyncIterator[bytes]:
 
 
 async def _form(request: HttpRequest, incoming: RequestBody) -> AsyncIterator[bytes]:
+    from paddock.app.uploads.forms import BadForm, FormFile  # noqa: PLC0415 - loads 13 modules of `email`, and few clients send forms
+
     try:
         form = FormFile(request.headers.get("content-type", ""))
         async for piece in _plain(incoming):

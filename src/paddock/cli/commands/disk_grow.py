@@ -32,17 +32,23 @@ def run(given: Sequence[str], console: Console) -> int:
 
 
 async def _grow(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines import changing, disks, edits  # noqa: PLC0415 - as above
-    from paddock.cli.machines.claims import growth, sized  # noqa: PLC0415
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.machines import changing, claims, disks, edits  # noqa: PLC0415 - as above
+    from paddock.cli.machines.finding import MachineView  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
 
+    # What is added counts from the first look: an attempt may have written the size to one of the objects.
+    size = ""
+
     async with connected(parsed, console) as server:
-        machine = await find(server.client, parsed.name, server.namespace)
-        size = disks.target_size(await sized(server.client, machine, disks.listed(machine)), parsed.disk, parsed.size)
-        data, claim = disks.grown(machine, parsed.disk, size)
-        changes = [edits.edit(machine, data)]
-        if claim:
-            changes.append(await growth(server.client, machine, claim, size))
-        done = changing.options_of(parsed, f"has {size} on the disk {parsed.disk}")
-        return await changing.carry_out(server, machine, changes, done, console)
+
+        async def attempt(machine: MachineView) -> int:
+            nonlocal size
+            size = size or disks.target_size(await claims.sized(server.client, machine, disks.listed(machine)), parsed.disk, parsed.size)
+            data, claim = disks.grown(machine, parsed.disk, size)
+            changes = [edits.edit(machine, data)]
+            if claim:
+                changes.append(await claims.growth(server.client, machine, claim, size))
+            done = changing.options_of(parsed, f"has {size} on the disk {parsed.disk}")
+            return await changing.carry_out(server, machine, changes, done, console)
+
+        return await changing.repeated(server, parsed.name, attempt)

@@ -41,38 +41,45 @@ def run(given: Sequence[str], console: Console) -> int:
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import confirming  # noqa: PLC0415 - as above
-    from paddock.cli.machines import changing, disks, edits  # noqa: PLC0415
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli.machines.changing import repeated  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
 
+    # the claims that a person agreed to delete
+    agreed: set[str] = set()
     async with connected(parsed, console) as server:
-        machine = await find(server.client, parsed.name, server.namespace)
-        data, claim = disks.removed(machine, parsed.disk)
-        if parsed.purge and not claim:
-            raise edits.ChangeRefused(
-                f'cannot delete the data of the disk "{parsed.disk}" of {machine}',
-                why="its source has no claim"
-                if machine.kind.plural == "virtualmachines" and not machine.kind.front
-                else "its controller keeps it",
-                fix="leave --purge out; the data goes with the machine",
-            )
-        if parsed.purge and not parsed.dry_run:
-            question = f"Delete the claim {claim} with all data of the disk {parsed.disk}?"
-            if not confirming.agreed(console, question, yes=parsed.yes):
-                confirming.refused(console, "nothing was changed", "--yes removes the disk and its data without a question")
-                return FINDINGS
-        done = changing.options_of(parsed, f"no longer has the disk {parsed.disk}")
-        code = await changing.carry_out(server, machine, [edits.edit(machine, data)], done, console)
-        if code != GOOD or parsed.dry_run:
-            return code
-        if parsed.purge:
-            return await _purge(server, machine, claim, console)
-        if claim:
-            console.say(
-                f"paddock: the claim {claim} keeps the data; `paddock disk add {machine.name} {parsed.disk} --claim {claim}` brings it back"
-            )
+        return await repeated(server, parsed.name, lambda machine: _attempt(server, machine, parsed, agreed, console))
+
+
+async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argparse.Namespace, agreed: set[str], console: Console) -> int:
+    from paddock.cli import confirming  # noqa: PLC0415 - as above
+    from paddock.cli.machines import changing, disks, edits  # noqa: PLC0415
+
+    data, claim = disks.removed(machine, parsed.disk)
+    if parsed.purge and not claim:
+        raise edits.ChangeRefused(
+            f'cannot delete the data of the disk "{parsed.disk}" of {machine}',
+            why="its source has no claim"
+            if machine.kind.plural == "virtualmachines" and not machine.kind.front
+            else "its controller keeps it",
+            fix="leave --purge out; the data goes with the machine",
+        )
+    if parsed.purge and not parsed.dry_run:
+        question = f"Delete the claim {claim} with all data of the disk {parsed.disk}?"
+        if not confirming.agreed(console, question, yes=parsed.yes or claim in agreed):
+            confirming.refused(console, "nothing was changed", "--yes removes the disk and its data without a question")
+            return FINDINGS
+        agreed.add(claim)
+    done = changing.options_of(parsed, f"no longer has the disk {parsed.disk}")
+    code = await changing.carry_out(server, machine, [edits.edit(machine, data)], done, console)
+    if code != GOOD or parsed.dry_run:
         return code
+    if parsed.purge:
+        return await _purge(server, machine, claim, console)
+    if claim:
+        console.say(
+            f"paddock: the claim {claim} keeps the data; `paddock disk add {machine.name} {parsed.disk} --claim {claim}` brings it back"
+        )
+    return code
 
 
 async def _purge(server: "ServerSession", machine: "MachineView", claim: str, console: Console) -> int:

@@ -74,7 +74,7 @@ async def _run(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli.moves import sides  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
 
-    async with connected(parsed, console) as session:
+    async with connected(parsed, console, role="the source") as session:
         source = await sides.side(session, session.namespace)
         if parsed.selector:
             machines = await every(session.client, session.namespace, parsed.selector)

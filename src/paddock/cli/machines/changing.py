@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -16,7 +17,7 @@ from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD
 from paddock.cli.machines.planning import ChangePlan
 from paddock.cli.servers import ServerSession
-from paddock.client.errors import Conflict
+from paddock.client.errors import Conflict, StatusDetails
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data
 
@@ -25,7 +26,7 @@ _ENDED = ("Succeeded", "Failed")
 # A front's controller needs a moment to pass a change on to the VirtualMachine.
 _PASS_ON_SECONDS = 30.0
 _POLL_SECONDS = 0.3
-# Writes of an edit that meet writes of the status.
+# Attempts at an edit that meets other writes.
 _TRIES = 5
 
 
@@ -59,17 +60,35 @@ async def change(
     `check` looks up on the server what the edit refers to.
     """
     async with servers.connected(parsed, console) as server:
-        machine = await finding.find(server.client, parsed.name, server.namespace)
-        wanted = edit(machine, changed(machine))
-        if check is not None:
-            await check(server, machine)
-        return await carry_out(server, machine, [wanted], options_of(parsed, done, ask=ask), console)
+
+        async def attempt(machine: MachineView) -> int:
+            wanted = edit(machine, changed(machine))
+            if check is not None:
+                await check(server, machine)
+            return await carry_out(server, machine, [wanted], options_of(parsed, done, ask=ask), console)
+
+        return await repeated(server, parsed.name, attempt)
+
+
+async def repeated(server: ServerSession, name: str, attempt: Callable[[MachineView], Awaitable[int]]) -> int:
+    """Make an attempt at an edit of a machine; return its exit code.
+
+    When somebody else changes the machine meanwhile, the edit is made anew of what there is then, and its plan too.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(_Overtaken):
+            return await attempt(await finding.find(server.client, name, server.namespace))
+    return await attempt(await finding.find(server.client, name, server.namespace))
+
+
+class _Overtaken(Conflict):
+    """Somebody else changed an object between the look at it and the write. No other conflict, as that of a restart, is one."""
 
 
 async def carry_out(
     server: ServerSession, machine: MachineView, edits: Sequence[ObjectEdit], options: ChangeOptions, console: Console
 ) -> int:
-    """Carry out the edits of a machine, the object that its user wrote first; return the exit code."""
+    """Carry out the edits of a machine, the object that its user wrote first; return the exit code. Called in an attempt of `repeated`."""
     edits = [each for each in edits if each.changes]
     if not edits:
         console.say(f"paddock: {machine} is like that already; nothing to change")
@@ -119,11 +138,11 @@ async def _write(server: ServerSession, edit: ObjectEdit, *, dry_run: bool) -> N
         try:
             await server.client.patch(edit.target, edit.key, merge_patch(patch), options)
             return
-        except Conflict:
+        except Conflict as conflict:
             # Controllers write the status of an object all the time; only another change of its spec is a conflict.
             now: Data = await server.client.get(edit.target, edit.key)
             if at(now, "metadata", "generation") != at(edit.before, "metadata", "generation"):
-                raise
+                raise _Overtaken(conflict.code, StatusDetails(str(conflict), conflict.reason, details=conflict.details)) from None
             patch = {**patch, "metadata": {**patch["metadata"], "resourceVersion": now["metadata"]["resourceVersion"]}}
     await server.client.patch(edit.target, edit.key, merge_patch(patch), options)
 

@@ -225,12 +225,14 @@ def join(objects: Mapping[MachineKind, Iterable[Data]]) -> list[MachineView]:
     """Return one machine for each object that nothing stands in front of, with what was made of it."""
     vms = {_key(data): data for data in objects.get(VM, ())}
     vmis = {_key(data): data for data in objects.get(VMI, ())}
+    marked = {mark: data for data in vms.values() if (mark := _mark(data))}
     machines: list[MachineView] = []
     hidden: set[Key] = set()
     for kind in FRONTS:
         for data in objects.get(kind, ()):
             key = _below(kind, data)
-            vm = vms.get(key) if key is not None else None
+            # A provider makes the machine before anything can write in the object's status what it made.
+            vm = vms.get(key) if key is not None else marked.get(texts(data, "metadata", "uid"))
             if vm is None or not _is_made_of(vm, data):
                 machines.append(MachineView(kind=kind, data=data))
                 continue
@@ -257,11 +259,16 @@ def _below(kind: MachineKind, data: Data) -> Key | None:
     return None
 
 
+def _mark(vm: Data) -> str:
+    """Return the UID of the VirtRigaud machine that a provider made a VirtualMachine for, or ""."""
+    return str((at(vm, "metadata", "labels") or {}).get(_OWNER_UID, ""))
+
+
 def _is_made_of(vm: Data, front: Data) -> bool:
     """Return whether a VirtualMachine belongs to an object. Another one may have taken its name."""
     uid = texts(front, "metadata", "uid")
     owners = {texts(each, "uid") for each in entries(vm, "metadata", "ownerReferences")}
-    owners.add((at(vm, "metadata", "labels") or {}).get(_OWNER_UID, ""))
+    owners.add(_mark(vm))
     # A machine that a provider adopted has no mark.
     return uid in owners or texts(front, "status", "provider", "uid") == texts(vm, "metadata", "uid")
 

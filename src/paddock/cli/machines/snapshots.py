@@ -12,7 +12,7 @@ import msgspec
 
 from paddock.base.nearest import nearest
 from paddock.cli.diagnosis.scene import at, conditions, texts
-from paddock.cli.machines import changing, finding, writing
+from paddock.cli.machines import changing, finding, waiting, writing
 from paddock.cli.machines.edits import ChangeRefused
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, MachineKind
@@ -285,7 +285,7 @@ async def stopped(server: ServerSession, machine: MachineView, seconds: float) -
     await writing.send(server.client, writing.power(machine, "stop"))
 
     async def gone() -> bool:
-        return not changing.runs(await finding.find(server.client, str(machine), machine.namespace))
+        return waiting.is_stopped(await finding.find(server.client, str(machine), machine.namespace))
 
     if not await changing.until(gone, seconds):
         raise SnapshotNotTaken(

@@ -109,8 +109,8 @@ def is_running(machine: MachineView | None) -> bool:
 
 
 def is_stopped(machine: MachineView | None) -> bool:
-    """Return whether no guest runs."""
-    return not is_live(machine)
+    """Return whether no guest runs, and nothing of its stop is left to do: a restore, for example, waits for no instance to be there."""
+    return not is_live(machine) and (machine is None or at(machine.vmi, "metadata", "deletionTimestamp") is None)
 
 
 def is_paused(machine: MachineView | None) -> bool:

@@ -115,7 +115,8 @@ class MachineMover:
         """Fence and halt the machine, and write the record, in one request for the object as it was read."""
         machine, kind = now.machine, _kind(now.machine)
         ran = observed.wants_start(machine)
-        interfaces, networks = moveplan.implied(observed.spec_of(machine), machine.vmi)
+        spec = observed.spec_of(machine)
+        interfaces, networks = moveplan.implied(spec, machine.vmi)
         moved = MoveRecord(
             id=record.new_id(self._source.uid, machine.data),
             target=self._target.uid,
@@ -124,7 +125,7 @@ class MachineMover:
             power=power.WORDS[kind].kept(machine.data, ran=ran),
             ran=ran,
             agent=holds(machine.vmi, "AgentConnected"),
-            macs=dict(moveplan.macs(machine.vmi)),
+            macs=dict(moveplan.macs(spec, machine.vmi)),
             interfaces=interfaces,
             networks=networks,
         )

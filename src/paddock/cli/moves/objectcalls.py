@@ -1,12 +1,13 @@
 """Small calls on objects of either side, each of which may be repeated."""
 
 import asyncio
+import json
 
 from paddock.base.errors import Transient
 from paddock.cli.machines.claims import CLAIMS, DATA_VOLUMES
 from paddock.cli.moves.sides import MoveSide
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import DeletionOptions
 from paddock.client.target import Data, Key, Target
 
@@ -20,6 +21,17 @@ class NotGone(Transient):
 def key_of(data: Data) -> Key:
     """Return the place of an object."""
     return Key(data["metadata"].get("namespace") or "", data["metadata"]["name"])
+
+
+async def serves(client: Client, target: Target[Data]) -> bool:
+    """Return whether a server has a kind. Of one that it lacks, it tells most users only that they may not list it."""
+    try:
+        found = json.loads(await client.request("GET", f"/apis/{target.group}/{target.version}"))
+    except NotFound:
+        return False
+    except Forbidden:
+        return True
+    return any(each.get("name") == target.plural for each in found.get("resources") or ())
 
 
 async def delete(client: Client, target: Target[Data], data: Data) -> None:

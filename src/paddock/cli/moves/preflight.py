@@ -1,6 +1,6 @@
 """The plan of a move from both sides: nothing is written, except by the server's own dry run."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 
 import orjson
 
@@ -11,11 +11,10 @@ from paddock.cli.machines import facts, finding, waiting
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
 from paddock.cli.machines.snapshots import SNAPSHOTS
-from paddock.cli.moves import observed, references, ways
+from paddock.cli.moves import objectcalls, observed, operators, references, rights, ways
 from paddock.cli.moves.mover import MoveOptions
 from paddock.cli.moves.observed import Named, ObservedMove
 from paddock.cli.moves.sides import NAMESPACES, MoveSide
-from paddock.client import ownrights
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import EVERYTHING, Selection, WriteOptions
 from paddock.client.target import Data, Key, plain
@@ -31,11 +30,7 @@ from paddock.plan.moves.record import MoveRecord
 
 _CLASSES = plain("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 _CAPACITIES = plain("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
-_INSTALLATIONS = plain("kubevirt.io", "v1", "kubevirts", "KubeVirt")
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
-# What a user must be allowed to create, at each side.
-_AT_SOURCE = (("export.kubevirt.io", "virtualmachineexports"), ("", "secrets"))
-_AT_TARGET = (("cdi.kubevirt.io", "datavolumes"), ("upload.cdi.kubevirt.io", "uploadtokenrequests"))
 _INSTANCETYPES = ("instancetype.kubevirt.io",)
 
 
@@ -62,13 +57,19 @@ class MovePreflight:
         obstacles += [f"disk {name} is shared with {other}, which would lose or change it" for name, other in shared.items()]
         obstacles += [each async for each in self._cannot_export(now)]
         obstacles += [each async for each in self._lacks(now)]
+        notes = [*now.survey.notes, *[each async for each in self._differs(now, spec)]]
+        hindrances = [await operators.missing(self._target, machine.kind)]
+        if now.survey.disks:
+            hindrances.append(await rights.shut_exports(self._source))
+        for each in hindrances:
+            (obstacles if each.is_certain else notes).extend([each.text] * bool(each.text))
         return MovePlan(
             title=str(machine),
             place=place,
             disks=now.survey.disks,
             references=[references.name_of(each) for each in now.references.missing],
             obstacles=obstacles,
-            notes=[*now.survey.notes, *[each async for each in self._differs(now, spec)]],
+            notes=notes,
             runs=observed.wants_start(machine),
         )
 
@@ -79,6 +80,8 @@ class MovePreflight:
             return "a VMMigration moves machines of VirtRigaud, from one Provider to another"
         if owner := next((each for each in entries(machine.data, "metadata", "ownerReferences") if each.get("controller")), None):
             return f"it belongs to {texts(owner, 'kind')} {texts(owner, 'name')}, which would make it anew"
+        if machine.kind is VM and (maker := objects.maker(machine.data)):
+            return f"{maker}, and would start it again at the source"
         if machine.kind is VMI or machine.vm is None:
             return "it has no VirtualMachine here, so it has no disks to carry"
         return ""
@@ -95,7 +98,9 @@ class MovePreflight:
             yield "it has a fence and no record of a move; somebody wrote it, and only somebody can take it off"
 
     async def _cannot_export(self, now: ObservedMove) -> AsyncIterator[str]:
-        """Yield what keeps the disks at the source."""
+        """Yield what keeps the machine and its disks at the source."""
+        for each in await rights.refused(self._source, rights.of_machine(now.machine)):
+            yield f"{each} at the source"
         if not now.survey.disks:
             return
         try:
@@ -105,8 +110,8 @@ class MovePreflight:
             return
         except Forbidden:
             pass
-        async for each in _refused(self._source, _AT_SOURCE):
-            yield f"you may not {each} at the source"
+        for each in await rights.refused(self._source, rights.EXPORTS):
+            yield f"{each} at the source"
 
     # --- the target's lacks -----------------------------------------------------------------------------------------------
 
@@ -126,10 +131,15 @@ class MovePreflight:
                 await ways.try_uploads(self._target)
             except (disklinks.NoUploads, ways.NoWay, NotFound) as error:
                 yield f"the target takes no uploads of disks: {error}"
-            async for each in _refused(self._target, _AT_TARGET):
-                yield f"you may not {each} at the target"
+            for each in await rights.refused(self._target, rights.UPLOADS):
+                yield f"{each} at the target"
             for each in await self._room(now):
                 yield each
+        for each in await rights.refused(self._target, rights.of_machine(now.machine)):
+            yield f"{each} at the target"
+        for data in now.references.missing:
+            if refusal := await references.refusal(self._target, data):
+                yield refusal
         if problem := await self._missing_gates(now) or await self._dry_run(now):
             yield problem
 
@@ -180,14 +190,14 @@ class MovePreflight:
             if texts(each, "storageClassName") == (wanted or usual) and each.get("capacity")
         ]
         if found and max(found) < size:
-            free, needed = quantity.binary(max(found)), quantity.binary(size)
+            free, needed = quantity.readable(max(found)), quantity.readable(size)
             return [f"the storage class {wanted or usual} of the target has {free} free, and the disks need {needed}"]
         return []
 
     async def _missing_gates(self, now: ObservedMove) -> str:
         """Return the feature gates that the machine needs and the target has off, as far as it shows them."""
         try:
-            gates = of_installations(orjson.loads(each) for each in (await self._target.client.list_raw(_INSTALLATIONS)).items)
+            gates = of_installations(orjson.loads(each) for each in (await self._target.client.list_raw(rights.INSTALLATIONS)).items)
             if gates is not None and now.machine.vm is not None:
                 missinggates.check(from_data(now.machine.vm, VirtualMachine), gates)
         except (NotFound, Forbidden):
@@ -201,13 +211,15 @@ class MovePreflight:
         lacking = {texts(each, "apiVersion").partition("/")[0] for each in now.references.missing}
         if lacking.intersection(_INSTANCETYPES) or (self._options.replace and await self._has_earlier(now)):
             return ""
-        kind = (now.machine.kind.group, now.machine.kind.kind)
+        target = now.machine.kind.target
+        if not await objectcalls.serves(self._target.client, target):
+            dialect = now.machine.kind.dialect
+            fix = f"paddock crds --dialect {dialect}, and paddock operator" if now.machine.kind.front else "install KubeVirt"
+            return f"the target does not serve {target.qualified}: {fix}"
         moved = MoveRecord(id="preflight", target="", address="", namespace=self._target.namespace, power={})
-        made = objects.machine(now.machine.data, kind, moved)
+        made = objects.machine(now.machine.data, (target.group, target.kind), moved)
         try:
-            await self._target.client.create(now.machine.kind.target, made, self._target.namespace, WriteOptions(dry_run=True))
-        except NotFound:
-            return f"the target does not serve {now.machine.kind.qualified}; move it as another dialect, or install that one there"
+            await self._target.client.create(target, made, self._target.namespace, WriteOptions(dry_run=True))
         except PaddockError as error:
             return "" if "already exists" in str(error) else f"the target refuses it: {error}"
         return ""
@@ -221,7 +233,7 @@ class MovePreflight:
     async def _differs(self, now: ObservedMove, spec: Data) -> AsyncIterator[str]:
         """Yield what will not be the same at the target."""
         machine = now.machine
-        for each in moveplan.addresses(spec, machine.vmi, keeps_macs=machine.kind is VM):
+        for each in moveplan.addresses((machine.kind.group, machine.kind.kind), machine.data, spec, machine.vmi):
             yield each
         for service in now.carried:
             if service.get("kind") == "Service" and (found := moveplan.service_addresses(service)):
@@ -252,14 +264,6 @@ class MovePreflight:
         except Forbidden:
             return 0
         return sum(1 for each in found.values() if texts(each, "spec", "source", "name") == machine.vm_key.name)
-
-
-async def _refused(side: MoveSide, rights: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
-    """Yield the objects that the user may not create, by what a move needs."""
-    for group, resource in rights:
-        attributes = {"verb": "create", "group": group, "resource": resource, "namespace": side.namespace}
-        if not await ownrights.may(side.client, attributes):
-            yield f"create {resource}{group and '.'}{group}"
 
 
 def _usual(classes: Named) -> str:

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from paddock.base.errors import PaddockError
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.trees import services_of
 from paddock.cli.moves.sides import MoveSide
 from paddock.client.client import Client
-from paddock.client.errors import Forbidden
-from paddock.client.options import Selection
+from paddock.client.errors import Forbidden, NotFound
+from paddock.client.options import Selection, WriteOptions
 from paddock.client.target import Data, Key, Target, plain
 from paddock.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, KindId, references
 from paddock.plan.moves import objects, record
+from paddock.plan.moves.record import MoveRecord
 
 _TYPES = "instancetype.kubevirt.io"
 # The kinds that a move makes at the target. A reference to any other kind has to be there.
@@ -79,6 +81,21 @@ async def compare(target: MoveSide, machine: MachineView, carried: Sequence[Data
         if wanted and machine.kind.front and await target.client.find(wanted[0], Key(place or "", reference.name)) is None:
             obstacles.append(f"{wanted[0].kind} {place}/{reference.name} does not exist there; make it first")
     return ReferenceSurvey(tuple(missing), tuple(obstacles))
+
+
+async def refusal(target: MoveSide, data: Data) -> str:
+    """Return why the target would not take an object of the source; empty if it would. Nothing is written."""
+    kind, made = (
+        target_of(data),
+        objects.reference(data, MoveRecord(id="preflight", target="", address="", namespace=target.namespace, power={})),
+    )
+    try:
+        await target.client.create(kind, made, target.namespace if kind.namespaced else "", WriteOptions(dry_run=True))
+    except NotFound:
+        return f"the target does not serve {kind.qualified}, and the machine refers to {name_of(data)}"
+    except PaddockError as error:
+        return f"the target refuses {name_of(data)}: {error}"
+    return ""
 
 
 def target_of(data: Data) -> Target[Data]:

@@ -40,6 +40,11 @@ class MoveSide(msgspec.Struct, frozen=True, kw_only=True):
         return self.session.client
 
     @property
+    def title(self) -> str:
+        """Return the role and the address of the server, for errors."""
+        return self.session.access.title or self.address
+
+    @property
     def address(self) -> str:
         """Its address, for people."""
         return self.session.access.server
@@ -73,6 +78,7 @@ def access_of(text: str) -> Access:
 async def opened(text: str, namespace: str) -> AsyncIterator[MoveSide]:
     """Connect to the server that `--to` names; without a namespace, the kubeconfig's is used."""
     access = access_of(text)
+    access = msgspec.structs.replace(access, title=f"the target {access.server}")
     async with Client(Https(access), ClientSettings(warnings=False)) as client:
         session = ServerSession(client, access, namespace or access.namespace, SystemClock())
         yield await side(session, session.namespace)

@@ -141,14 +141,14 @@ class RawSums:
 
     async def packed(self, chunks: AsyncIterator[bytes], link: DiskLink) -> AsyncIterator[bytes]:
         """Yield the disk compressed, as the source compressed it if it did. The sum is of the raw disk."""
-        unpacker, press = Unpacker(), zlib.compressobj(level=1, wbits=_GZIP)
-        async for chunk in chunks:
+        unpacker, press = Unpacker(link.title), zlib.compressobj(level=1, wbits=_GZIP)
+        async for piece in _slices(chunks):
             if link.packed:
-                await _beside(len(chunk), partial(self._all, unpacker, chunk))
-                yield chunk
+                await _beside(len(piece), partial(self._all, unpacker, piece))
+                yield piece
             else:
-                self._take(chunk)
-                yield await _beside(len(chunk), partial(press.compress, chunk))
+                self._take(piece)
+                yield await _beside(len(piece), partial(press.compress, piece))
             self._tell(float(self._size), float(max(self._total, self._size)))
         if link.packed:
             unpacker.finish()
@@ -176,6 +176,13 @@ async def complete(name: str, chunks: AsyncIterator[bytes], sums: RawSums, lengt
     if length is not None and sums.result.size != length:
         why = f"the source sent {sums.result.size} of its {length} bytes"
         raise DiskNotCarried(f"disk {name} did not arrive", why=why, fix="see the log of the export's pod at the source")
+
+
+async def _slices(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield chunks in slices: one can stand for a thousand times its size, and a server gives up if nothing comes for long."""
+    async for chunk in chunks:
+        for start in range(0, len(chunk), _SMALL):
+            yield chunk[start : start + _SMALL]
 
 
 async def _beside(size: int, work: Callable[[], T]) -> T:

@@ -34,6 +34,7 @@ class NoWay(Terminal):
 @contextlib.asynccontextmanager
 async def reachable(side: MoveSide, link: DiskLink) -> AsyncIterator[DiskLink]:
     """A link that works from here. One to a Service inside of the cluster goes through the API server."""
+    link = msgspec.structs.replace(link, owner=side.title)
     parts = urlsplit(link.url)
     inner = _INNER.fullmatch(parts.hostname or "")
     if inner is None:
@@ -56,7 +57,7 @@ async def upload(side: MoveSide, claim: str) -> AsyncIterator[DiskLink]:
 async def try_uploads(side: MoveSide) -> None:
     """Raise `NoUploads` or `NoWay` if the upload proxy of a server is not there, or is inside of a cluster that does not forward."""
     place = await upload_place(side)
-    async with reachable(side, DiskLink(place.address, place.authority, "")):
+    async with reachable(side, DiskLink(place.address, place.authority, "", kind=disklinks.UPLOAD)):
         pass
 
 

@@ -17,7 +17,9 @@ _NO_BODY_END = ("content-length", "transfer-encoding")
 class ClientConnection(asyncio.Protocol):
     """Writes a request and takes its answer apart."""
 
-    def __init__(self, opened: "set[ClientConnection] | None" = None) -> None:
+    def __init__(self, opened: "set[ClientConnection] | None" = None, server: str = "the server") -> None:
+        # in the words of errors
+        self._server = server
         # where it stands while it is open
         self._opened = set() if opened is None else opened
         self._loop = asyncio.get_running_loop()
@@ -69,7 +71,7 @@ class ClientConnection(asyncio.Protocol):
         self._wake()
 
     def _spoil(self, why: str) -> None:
-        self._why = self._why or BadAnswer("the server's answer is no HTTP", why=why)
+        self._why = self._why or BadAnswer(f"the answer of {self._server} is no HTTP", why=why)
         self._transport.abort()
 
     def pause_writing(self) -> None:
@@ -130,7 +132,7 @@ class ClientConnection(asyncio.Protocol):
     async def begin(self, request: bytes) -> None:
         """Send a request and wait for the head of its answer."""
         if self._lost or self._transport.is_closing():
-            raise Unreachable("the connection was closed", sent=False)
+            raise Unreachable(f"the connection to {self._server} was closed", sent=False)
         self._reset()
         self._busy = True
         self.used += 1
@@ -144,7 +146,7 @@ class ClientConnection(asyncio.Protocol):
     async def begin_stream(self, head: bytes, body: AsyncIterator[bytes]) -> None:
         """Send a request whose body comes piece by piece, and wait for the head of the answer, which may come early."""
         if self._lost or self._transport.is_closing():
-            raise Unreachable("the connection was closed", sent=False)
+            raise Unreachable(f"the connection to {self._server} was closed", sent=False)
         self._reset()
         self._busy = True
         self.used += 1
@@ -208,7 +210,7 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(self._why, BadAnswer):
             raise self._why
         if self._lost:
-            raise Unreachable("the server closed the connection", why=str(self._why or ""), sent=True)
+            raise Unreachable(f"{self._server} closed the connection", why=str(self._why or ""), sent=True)
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()

@@ -6,12 +6,12 @@ renewed once, if it can be, and the request is repeated: the server has done not
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from urllib.parse import SplitResult, urlsplit
 
 import paddock
+from paddock.base import certificates, tcp
 from paddock.client.access import Access, Credential
 from paddock.client.errors import BadAccess, TimedOut, Unreachable
 from paddock.client.http import proxy, tls
@@ -34,6 +34,8 @@ class Https:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._url = _server(access.server)
+        # in the words of errors
+        self._title = access.title or self._url.netloc.rpartition("@")[2]
         self._proxy = proxy.chosen(access.proxy, self._host, self._url.scheme, os.environ)
         self._idle: list[ClientConnection] = []
         self._opened: set[ClientConnection] = set()
@@ -51,7 +53,7 @@ class Https:
         async with self._slots:
             connection, _ = await self._begun(ask)
             try:
-                async with _Limit(ask):
+                async with _Limit(ask, self._title):
                     body = await connection.read_all()
             except BaseException:
                 connection.abort()
@@ -77,7 +79,7 @@ class Https:
         try:
             head = self._encoded(ask, credential, _CHUNKED if length is None else length)
             await connection.begin_stream(head, _chunked(body) if length is None else body)
-            async with _Limit(ask):
+            async with _Limit(ask, self._title):
                 answer = await connection.read_all()
         finally:
             connection.abort()
@@ -113,7 +115,7 @@ class Https:
             connection = self._kept() or await self._connect()
             fresh = connection.used == 0
             try:
-                async with _Limit(ask):
+                async with _Limit(ask, self._title):
                     await connection.begin(request)
             except Unreachable as error:
                 connection.abort()
@@ -162,16 +164,16 @@ class Https:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 return await self._connected()
         except TimeoutError as error:
-            raise Unreachable(f"cannot connect to {self._url.netloc}", why=f"no answer in {_CONNECT_SECONDS:g} s", sent=False) from error
+            raise Unreachable(f"cannot connect to {self._title}", why=f"no answer in {_CONNECT_SECONDS:g} s", sent=False) from error
         except ssl.SSLCertVerificationError as error:
-            raise BadAccess(
-                f"the certificate of {self._url.netloc} is not trusted", why=error.verify_message, fix="check certificate-authority-data"
-            ) from error
+            expected = certificates.describe(self._access.authority.decode()) or "no authority, so that those of this computer count"
+            fix = f"check {self._access.authority_source}, which names {expected}, and what answers there, such as a proxy"
+            raise BadAccess(f"the certificate of {self._title} is not trusted", why=error.verify_message, fix=fix) from error
         except OSError as error:
-            raise Unreachable(f"cannot connect to {self._url.netloc}", why=str(error), sent=False) from error
+            raise Unreachable(f"cannot connect to {self._title}", why=str(error), sent=False) from error
 
     def _new(self) -> ClientConnection:
-        return ClientConnection(self._opened)
+        return ClientConnection(self._opened, self._title)
 
     async def _connected(self) -> ClientConnection:
         loop = asyncio.get_running_loop()
@@ -184,7 +186,7 @@ class Https:
         else:
             through = await proxy.tunnel(self._proxy, self._host, port)
             transport, made = await loop.create_connection(self._new, sock=through, ssl=self._tls, server_hostname=name)
-        _keep_alive(transport)
+        tcp.keep_alive(transport)
         return made
 
     async def _through_tls(self, through: SplitResult, port: int, name: str | None) -> ClientConnection:
@@ -230,8 +232,9 @@ class _Body:
 class _Limit:
     """Turns an answer that takes too long into `TimedOut`."""
 
-    def __init__(self, ask: TransportRequest) -> None:
+    def __init__(self, ask: TransportRequest, server: str) -> None:
         self._ask = ask
+        self._server = server
         self._timeout = asyncio.timeout(ask.seconds)
 
     async def __aenter__(self) -> None:
@@ -241,7 +244,7 @@ class _Limit:
         try:
             await self._timeout.__aexit__(*problem)  # type: ignore[arg-type]
         except TimeoutError as error:
-            text = f"no answer to {self._ask.method} {self._ask.target} within {self._ask.seconds:g} s"
+            text = f"{self._server} did not answer {self._ask.method} {self._ask.target} within {self._ask.seconds:g} s"
             raise TimedOut(text, sent=True) from error
 
 
@@ -250,14 +253,3 @@ def _server(text: str) -> SplitResult:
     if url.scheme not in ("http", "https") or not url.hostname:
         raise BadAccess(f"{text!r} is no server", fix="write https://HOST:PORT")
     return url
-
-
-def _keep_alive(transport: asyncio.BaseTransport) -> None:
-    """A peer that has gone without a word is noticed within a minute, also on a watch that is quiet."""
-    connected = transport.get_extra_info("socket")
-    if connected is None or connected.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    for option, value in ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)):
-        connected.setsockopt(socket.IPPROTO_TCP, option, value)

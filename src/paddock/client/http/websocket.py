@@ -157,7 +157,7 @@ async def _opened(access: Access, path: str, subprotocol: str, kind: type[WebSoc
         async with asyncio.timeout(_CONNECT_SECONDS):
             reader, writer = await _connection(access, url, context)
     except (OSError, TimeoutError) as error:
-        raise Unreachable(f"cannot connect to {url.netloc}", why=str(error), sent=False) from error
+        raise Unreachable(f"cannot connect to {access.title or url.netloc}", why=str(error), sent=False) from error
     try:
         socket = kind(reader, writer)
         headers = [(name.encode(), value.encode()) for name, value in credential.headers]

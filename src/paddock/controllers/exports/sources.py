@@ -1,8 +1,8 @@
 """The source of an export: its volumes in the engine, or why they cannot be fetched now."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import orjson
 
 from paddock.client.client import Client
@@ -17,16 +17,14 @@ from paddock.plan.storage import hostdirectories
 from paddock.runtime.informers import Informers
 
 
-@dataclass(frozen=True)
-class ExportUnavailable:
+class ExportUnavailable(msgspec.Struct, frozen=True):
     """The reason why an export is unavailable."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True)
-class ExportSource:
+class ExportSource(msgspec.Struct, frozen=True):
     """The volumes that clients can fetch."""
 
     volumes: tuple[plan.ExportedVolume, ...]

@@ -11,7 +11,7 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.base.jsondata import identical
+from paddock.base.jsonequality import identical
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.client.options import DeletionOptions, merge_patch

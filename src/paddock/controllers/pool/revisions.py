@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.base.jsondata import identical
+from paddock.base.jsonequality import identical
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.target import Data, Key

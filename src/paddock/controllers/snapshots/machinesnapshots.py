@@ -6,7 +6,6 @@ While one is taken the machine's status names it, and its spec does not change. 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -38,8 +37,7 @@ _FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
 _WAIT_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class SnapshotCaches:
+class SnapshotCaches(msgspec.Struct, frozen=True):
     """The caches that the reconciler reads."""
 
     snapshots: Informer

@@ -6,7 +6,6 @@ While a machine is restored its status names the restore, and it is not started.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -41,8 +40,7 @@ _FINALIZER = "snapshot.kubevirt.io/vmrestore-protection"
 _WAIT_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
-class RestoreCaches:
+class RestoreCaches(msgspec.Struct, frozen=True):
     """The caches that the reconciler reads."""
 
     restores: Informer

@@ -20,8 +20,8 @@ from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass, 
 from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.meta import ages
 from paddock.plan.stakater import status as statuses
-from paddock.plan.stakater.conditions import PAUSE, PAUSED, no
-from paddock.plan.stakater.objects import FINALIZER
+from paddock.plan.stakater.conditions import PAUSED, no
+from paddock.plan.stakater.marks import FINALIZER, PAUSE
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again

@@ -8,7 +8,6 @@ is kept on disk: a volume is there or it is not, and what was downloaded is the 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -36,8 +35,7 @@ class TransferBlocked(Transient):
         self.reason = reason
 
 
-@dataclass
-class _Entry:
+class _Entry(msgspec.Struct):
     key: Key
     seen: Transfer = NONE
     task: "asyncio.Task[None] | None" = None

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.base.jsondata import identical
+from paddock.base.jsonequality import identical
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import json_patch, merge_patch

@@ -13,7 +13,6 @@ The sweeper ends machines without an instance.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -65,8 +64,7 @@ _WORKERS = 8
 RECONCILES = ("kubevirt_vmi_sync_total", "How often a running machine was reconciled.", ("namespace", "name"))
 
 
-@dataclass(frozen=True)
-class NodeIdentity:
+class NodeIdentity(msgspec.Struct, frozen=True):
     """The node that machines run on, as the API knows it."""
 
     node: str
@@ -76,8 +74,7 @@ class NodeIdentity:
     authority: bytes
 
 
-@dataclass(frozen=True)
-class ReconcilerParts:
+class ReconcilerParts(msgspec.Struct, frozen=True):
     """The parts that act on machines and report."""
 
     preparer: Preparer
@@ -259,8 +256,7 @@ def _phase(instance: VirtualMachineInstance) -> str:
 # --- wiring ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class InstanceController:
+class InstanceController(msgspec.Struct, frozen=True):
     """The controller, and what runs beside it."""
 
     controller: Controller

@@ -5,9 +5,10 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from paddock.base.errors import PaddockError
 from paddock.controllers.virtualmachineinstance.reader import CredentialReader, GuestCredentials
@@ -39,8 +40,7 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
-@dataclass(frozen=True)
-class ProbeTarget:
+class ProbeTarget(msgspec.Struct, frozen=True):
     """The ports of a machine: how to connect to them, and their names."""
 
     dial: Dial
@@ -227,10 +227,10 @@ class GuestMonitor:
         found = self.guest or GuestReport()
         try:
             # First: an agent whose file systems are frozen refuses nearly everything else.
-            found = replace(found, frozen=await self._frozen())
+            found = msgspec.structs.replace(found, frozen=await self._frozen())
             if found.os is None:
-                found = replace(found, os=guestreport.system(await agent.os()))
-            found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
+                found = msgspec.structs.replace(found, os=guestreport.system(await agent.os()))
+            found = msgspec.structs.replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
         except PaddockError as error:
             _LOG.debug("guest agent did not answer", extra={"machine": self._machine.id, "error": str(error)})
             self._note_agent(answered=not isinstance(error, AgentError) or error.reason != "Unanswered")

@@ -4,9 +4,10 @@ A change of such an object leads to every instance that read it, also when the o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+import msgspec
 
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.virtualmachineinstance.targets import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS, VOLUMES
@@ -83,8 +84,7 @@ class InstanceReferences:
         return tuple(self._readers.get((kind, change.seen.key), ()))
 
 
-@dataclass(frozen=True)
-class GuestCredentials:
+class GuestCredentials(msgspec.Struct, frozen=True):
     """Keys and passwords by user, which the agent keeps in the guest."""
 
     keys: Mapping[str, tuple[str, ...]]

@@ -1,7 +1,8 @@
 """The observed state of an instance and its machine at one moment, from which its status is made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from paddock.base import quantity
 from paddock.controllers.virtualmachineinstance.guest import GuestMonitors
@@ -29,8 +30,7 @@ _NODE_LABEL = "kubevirt.io/nodeName"
 _LOST = "the directory of the machine is gone: somebody removed it while Paddock was away"
 
 
-@dataclass(frozen=True)
-class ObservedChanges:
+class ObservedChanges(msgspec.Struct, frozen=True):
     """The parts that know how changes of machines went."""
 
     live: LiveChanges

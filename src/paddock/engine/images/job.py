@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from paddock.base import quantity
 from paddock.engine.images.errors import ImageRefused
@@ -13,17 +14,16 @@ from paddock.engine.images.store import Image
 Tell = Callable[[Progress], None]
 
 
-@dataclass(eq=False)
-class ImportJob:
+class ImportJob(msgspec.Struct, eq=False):
     """One import and all who wait for it."""
 
     max_bytes: int
     # whose import it is: the namespace of who asked first
     owner: str = ""
-    stop: StopFlag = field(default_factory=StopFlag)
-    listeners: list[Tell] = field(default_factory=list)
-    limits: list[int] = field(default_factory=list)
-    progress: Progress = field(default_factory=Progress)
+    stop: StopFlag = msgspec.field(default_factory=StopFlag)
+    listeners: list[Tell] = msgspec.field(default_factory=list)
+    limits: list[int] = msgspec.field(default_factory=list)
+    progress: Progress = msgspec.field(default_factory=Progress)
     future: "asyncio.Future[Image] | None" = None
 
     def tell(self, progress: Progress) -> None:

@@ -4,8 +4,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Step = Literal["waiting", "downloading", "unpacking", "converting", "storing", "uploading", "done"]
 
@@ -14,8 +15,7 @@ _WINDOW_SECONDS = 10.0
 _TELL_SECONDS = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """The state of an import. `fraction` is None until something is known of the whole."""
 
     step: Step = "waiting"

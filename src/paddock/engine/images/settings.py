@@ -1,14 +1,14 @@
 """The operator's settings for images."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from paddock.base.backoff import Backoff
 
 
-@dataclass(frozen=True)
-class RangeRules:
+class RangeRules(msgspec.Struct, frozen=True):
     """The number of connections, the size of their ranges, and the downloads that are worth them."""
 
     connections: int = 4
@@ -21,16 +21,15 @@ class RangeRules:
         return self.connections > 1 and left > self.size and seconds >= self.seconds and left * seconds >= 2 * self.seconds * max(done, 1)
 
 
-@dataclass(frozen=True)
-class ImageSettings:
+class ImageSettings(msgspec.Struct, frozen=True):
     """All have values that are safe."""
 
     # networks, addresses, `host` or `host:port` of this host that images may come from
     allow: tuple[str, ...] = ()
     # registry (`docker.io`, `registry:5000`, or with a path: `registry:5000/kubevirt`) -> what is asked in its place, in this order
-    mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mirrors: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     # beginning of a URL -> what stands in its place when the file is downloaded; the longest one counts
-    url_mirrors: Mapping[str, str] = field(default_factory=dict)
+    url_mirrors: Mapping[str, str] = msgspec.field(default_factory=dict)
     # registries that are asked without TLS
     insecure_registries: frozenset[str] = frozenset()
     # where the files of oci-archive: references may be
@@ -48,9 +47,9 @@ class ImageSettings:
     # of them so many unpack or convert at a time
     converters: int = 2
     # the connections of one download
-    ranges: RangeRules = field(default_factory=RangeRules)
+    ranges: RangeRules = msgspec.field(default_factory=RangeRules)
     attempts: int = 5
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
+    backoff: Backoff = msgspec.field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
     connect_seconds: float = 15.0
     stall_seconds: float = 60.0
     # the user that qemu-img is, when we are root

@@ -10,9 +10,10 @@ import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from paddock.engine.images.errors import ImageError, ImageUnavailable
 from paddock.engine.images.formats import Format
@@ -27,8 +28,7 @@ _PARTIAL_SECONDS = 7 * 86400.0
 _NAMED = "name"
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(msgspec.Struct, frozen=True):
     """A read-only disk. `digest` is the SHA-256 of the file as its source gave it."""
 
     digest: str
@@ -39,8 +39,7 @@ class Image:
     stored_size: int
 
 
-@dataclass(frozen=True)
-class SourceRecord:
+class SourceRecord(msgspec.Struct, frozen=True):
     """The index entry of a source."""
 
     digest: str
@@ -51,8 +50,7 @@ class SourceRecord:
     private: bool = False
 
 
-@dataclass(frozen=True)
-class ImageRecord:
+class ImageRecord(msgspec.Struct, frozen=True):
     """An image and where it was from, for people."""
 
     image: Image
@@ -202,7 +200,7 @@ class ImageStore:
         path = self._entry(kind, source)
         fresh = path.with_name(f".{secrets.token_hex(8)}")
         # For people: what may be secret in a URL is not kept; the name of the file is made of all of it.
-        _write(fresh, {"source": safe_url(source), "digest": known.digest, "known": asdict(known)})
+        _write(fresh, {"source": safe_url(source), "digest": known.digest, "known": msgspec.structs.asdict(known)})
         fresh.rename(path)
 
     def name(self, name: str, digest: str) -> None:

@@ -37,7 +37,7 @@ GRACE_SECONDS = 30.0
 SERIAL_LIMIT = 2 << 20
 # What names a machine: a UID, or anything as tame.
 _TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_CONTROLS = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Stopping(msgspec.Struct, frozen=True):

@@ -33,7 +33,16 @@ from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import Process, holders, start_ticks
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.startup import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu, unless_it_ends
+from paddock.engine.machine.startup import (
+    end_helpers,
+    lets_go,
+    listens,
+    make_files_beside,
+    reach,
+    start_helper,
+    start_qemu,
+    unless_it_ends,
+)
 
 # A guest that writes faster than its memory is sent stands still after so long, and then it comes to an end.
 FORCE_SECONDS = 30.0
@@ -316,6 +325,8 @@ async def settle(owner: MachineOwner) -> None:
     for pid in {renewal.pid, *holders(owner.directory.path / "next.lock")} - {0}:
         await _ended(pid, start_ticks(pid) if pid != renewal.pid else renewal.ticks, owner.surroundings.times.quit)
     end_helpers(renewal.helpers.values())
+    # A process that was just being started, and that nobody has a number of, may hold the lock for a moment longer.
+    await lets_go(owner.directory.beside, owner.surroundings.times.quit)
     owner.directory.drop_beside()
 
 

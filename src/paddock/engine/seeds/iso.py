@@ -6,8 +6,9 @@ deep ones stay where they are.
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from paddock.engine.seeds.errors import SeedError
 
@@ -34,17 +35,16 @@ _ROCK_RIDGE = (
 _Tree = Literal["iso", "joliet"]
 
 
-@dataclass(eq=False)
-class _Node:
+class _Node(msgspec.Struct, eq=False):
     """A file or a directory, under its three names. `at` and `size` are found when everything is placed."""
 
     name: str
     data: bytes | None = None
-    children: dict[str, "_Node"] = field(default_factory=dict)
-    names: dict[str, bytes] = field(default_factory=dict)
+    children: dict[str, "_Node"] = msgspec.field(default_factory=dict)
+    names: dict[str, bytes] = msgspec.field(default_factory=dict)
     # where it is: a file has one place, a directory one in each tree
-    at: dict[str, int] = field(default_factory=dict)
-    size: dict[str, int] = field(default_factory=dict)
+    at: dict[str, int] = msgspec.field(default_factory=dict)
+    size: dict[str, int] = msgspec.field(default_factory=dict)
 
     def sorted(self, tree: _Tree) -> list["_Node"]:
         return sorted(self.children.values(), key=lambda node: node.names[tree])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paddock.base.jsondata import identical
+from paddock.base.jsonequality import identical
 from paddock.meta.apply.places import SELF, Places, field, union
 from paddock.meta.apply.types import DEDUCED, KEYED, MAP, SET, MergeType, resolve
 from paddock.meta.apply.values import live_entries

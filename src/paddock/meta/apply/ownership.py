@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from paddock.base.jsondata import identical_apart
+from paddock.base.jsonequality import identical_apart
 from paddock.meta.apply import types, values
 from paddock.meta.apply.differences import difference
 from paddock.meta.apply.places import SELF, Places, common, minus, sorted_places, union
@@ -64,7 +64,7 @@ class ManagedFieldsEntry:
         version = "" if self.operation == APPLY else self.manager.api_version
         return (self.operation, self.manager.name, version, self.manager.subresource)
 
-    def written(self) -> Data:
+    def written(self, *, is_sorted: bool = False) -> Data:
         """As it stands in an object."""
         if self.stored is not None:
             return self.stored
@@ -74,7 +74,7 @@ class ManagedFieldsEntry:
             "apiVersion": self.manager.api_version,
             **({"time": self.time} if self.time else {}),
             "fieldsType": "FieldsV1",
-            "fieldsV1": sorted_places(self.places),
+            "fieldsV1": self.places if is_sorted else sorted_places(self.places),
         }
         if self.manager.subresource:
             made["subresource"] = self.manager.subresource
@@ -104,11 +104,14 @@ def _written_by(subresource: str, places: Places) -> Places:
     return places
 
 
-def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: str) -> None:
-    """Set managedFields of `new`, in place, as an update by `manager` makes them."""
+def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: str, *, is_fitted: bool = False) -> None:
+    """Set managedFields of `new`, in place, as an update by `manager` makes them. `is_fitted`: those of `live` are of this schema."""
     if "managedFields" in new["metadata"] and live is not None and _given(new, live):
         # A client that writes them itself is believed; an empty list gives all ownership up.
-        if not any(new["metadata"]["managedFields"]):
+        given = _fitted(types.of_schema(schema), read(new) or []) if any(new["metadata"]["managedFields"]) else []
+        if given:
+            new["metadata"]["managedFields"] = [entry.written() for entry in given]
+        else:
             new["metadata"].pop("managedFields")
         return
     if live is not None and not live["metadata"].get("managedFields"):
@@ -118,9 +121,18 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
     root = types.of_schema(schema)
     if live is None:
         made = _owned_of_new(root, new, manager.subresource)
-        write(new, [ManagedFieldsEntry(manager, UPDATE, made, now)] if made else [])
+        new["metadata"].pop("managedFields", None)
+        if made:
+            new["metadata"]["managedFields"] = [ManagedFieldsEntry(manager, UPDATE, made, now).written(is_sorted=True)]
         return
-    write(new, updated(root, (_plain(live), _plain(new)), read(live) or [], ManagedFieldsEntry(manager, UPDATE, {}, now)))
+    entries = read(live) or []
+    if not is_fitted or any(entry.manager.api_version != manager.api_version for entry in entries):
+        entries = _fitted(root, entries)
+    write(new, updated(root, (_plain(live), _plain(new)), entries, ManagedFieldsEntry(manager, UPDATE, {}, now)))
+
+
+def _fitted(root: types.MergeType, entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+    return [entry.over(values.fitted(root, entry.places)) for entry in entries]
 
 
 def _owned_of_new(root: types.MergeType, new: Data, subresource: str) -> Places:
@@ -142,7 +154,7 @@ def updated(
     taken = owned(union(changed.added, changed.modified), mine.manager.subresource)
     now, kept = mine.time, []
     for entry in entries:
-        places = minus(values.fitted(root, entry.places), changed.removed)
+        places = minus(entry.places, changed.removed)
         if entry.identity == mine.identity:
             places = union(places, taken)
             mine = entry if places == entry.places else ManagedFieldsEntry(mine.manager, UPDATE, places, now)

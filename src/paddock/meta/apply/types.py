@@ -62,7 +62,7 @@ class MergeType:
 
 DEDUCED = MergeType("deduced")
 _ATOMIC = MergeType(ATOMIC)
-_SCALAR = MergeType(SCALAR)
+SCALAR_TYPE = MergeType(SCALAR)
 
 
 def resolve(kind: MergeType, *values: Any) -> MergeType:
@@ -71,20 +71,20 @@ def resolve(kind: MergeType, *values: Any) -> MergeType:
         return kind
     if any(isinstance(value, dict) for value in values):
         return _FREE_MAP
-    return _ATOMIC if any(isinstance(value, list) for value in values) else _SCALAR
+    return _ATOMIC if any(isinstance(value, list) for value in values) else SCALAR_TYPE
 
 
 _FREE_MAP = MergeType(MAP, item=DEDUCED)
 _METADATA = MergeType(
     MAP,
     fields={
-        "labels": MergeType(MAP, item=_SCALAR),
-        "annotations": MergeType(MAP, item=_SCALAR),
-        "finalizers": MergeType(SET, item=_SCALAR),
+        "labels": MergeType(MAP, item=SCALAR_TYPE),
+        "annotations": MergeType(MAP, item=SCALAR_TYPE),
+        "finalizers": MergeType(SET, item=SCALAR_TYPE),
         "ownerReferences": MergeType(KEYED, keys=("uid",), item=_ATOMIC),
         "managedFields": _ATOMIC,
-        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "selfLink"), _SCALAR),
-        **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), _SCALAR),
+        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "selfLink"), SCALAR_TYPE),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), SCALAR_TYPE),
     },
 )
 
@@ -101,7 +101,7 @@ def of_schema(schema: dict[str, Any]) -> MergeType:
     known: MergeType | None = getattr(schema, "merged", None)
     if known is None:
         root = _read(schema)
-        fields = {"apiVersion": _SCALAR, "kind": _SCALAR, **root.fields, "metadata": _METADATA}
+        fields = {"apiVersion": SCALAR_TYPE, "kind": SCALAR_TYPE, **root.fields, "metadata": _METADATA}
         known = MergeType(MAP, fields=fields, item=DEDUCED)
         if isinstance(schema, MergeSchema):
             schema.merged = known
@@ -110,7 +110,7 @@ def of_schema(schema: dict[str, Any]) -> MergeType:
 
 def _read(schema: dict[str, Any]) -> MergeType:
     if schema.get("x-kubernetes-int-or-string"):
-        return _SCALAR
+        return SCALAR_TYPE
     kind = schema.get("type")
     if kind == "array":
         return _read_list(schema)
@@ -118,7 +118,7 @@ def _read(schema: dict[str, Any]) -> MergeType:
         return _read_map(schema)
     if kind is None or schema.get("x-kubernetes-preserve-unknown-fields"):
         return DEDUCED
-    return _SCALAR
+    return SCALAR_TYPE
 
 
 def _read_list(schema: dict[str, Any]) -> MergeType:
@@ -138,7 +138,7 @@ def _read_map(schema: dict[str, Any]) -> MergeType:
     if schema.get("x-kubernetes-map-type") == "atomic":
         return _ATOMIC
     if schema.get("x-kubernetes-embedded-resource"):
-        fields = {"apiVersion": _SCALAR, "kind": _SCALAR, "metadata": _METADATA}
+        fields = {"apiVersion": SCALAR_TYPE, "kind": SCALAR_TYPE, "metadata": _METADATA}
     else:
         fields = {}
     fields = {name: _read(member) for name, member in (schema.get("properties") or {}).items()} | fields

@@ -6,7 +6,7 @@ from typing import Any
 from paddock.base.errors import Terminal
 from paddock.base.jsondata import CONTAINERS
 from paddock.meta.apply.places import SELF, Places, belongs, encoded, field, keyed, valued
-from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SET, MergeType, resolve
+from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SCALAR_TYPE, SET, MergeType, resolve
 
 # What a null is read as, where the type is deduced.
 _NULL = resolve(DEDUCED, {})
@@ -86,16 +86,22 @@ def _places_of_entries(kind: MergeType, value: list[Any], live: bool) -> Places:
 
 
 def everything(kind: MergeType, value: dict[str, Any]) -> Places:
-    """All places of a value, containers included: the difference from nothing, in one walk."""
+    """All places of a value, containers included: the difference from nothing, in one walk, in the order in which they are written."""
     return _members(kind, value, {})
 
 
 def _members(kind: MergeType, value: dict[str, Any], made: Places) -> Places:
     steps, item = kind.steps, kind.item or DEDUCED
-    for name, member in value.items():
+    for name in sorted(value):
+        member = value[name]
         step, below = steps.get(name) or (f"f:{name}", item)
         # Most members are scalars, and every create walks over all of them.
-        made[step] = _everything(below, member) if isinstance(member, CONTAINERS) and member else {}
+        if below is SCALAR_TYPE or not isinstance(member, CONTAINERS) or not member:
+            made[step] = {}
+        elif below.kind == MAP and isinstance(member, dict):
+            made[step] = _members(below, member, {} if below.present else {SELF: {}})
+        else:
+            made[step] = _everything(below, member)
     return made
 
 
@@ -109,7 +115,7 @@ def _everything(kind: MergeType, value: Any) -> Places:
     if kind.kind in (SET, KEYED) and isinstance(value, list):
         item = kind.item or kind
         made = {SELF: {}}
-        for step, found in live_entries(kind, value).items():
+        for step, found in sorted(live_entries(kind, value).items()):
             # Entries that stand twice are owned as one place.
             is_one = len(found) == 1 and isinstance(found[0], CONTAINERS) and found[0]
             made[step] = _everything(item, found[0]) if is_one else {}

@@ -1,8 +1,8 @@
 """The network cards of a machine, as the engine is asked for them, and as they stand in the status."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from paddock.base import reasons
@@ -29,8 +29,7 @@ _PLUGINS: Mapping[str, Binding] = {"passt": "passt", "l2bridge": "bridge", "mana
 _MOST_QUEUES = 256
 
 
-@dataclass(frozen=True)
-class NicRefusal:
+class NicRefusal(msgspec.Struct, frozen=True):
     """A card that cannot be had here, and why."""
 
     name: str

@@ -1,8 +1,9 @@
 """Everything that was seen of a machine in one look, as one value: what the engine says, what the guest says, what is waited for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from paddock.dialects.kubevirt.status import CPUTopology, GuestOSInfo, InterfaceStatus, KernelBootStatus, VolumeStatus
 from paddock.engine.machine.observation import Observation
@@ -10,8 +11,7 @@ from paddock.meta.conditions import Condition
 from paddock.plan.instance.prerequisites import StartBlocker
 
 
-@dataclass(frozen=True)
-class GuestReport:
+class GuestReport(msgspec.Struct, frozen=True):
     """The agent's report. None: it was not asked yet, or cannot tell."""
 
     os: GuestOSInfo | None = None
@@ -19,8 +19,7 @@ class GuestReport:
     frozen: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class ObservedInstance:
+class ObservedInstance(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was seen of a machine."""
 
     now: str
@@ -47,10 +46,10 @@ class ObservedInstance:
     kernel: KernelBootStatus | None = None
     user: int | None = None
     # why it cannot have more sockets or memory before it is started again, by condition
-    refused: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = msgspec.field(default_factory=dict)
     emulated: str = ""
     # the condition about a suspension to disk
     suspension: Condition | None = None
     # what to do because the host's QEMU was replaced since its start; "": nothing
     outdated: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)

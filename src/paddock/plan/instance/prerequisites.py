@@ -1,10 +1,9 @@
 """The reasons why a machine cannot start or go on now, as values for its status and as exceptions for the parts that prepare it."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True)
-class StartBlocker:
+class StartBlocker(msgspec.Struct, frozen=True):
     """The reason why a machine waits. `reason` is that of the condition of its `kind`, `code` that of Ready, if it says more."""
 
     reason: str

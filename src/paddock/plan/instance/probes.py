@@ -1,8 +1,9 @@
 """Probes: when a machine counts as ready, and when as dead. The controller makes the attempts."""
 
-from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import quote
+
+import msgspec
 
 from paddock.dialects.kubevirt.access import Probe
 from paddock.meta.pods import HTTPGetAction
@@ -11,8 +12,7 @@ Way = Literal["exec", "ping", "http", "tcp"]
 _FIRST_LINE_BYTES = 1024
 
 
-@dataclass(frozen=True)
-class ProbeSchedule:
+class ProbeSchedule(msgspec.Struct, frozen=True):
     """The period of a probe, and how many results in a row change the verdict. Zero and absent mean the default."""
 
     delay: int
@@ -22,8 +22,7 @@ class ProbeSchedule:
     failures: int
 
 
-@dataclass(frozen=True)
-class ProbeVerdict:
+class ProbeVerdict(msgspec.Struct, frozen=True):
     """The verdict of the results so far. A machine is not ready before a probe has succeeded, and not dead before one has failed."""
 
     good: bool
@@ -53,10 +52,10 @@ def way_of(probe: Probe) -> Way:
 def judged(before: ProbeVerdict, answered: bool, schedule: ProbeSchedule) -> ProbeVerdict:
     """The verdict after one more result."""
     if answered == before.good:
-        return replace(before, in_a_row=0)
+        return msgspec.structs.replace(before, in_a_row=0)
     count = before.in_a_row + 1
     needed = schedule.successes if answered else schedule.failures
-    return ProbeVerdict(answered) if count >= needed else replace(before, in_a_row=count)
+    return ProbeVerdict(answered) if count >= needed else msgspec.structs.replace(before, in_a_row=count)
 
 
 def suppressed(way: Way, *, paused: bool, busy: bool) -> bool:

@@ -1,7 +1,6 @@
 """Volumes as a machine uses them: the names of their devices, their claims, their places in the status."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,8 +15,7 @@ DUMPING, DUMPED, NOT_DUMPED = "MemoryDumpInProgress", "MemoryDumpCompleted", "Me
 _LETTERS = {"virtio": "vd", "sata": "sd", "scsi": "sd", "usb": "sd", "ide": "hd"}
 
 
-@dataclass(frozen=True)
-class Dump:
+class Dump(msgspec.Struct, frozen=True):
     """The progress of writing the memory to a claim."""
 
     phase: str

@@ -87,9 +87,12 @@ def condition(conditions: Sequence[Condition], type: str) -> Condition | None:
     return next((each for each in conditions if each.type == type), None)
 
 
+def _ending(sight: PrintableFacts) -> bool:
+    return sight.instance is not None and sight.instance.metadata.deletionTimestamp is not None
+
+
 def _stopping(sight: PrintableFacts) -> bool:
-    instance = sight.instance
-    return instance is not None and instance.metadata.deletionTimestamp is not None and not life_of(instance).final
+    return _ending(sight) and not life_of(sight.instance).final
 
 
 def _migrating(sight: PrintableFacts) -> bool:
@@ -132,6 +135,8 @@ ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
     ("ImagePullBackOff", lambda sight: sight.is_refused("Synchronized", "ImagePullBackOff")),
     ("Starting", lambda sight: sight.phase in _STARTING or sight.start_is_due),
     ("CrashLoopBackOff", lambda sight: sight.failing),
+    # Who reads Stopped starts, restores or clones, so nothing of the stop may be left to do.
+    ("Stopping", _ending),
     ("Stopped", _is_down),
     ("WaitingForReceiver", lambda sight: sight.phase == "WaitingForSync"),
 )

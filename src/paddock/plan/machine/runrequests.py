@@ -57,7 +57,9 @@ def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, p
         raise _conflict(machine, f"{strategy} does not support starting VM from failed state")
     if strategy in (RunStrategy.RERUN, RunStrategy.MANUAL):
         before = (_stop(instance),) if instance is not None and life.final else ()
-        return RunPatches(status=_requests(machine, (*before, _start(data))))
+        # The guest is down, and people read Stopped: the last steps of its stop do not refuse them a start.
+        is_down = instance is None or life.final
+        return RunPatches(status=_requests(machine, (*before, _start(data)), replaces=is_down and _waits_only_to_stop(machine)))
     raise _conflict(machine, f"{strategy} does not support manual start requests")
 
 
@@ -184,8 +186,12 @@ def _run(machine: VirtualMachine, strategy: RunStrategy) -> RunPatches:
     return RunPatches(machine=(_test(path, spec.runStrategy), _set(path, str(strategy))), status=_without_failure(machine))
 
 
+def _waits_only_to_stop(machine: VirtualMachine) -> bool:
+    return machine.status is not None and all(each.action == STOP for each in machine.status.stateChangeRequests or ())
+
+
 def _requests(machine: VirtualMachine, wanted: tuple[dict[str, Any], ...], *, replaces: bool = False) -> tuple[Operation, ...]:
-    """Queue requests; only a lone stop takes the place of those that wait."""
+    """Queue requests; `replaces` says that they take the place of those that wait."""
     status = machine.status or VirtualMachineStatus()
     waiting = [to_data(each) for each in status.stateChangeRequests or ()]
     if waiting and not replaces:

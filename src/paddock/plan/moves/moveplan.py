@@ -6,12 +6,20 @@ from typing import Any
 import msgspec
 
 from paddock.base import quantity
+from paddock.plan.moves import power
 from paddock.plan.moves.disks import CarriedDisk
 
 Data = dict[str, Any]
 # What a plain network carries; the plan says that it is a guess.
 _BYTES_PER_SECOND = 100 << 20
 _SECONDS_PER_MINUTE = 60
+
+
+class Hindrance(msgspec.Struct, frozen=True):
+    """Something that may keep a machine from moving. The plan only notes one that is not certain, and a person decides."""
+
+    text: str = ""
+    is_certain: bool = True
 
 
 class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +45,7 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
         verb = "goes on moving" if self.resumes else "moves"
         yield f"{self.title} {verb} to {self.place}"
         for disk in self.disks:
-            yield f"  carries disk {disk.volume} ({disk.name}), {quantity.binary(disk.size)}; its holes take no time"
+            yield f"  carries disk {disk.volume} ({disk.name}), {quantity.readable(disk.size)}; its holes take no room on the way"
         for each in self.references:
             yield f"  makes {each}"
         for note in self.notes:
@@ -51,26 +59,34 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
         seconds = self.size // _BYTES_PER_SECOND
         span = f"{seconds} s" if seconds < _SECONDS_PER_MINUTE else f"{-(-seconds // _SECONDS_PER_MINUTE)} min"
         state = "is off until the target starts it" if self.runs else "is off already, and stays so"
-        return f"the machine {state}; the disks take {span} at most at 100 MiB/s, and {quantity.binary(self.size)} of room"
+        return f"the machine {state}; the disks take {span} at most at 100 MiB/s, and {quantity.readable(self.size)} of room"
 
 
-def addresses(spec: Data, vmi: Data | None, *, keeps_macs: bool) -> Iterator[str]:
-    """Yield the addresses of a machine that do not move."""
-    named = {str(each.get("name")) for each in _interfaces(spec) if each.get("macAddress")}
+def addresses(kind: power.Id, data: Data, spec: Data, vmi: Data | None) -> Iterator[str]:
+    """Yield the addresses of a machine that do not move. `spec` is the guest's."""
+    moves = _moving_macs(kind, data, macs(spec, vmi))
+    why = "the machine is off, and its spec names none" if kind == power.VM else "its dialect names none"
     known = [str(each.get("name")) for each in _interfaces(spec)]
     for name in dict.fromkeys((*known, *_status(vmi))):
         found = _status(vmi).get(name) or {}
         ips = [ip for ip in found.get("ipAddresses") or [found.get("ipAddress")] if ip]
         if ips:
             yield f"interface {name}: the address {', '.join(ips)} is the source's; the target gives another"
-        if name not in named and (not keeps_macs or not found.get("mac")):
-            why = "its dialect names none" if not keeps_macs else "the machine is off, and its spec names none"
+        if name not in moves:
             yield f"interface {name}: its MAC address changes, because {why}"
 
 
-def macs(vmi: Data | None) -> Mapping[str, str]:
-    """Return the MAC addresses of a running guest, by interface."""
-    return {name: str(each["mac"]) for name, each in _status(vmi).items() if name and each.get("mac")}
+def _moving_macs(kind: power.Id, data: Data, known: Mapping[str, str]) -> set[str]:
+    """Return the interfaces that keep their MAC addresses, because the object of the user can name them."""
+    if kind == power.VITISTACK:
+        return {str(each.get("name")) for each in (data.get("spec") or {}).get("networks") or ()} & known.keys()
+    return set(known) if kind == power.VM else set()
+
+
+def macs(spec: Data, vmi: Data | None) -> Mapping[str, str]:
+    """Return the MAC addresses of a guest that its spec names or its run has, by interface."""
+    running = {name: str(each["mac"]) for name, each in _status(vmi).items() if name and each.get("mac")}
+    return running | {str(each.get("name")): str(each["macAddress"]) for each in _interfaces(spec) if each.get("macAddress")}
 
 
 def implied(spec: Data, vmi: Data | None) -> tuple[list[Data], list[Data]]:

@@ -1,5 +1,6 @@
 """Objects as the target gets them: the machine halted and fenced, and what it refers to without the source's marks."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from paddock.base import ownnames
@@ -20,6 +21,8 @@ _LOCAL = (
     "meta.helm.sh/",
     ownnames.UNCONFIRMED_OWNER.name,
 )
+# What a provider of VirtRigaud writes on its machines, and the field manager of Kubermatic's on a cluster.
+_PROVIDED, _PROVIDED_FOR, _MIRROR = "virtrigaud.io/owner-uid", "virtrigaud.io/owner", "paddock-kubermatic"
 _SELECTOR = ("spec", "template", "spec", "nodeSelector")
 # Fields of a Service that its cluster chooses.
 _ADDRESSES = ("clusterIP", "clusterIPs", "healthCheckNodePort", "loadBalancerIP", "externalIPs", "ipFamilies", "ipFamilyPolicy")
@@ -40,7 +43,21 @@ def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
         for member in ("instancetype", "preference"):
             # The revision is an object of the source.
             (changed["spec"].get(member) or {}).pop("revisionName", None)
+    elif kind == power.VITISTACK:
+        # The target's controller would derive others, because the machine has another UID there.
+        _name_macs(changed["spec"].get("networks") or (), moved)
     return changed
+
+
+def maker(vm: Data) -> str:
+    """Return who keeps a VirtualMachine as an object of another API says, for people; empty if nobody does."""
+    found = vm["metadata"]
+    if (found.get("labels") or {}).get(_PROVIDED):
+        owner = (found.get("annotations") or {}).get(_PROVIDED_FOR, "of a manager")
+        return f"a Provider of VirtRigaud keeps it for the machine {owner}"
+    if any(each.get("manager") == _MIRROR and each.get("operation") == "Apply" for each in found.get("managedFields") or ()):
+        return "`paddock operator` keeps it for Kubermatic's machine of the same name in another API"
+    return ""
 
 
 def released(moved: MoveRecord) -> Data:
@@ -114,10 +131,14 @@ def _with_macs(made: Data, moved: MoveRecord) -> Data:
     devices = guest.setdefault("domain", {}).setdefault("devices", {})
     if moved.interfaces and not devices.get("interfaces"):
         devices["interfaces"], guest["networks"] = copied(moved.interfaces), copied(moved.networks)
-    for each in devices.get("interfaces") or ():
+    _name_macs(devices.get("interfaces") or (), moved)
+    return made
+
+
+def _name_macs(interfaces: Iterable[Data], moved: MoveRecord) -> None:
+    for each in interfaces:
         if each.get("name") in moved.macs:
             each.setdefault("macAddress", moved.macs[each["name"]])
-    return made
 
 
 def joined(one: Data, two: Data) -> Data:

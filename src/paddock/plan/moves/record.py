@@ -30,7 +30,7 @@ class MoveRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ran: bool = False
     # its guest agent was connected, so the target waits for that, too
     agent: bool = False
-    # MAC address by interface, of a machine whose spec names none
+    # MAC address by interface, of its spec and of its run
     macs: dict[str, str] = {}
     # of a machine whose spec lists no interfaces: those that its instance had
     interfaces: list[Data] = []

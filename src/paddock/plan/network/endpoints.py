@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from paddock.dialects.core.service import Service, ServicePort, ServiceSpec
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -20,8 +21,7 @@ _LONGEST_LABEL = 63
 Resolved = tuple[tuple[str, str, int], ...]
 
 
-@dataclass(frozen=True)
-class MachineBackend:
+class MachineBackend(msgspec.Struct, frozen=True):
     """A machine behind a Service."""
 
     owner: str
@@ -34,7 +34,7 @@ class MachineBackend:
     ready: bool
     going: bool
     # (name of the port at the card, protocol) -> its number
-    named: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    named: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
 
 
 def labels_of(instance: VirtualMachineInstance) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from paddock.engine.networks.nics import NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol
 from paddock.meta.selectors import matches, read
@@ -12,19 +13,17 @@ from paddock.meta.selectors import matches, read
 Data = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class PolicySubject:
+class PolicySubject(msgspec.Struct, frozen=True):
     """A machine, as policies see it."""
 
     owner: str
     namespace: str
     labels: Mapping[str, str]
     # (name of a port, protocol) -> its number
-    named: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    named: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ClusterView:
+class ClusterView(msgspec.Struct, frozen=True):
     """All machines, and the labels of all namespaces."""
 
     subjects: tuple[PolicySubject, ...]

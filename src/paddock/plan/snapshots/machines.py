@@ -1,7 +1,6 @@
 """Snapshots of machines: which volumes are in them, the objects they consist of, their status (docs/spec/kubevirt.md 7.1). Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -29,11 +28,10 @@ _INDICATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class MachineVolumes:
+class MachineVolumes(msgspec.Struct, frozen=True):
     """The volumes of a machine: those that last, by the claims they are on, and the others."""
 
-    claims: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, str] = msgspec.field(default_factory=dict)
     excluded: tuple[str, ...] = ()
 
 

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -26,8 +25,7 @@ class RestoreRefused(Terminal):
     """The restore cannot be done as it is asked for."""
 
 
-@dataclass(frozen=True)
-class RestoredVolume:
+class RestoredVolume(msgspec.Struct, frozen=True):
     """One volume as it is restored."""
 
     name: str

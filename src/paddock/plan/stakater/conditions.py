@@ -50,7 +50,6 @@ def creating(step: str) -> ConditionValue:
 SUCCESS = ConditionValue("True", "ReconcileSuccess")
 AVAILABLE = ConditionValue("True", "Available")
 PAUSED = no("ReconcilePaused", 'the annotation crossplane.io/paused is "true": nothing is written until it is removed')
-PAUSE = "crossplane.io/paused"
 
 
 class ApplyBlocker(msgspec.Struct, frozen=True):

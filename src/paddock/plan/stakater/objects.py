@@ -19,7 +19,6 @@ from paddock.meta.objects import Resource
 from paddock.meta.wire import to_data
 
 Data = dict[str, Any]
-FINALIZER = "infrastructure.stakater.com/virtualmachine"
 FALLBACK = "infrastructure.stakater.com/binding-fallback"
 # A clean end takes its grace and a little more; a longer one gets an event.
 _PATIENCE_SECONDS = 120

@@ -22,8 +22,6 @@ from paddock.plan.stakater.conditions import AVAILABLE, READY, SYNCED, Condition
 from paddock.plan.stakater.disks import PlannedDisk
 
 _RESTART = "RestartRequired"
-# Of the generated machine: its images are known.
-_RESOLVED = "DataSourceResolved"
 SHOWN_INSTEAD = "(not shown)"
 # A shorter piece could stand in any text by chance.
 _SHORTEST_LINE = 6
@@ -114,7 +112,7 @@ def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
         if sight.vm.spec.parameters.service.enabled and _address(sight) is None:
             return creating(f"the Service {sight.service_name} has no address yet")
         return AVAILABLE
-    unfilled = next((each for each in sight.disks if not each.is_filled and not _comes_with_start(machine, each)), None)
+    unfilled = next((each for each in sight.disks if not each.is_filled), None)
     if _rests(sight, before) and unfilled is None:
         return AVAILABLE
     denial = disks.clone_denial(_troubles(sight))
@@ -125,12 +123,6 @@ def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
     if was is not None and (was.status == "True" or was.reason == "Unavailable"):
         return no("Unavailable", machine.status.printableStatus)
     return creating(_step(sight, unfilled))
-
-
-def _comes_with_start(machine: kubevirt.VirtualMachine, disk: PlannedDisk) -> bool:
-    """Return whether a disk is made only for its first consumer: Paddock copies some images when the machine first starts."""
-    said = (machine.status.conditions if machine.status is not None else None) or ()
-    return disk.volume is None and disk.claim is None and holds(said, _RESOLVED)
 
 
 def _rests(sight: StatusFacts, before: StakaterMachineStatus) -> bool:

@@ -1,7 +1,6 @@
 """Exports: which volumes there are to fetch, and under which addresses (docs/spec/kubevirt.md 7.4). Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -29,8 +28,7 @@ MANIFESTS = {"all": "manifests/all", "auth-header-secret": "manifests/secret"}
 _TTL_SECONDS = 7200.0
 
 
-@dataclass(frozen=True)
-class ExportedVolume:
+class ExportedVolume(msgspec.Struct, frozen=True):
     """A volume that is exported: the engine's volume, or its snapshot."""
 
     name: str

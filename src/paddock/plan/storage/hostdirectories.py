@@ -5,9 +5,10 @@ A PersistentVolume has no namespace, so only an administrator makes one; the sta
 
 import stat
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
+
+import msgspec
 
 Data = dict[str, Any]
 # The host's own, whatever the server allows: its settings, its kernel, and the sockets of its programs.
@@ -16,8 +17,7 @@ _ROOT = PurePath("/")
 _WRITING = ("ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod")
 
 
-@dataclass(frozen=True)
-class HostDirectory:
+class HostDirectory(msgspec.Struct, frozen=True):
     """A directory of the host as a volume. `path` is as the volume says, so it may lead over links."""
 
     path: str

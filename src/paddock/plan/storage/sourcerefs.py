@@ -71,10 +71,16 @@ def inlined(volume: DataVolume, found: InlineSource) -> DataVolume:
 
 
 def is_lazy(machine: VirtualMachine, find: Find) -> bool:
-    """Return whether the DataVolumes wait until the machine starts: Kubermatic's do, KubeVirt's do not, and the user's annotation wins."""
+    """Return whether the DataVolumes wait until the machine starts: Kubermatic's do, KubeVirt's do not, and the user's annotation wins.
+
+    What another dialect has made comes with its disks, whatever its DataSource is: on a cluster it does, too.
+    """
     said = (machine.metadata.annotations or {}).get(IMMEDIATE)
     if said is not None:
         return said == "false"
+    owner = next((each for each in machine.metadata.ownerReferences or () if each.controller), None)
+    if owner is not None and owner.kind != "VirtualMachinePool":
+        return False
     return is_kubermatic(machine.spec.dataVolumeTemplates, namespace_of(machine), find)
 
 

@@ -50,7 +50,10 @@ def confirmed(status: VirtrigaudMachineStatus, sizes: MachineSizes) -> Virtrigau
 
 
 def suspected(status: VirtrigaudMachineStatus, target: MachineSizes) -> MachineSizes:
-    """The sizes that the machine has, or may have after requests without an answer; whatever may differ from the target does."""
+    """The sizes that the machine has, or may have after requests without an answer; whatever may differ from the target does.
+
+    Of several the largest counts: a provider refuses to shrink a machine that runs, and nothing would be asked for after that.
+    """
     known, attempts = resizing.confirmed(status), of(status)
     if not attempts:
         return known
@@ -63,7 +66,7 @@ def suspected(status: VirtrigaudMachineStatus, target: MachineSizes) -> MachineS
 
 
 def _other(wanted: int, possible: Sequence[int]) -> int:
-    return next((each for each in possible if each != wanted), wanted)
+    return max((each for each in possible if each != wanted), default=wanted)
 
 
 def _disks(wanted: dict[str, int], possible: Sequence[dict[str, int]]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from paddock.base.errors import Terminal
 from paddock.schema import shape
 from paddock.schema.generate import structural
 from paddock.schema.generate.structural import Schema
-from paddock.schema.kind import Cel, Column, Kind, Version
+from paddock.schema.kind import Cel, Column, Kind, KindFacts, Version
 
 _REASONS = frozenset({"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"})
 _PROTECTED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
@@ -22,12 +22,12 @@ class NoSuchPlace(Terminal):
         super().__init__(f"the CEL form of rule {rule} stands at {place!r}", why="the kind has no such place")
 
 
-def wanted(kind: Kind) -> bool:
+def wanted(kind: KindFacts) -> bool:
     """Return whether a kind gets a CRD: not if an API server has it built in, nor if it is never stored."""
     return kind.stored and not kind.builtin
 
 
-def name_of(kind: Kind) -> str:
+def name_of(kind: KindFacts) -> str:
     """`plural.group`."""
     return f"{kind.plural}.{kind.group}"
 

@@ -1,7 +1,8 @@
 """`machine_config`: the instance, with all defaults filled in, as a machine of the engine."""
 
-from dataclasses import dataclass
 from typing import Literal, cast
+
+import msgspec
 
 from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -21,8 +22,7 @@ _NO_HOLE = "kubevirt.io/disablePCIHole64"
 _PERIOD = 100_000
 
 
-@dataclass(frozen=True)
-class MachineTranslation:
+class MachineTranslation(msgspec.Struct, frozen=True):
     """The machine and what cannot be done for it. With a limit that is more than a note it must not be started."""
 
     config: MachineConfig

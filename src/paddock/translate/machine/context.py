@@ -1,7 +1,8 @@
 """Shared parts of the translation: the instance, the objects found for it, and the collector of limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from paddock.base import quantity
 from paddock.dialects.kubevirt.domain import CPU, DomainSpec
@@ -10,13 +11,12 @@ from paddock.translate.machine.limits import LimitCollector
 from paddock.translate.machine.resolved import MachineInputs, ResolvedHost
 
 
-@dataclass(frozen=True)
-class TranslationContext:
+class TranslationContext(msgspec.Struct, frozen=True):
     """One translation."""
 
     instance: VirtualMachineInstance
     resolved: MachineInputs
-    limits: LimitCollector = field(default_factory=LimitCollector)
+    limits: LimitCollector = msgspec.field(default_factory=LimitCollector)
 
     @property
     def spec(self) -> VirtualMachineInstanceSpec:

@@ -4,8 +4,9 @@ A limit either keeps the machine from being placed (`UNSCHEDULABLE`: it may be p
 (`START_FAILED`: somebody has to change the manifest), or is reported beside the start (`NOTE`: an event).
 """
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from paddock.schema.finding import Path, format_path
 
@@ -80,8 +81,7 @@ class Code(Enum):
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """One thing that cannot be done. `path` leads to the field in the instance."""
 
     code: Code

@@ -1,15 +1,15 @@
 """The inputs of a machine's translation: volumes, cards, places for state, the host. Data."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from paddock.engine.machine.config import DiskLayer, KernelConfig, StreamNetwork, Tap, UserNetwork
 
 
-@dataclass(frozen=True)
-class ResolvedVolume:
+class ResolvedVolume(msgspec.Struct, frozen=True):
     """A volume. One of: a layer for a disk, a directory for a shared file system, a file, or an error."""
 
     layer: DiskLayer | None = None
@@ -25,8 +25,7 @@ class ResolvedVolume:
     blocks: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class ResolvedCard:
+class ResolvedCard(msgspec.Struct, frozen=True):
     """A network card. A PCI address is a device of the host that the guest gets itself."""
 
     mac: str = ""
@@ -36,18 +35,17 @@ class ResolvedCard:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class ResolvedHost:
+class ResolvedHost(msgspec.Struct, frozen=True):
     """The host as far as it decides what a manifest becomes."""
 
     accelerator: Literal["kvm", "tcg"] = "tcg"
     # names of machine types, aliases among them, to full names; empty: not known, so nothing is refused
-    machine_types: Mapping[str, str] = field(default_factory=dict)
+    machine_types: Mapping[str, str] = msgspec.field(default_factory=dict)
     # the most processors of each machine type, by full name
-    processors: Mapping[str, int] = field(default_factory=dict)
+    processors: Mapping[str, int] = msgspec.field(default_factory=dict)
     cpu_models: frozenset[str] = frozenset()
     # features that processors can have, and whether emulated ones do; empty: not known
-    cpu_features: Mapping[str, bool] = field(default_factory=dict)
+    cpu_features: Mapping[str, bool] = msgspec.field(default_factory=dict)
     # flags of the host's own processor
     cpu_flags: frozenset[str] = frozenset()
     architectures: frozenset[str] = frozenset({"amd64", "arm64"})
@@ -57,14 +55,13 @@ class ResolvedHost:
     numa_nodes: int = 1
 
 
-@dataclass(frozen=True)
-class MachineInputs:
+class MachineInputs(msgspec.Struct, frozen=True):
     """Everything that was found. Members that the machine does not need may be left out."""
 
-    volumes: Mapping[str, ResolvedVolume] = field(default_factory=dict)
-    cards: Mapping[str, ResolvedCard] = field(default_factory=dict)
+    volumes: Mapping[str, ResolvedVolume] = msgspec.field(default_factory=dict)
+    cards: Mapping[str, ResolvedCard] = msgspec.field(default_factory=dict)
     # names of gpus and hostDevices to PCI addresses of the host
-    devices: Mapping[str, str] = field(default_factory=dict)
+    devices: Mapping[str, str] = msgspec.field(default_factory=dict)
     kernel: KernelConfig | None = None
     efi_variables: Path | None = None
     tpm_state: Path | None = None

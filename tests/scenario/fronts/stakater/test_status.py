@@ -118,6 +118,8 @@ def test_a_halted_machine_is_as_it_should_be(play: Play) -> None:
         await stage.available()
         said = await stage.vm()
         assert (said["created"], said["ready"], said["printableStatus"]) == (False, False, "Stopped")
+        # As on a cluster, though the image has an address, which is Kubermatic's form.
+        assert [(await stage.volume(name))["status"]["phase"] for name in ("web-rootdisk", "web-data")] == ["Succeeded"] * 2
 
     play(script)
 

@@ -358,29 +358,62 @@ def test_others_find_the_keys(tmp_path: Path) -> None:
 
 
 def test_certificates_are_renewed_before_they_expire(tmp_path: Path) -> None:
-    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    now = [datetime.now(UTC).replace(microsecond=0)]
     authority = Authority(tmp_path / "pki", lambda: now[0])
+    admin = authority.administrator("admin", "system:masters")
     serving = ServingContext(lambda: authority.server(("a.example",)), authority.certificate_file)
     first = (tmp_path / "pki" / "server.crt").read_bytes()
     assert not serving.refresh()
     now[0] += timedelta(days=334)
     assert not serving.refresh()
-    assert not authority.is_old(first)
+    assert authority.administrator("admin", "system:masters") == admin
     now[0] += timedelta(days=2)
-    assert authority.is_old(first)
+    assert authority.administrator("admin", "system:masters") != admin
     assert serving.refresh()
+    assert (tmp_path / "pki" / "server.crt").read_bytes() != first
     second = x509.load_pem_x509_certificate((tmp_path / "pki" / "server.crt").read_bytes())
     assert second.not_valid_after_utc == now[0] + timedelta(days=365)
     second.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
 
 
-def test_a_certificate_of_another_authority_of_the_same_name_is_made_anew(tmp_path: Path) -> None:
-    Authority(tmp_path / "a").server(())
-    old = (tmp_path / "a" / "server.crt").read_bytes()
+def test_certificates_of_another_authority_of_the_same_name_are_made_anew(tmp_path: Path) -> None:
+    def made() -> list[bytes]:
+        authority = Authority(tmp_path)
+        return [authority.server(())[0].read_bytes(), authority.administrator("admin", "system:masters")[0]]
+
+    old = made()
+    assert made() == old
     for name in ("ca.crt", "ca.key"):
-        (tmp_path / "a" / name).unlink()
-    Authority(tmp_path / "a").server(())
-    assert (tmp_path / "a" / "server.crt").read_bytes() != old
+        (tmp_path / name).unlink()
+    assert not set(made()) & set(old)
+
+
+def test_a_certificate_of_other_names_is_made_anew(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    first = authority.server(("a.example", "::2"))[0].read_bytes()
+    assert authority.server(("0:0::2", "a.example"))[0].read_bytes() == first
+    assert authority.server(("a.example", "::3"))[0].read_bytes() != first
+    admin = authority.administrator("admin", "system:masters")
+    assert authority.administrator("admin", "dev") != admin
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key"])
+def test_an_authority_that_cannot_be_used_ends_the_start(tmp_path: Path, name: str) -> None:
+    Authority(tmp_path / "a"), Authority(tmp_path / "b")
+    (tmp_path / "a" / name).write_bytes((tmp_path / "b" / name).read_bytes())
+    with pytest.raises(Terminal, match=r"the key .*ca\.key is not that of the certificate .*ca\.crt"):
+        Authority(tmp_path / "a")
+    (tmp_path / "a" / name).write_text("nonsense")
+    with pytest.raises(Terminal, match=f"cannot read the (key|certificate) .*{name}"):
+        Authority(tmp_path / "a")
+
+
+def test_a_key_of_tokens_that_cannot_be_read_ends_the_start(tmp_path: Path) -> None:
+    Authority(tmp_path)
+    own_keyring(tmp_path)
+    (tmp_path / "service-accounts.key").write_text("nonsense")
+    with pytest.raises(Terminal, match=r"cannot read the private key .*service-accounts\.key"):
+        own_keyring(tmp_path)
 
 
 def test_a_bad_certificate_does_not_take_the_place_of_a_good_one(tmp_path: Path) -> None:
@@ -400,10 +433,11 @@ def test_private_files_are_private(tmp_path: Path) -> None:
     (tmp_path / "pki").mkdir(mode=0o755)
     authority = Authority(tmp_path / "pki")
     authority.server(())
+    authority.administrator("admin", "system:masters")
     own_keyring(tmp_path / "pki")
     assert (tmp_path / "pki").stat().st_mode & 0o777 == 0o700
     keys = list((tmp_path / "pki").glob("*.key"))
-    assert len(keys) == 3
+    assert len(keys) == 4
     assert {key.stat().st_mode & 0o777 for key in keys} == {0o600}
 
 

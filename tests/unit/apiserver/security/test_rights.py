@@ -366,3 +366,20 @@ def test_values_with_commas_and_encoded_names_arrive_as_they_were_sent(tmp_path:
         assert isinstance(await api.api(request), HttpResponse)
 
     play(tmp_path, script)
+
+
+def test_a_right_that_was_used_goes_at_once(tmp_path: Path) -> None:
+    async def script(api: GuardedHarness) -> None:
+        rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
+        await give(api, "all", "ada", [rule], "default")
+        await give(api, "one", "ada", [{**rule, "resources": ["secrets"], "resourceNames": ["one"]}], "default")
+        place = "/api/v1/namespaces/default"
+
+        async def codes() -> list[int]:
+            return [(await api.get(f"{place}/{name}", **ADA)).status for name in ("configmaps/a", "secrets/one", "secrets/two")]
+
+        assert await codes() == await codes() == [404, 404, 403]
+        await api.delete(f"{RBAC}/namespaces/default/rolebindings/all", **ROOT)
+        assert await codes() == [403, 404, 403]
+
+    play(tmp_path, script)

@@ -52,6 +52,26 @@ def test_every_write_once_and_in_order(play: Play) -> None:
     play(script)
 
 
+def test_a_writer_is_answered_before_any_watcher(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    write = Events.write
+
+    def noted(events: Events, data: bytes) -> None:
+        order.append("event")
+        write(events, data)
+
+    monkeypatch.setattr(Events, "write", noted)
+
+    async def script(api: Harness) -> None:
+        async with api.watch(f"{MAPS}?watch=1&resourceVersion={api.store.revision}") as events:
+            await api.post(MAPS, config_map("a"))
+            order.append("answer")
+            await events.next()
+        assert order == ["answer", "event"]
+
+    play(script)
+
+
 @pytest.mark.parametrize("place", ["configmaps", "namespaces/default/configmaps", "namespaces/default/configmaps/b"])
 def test_the_old_paths_of_watches(play: Play, place: str) -> None:
     async def script(api: Harness) -> None:

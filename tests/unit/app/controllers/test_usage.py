@@ -1,4 +1,4 @@
-"""Groups of kinds that nobody uses: their controllers are neither loaded nor run."""
+"""Kinds that nobody uses: their controllers are neither loaded nor run."""
 
 import asyncio
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from paddock.app.controllers.usage import group_used
+from paddock.app.controllers.usage import in_use
 from paddock.store.contract import StoreKey
 from paddock.store.memory import MemoryStore
 
@@ -14,21 +14,24 @@ GROUP = "infra.virtrigaud.io"
 PROGRAM = """
 import sys
 import paddock.app.server.enginehost
-print(*(each for each in sys.modules if each.startswith(("paddock.drivers", "paddock.contract", "paddock.controllers.virtrigaud"))))
+dialects = ("kubermatic", "stakater", "virtrigaud", "vitistack")
+late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *(f"paddock.controllers.{each}" for each in dialects))
+print(*(each for each in sys.modules if each.startswith(late)))
 """
 
 
-async def put(store: MemoryStore, collection: str) -> None:
-    await store.put(StoreKey(collection, "default", "a"), 0, lambda revision: b"{}").committed()
+async def put(store: MemoryStore, collection: str, value: bytes = b"{}") -> None:
+    await store.put(StoreKey(collection, "default", "a"), 0, lambda revision: value).committed()
 
 
+@pytest.mark.parametrize("kinds", [GROUP, f"vmclasses.{GROUP}"])
 @pytest.mark.parametrize("is_there_before", [True, False])
-def test_a_group_is_used_once_it_has_an_object(is_there_before: bool) -> None:
+def test_kinds_are_used_once_there_is_an_object(is_there_before: bool, kinds: str) -> None:
     async def script() -> None:
         store = MemoryStore()
         if is_there_before:
-            await put(store, f"providers.{GROUP}")
-        waiting = asyncio.create_task(group_used(store, GROUP))
+            await put(store, f"vmclasses.{GROUP}")
+        waiting = asyncio.create_task(in_use(store, kinds, GROUP))
         if not is_there_before:
             for other in ("configmaps", "virtualmachines.kubevirt.io", f"vms.more.{GROUP}"):
                 await put(store, other)
@@ -40,6 +43,16 @@ def test_a_group_is_used_once_it_has_an_object(is_there_before: bool) -> None:
     asyncio.run(script())
 
 
-def test_a_server_does_not_load_the_controllers_of_providers() -> None:
+@pytest.mark.parametrize("collection", ["virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io", "persistentvolumeclaims"])
+def test_what_a_dialect_has_left_is_use_as_well(collection: str) -> None:
+    async def script() -> None:
+        store = MemoryStore()
+        await put(store, collection, b'{"metadata":{"finalizers":["%s/finalizer"]}}' % GROUP.encode())
+        await asyncio.wait_for(in_use(store, GROUP, GROUP), 5)
+
+    asyncio.run(script())
+
+
+def test_a_server_loads_no_controllers_of_dialects() -> None:
     made = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
     assert made.stdout == "\n"

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from paddock.apiserver.security.pki import Authority
-from paddock.edge.connection import ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.edge.connection import ServerConnection
+from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.server import Server, peer_of
 from tests.unit.app.subresources.world import World, path
 from tests.websockets import Socket, opened

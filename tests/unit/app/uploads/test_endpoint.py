@@ -29,6 +29,8 @@ class Wire:
     def is_closing(self) -> bool:
         return False
 
+    def get_extra_info(self, name: str) -> None: ...
+
 
 class Site:
     """A host with its upload paths."""
@@ -147,6 +149,37 @@ def test_a_broken_upload_can_be_repeated() -> None:
         assert await host.phase("a") == "Succeeded"
 
     play(script)
+
+
+def test_a_sender_may_be_silent_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = list[RequestBody]()
+    monkeypatch.setattr(RequestBody, "be_patient", noting(bodies, RequestBody.be_patient))
+
+    async def script(site: Site) -> None:
+        await target(site.host)
+        started = asyncio.get_running_loop().time()
+        answer = await site.call("POST", body=None, token=await site.token())
+        assert answer.status == 400 and b"nothing came for 300 s" in answer.body
+        assert asyncio.get_running_loop().time() - started >= 300
+        await site.host.settle()
+        upload = asyncio.create_task(site.call("POST", body=None, token=await site.token()))
+        for piece in (b"di", b"sk"):
+            await asyncio.sleep(290)
+            bodies[-1].feed(piece)
+        bodies[-1].finish()
+        assert (await upload).status == 200 and site.host.images.uploads[-1] == b"disk"
+
+    play(script)
+
+
+def noting(bodies: list[RequestBody], be_patient: Callable[[RequestBody, float], None]) -> Callable[[RequestBody, float], None]:
+    """Return `be_patient` that also notes the body."""
+
+    def note(body: RequestBody, seconds: float) -> None:
+        bodies.append(body)
+        be_patient(body, seconds)
+
+    return note
 
 
 def test_who_may_not_is_told_why() -> None:

@@ -1,16 +1,21 @@
 """`paddock set`, `disk` and `nic` on a server: what is asked, what is written, and into which object."""
 
+import itertools
 from typing import Any
 
 import pytest
 
+from paddock.cli import confirming
+from paddock.cli.console import Console
 from paddock.cli.machines import changing, sizes
+from paddock.cli.machines.claims import CLAIMS
 from paddock.cli.machines.edits import ChangeRefused, ObjectEdit, merge_patch
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VM
 from paddock.cli.machines.planning import ChangePlan
 from paddock.cli.servers import ServerSession
 from paddock.client import options
+from paddock.client.errors import Conflict, StatusDetails
 from paddock.meta.patch import apply_merge_patch
 from tests.unit.cli.machines.fakeserver import Data, FakeServer
 
@@ -188,22 +193,90 @@ def test_the_servers_own_checks_come_before_the_question(monkeypatch: pytest.Mon
     assert server.found[0]["spec"]["runStrategy"] == "Halted"
 
 
-@pytest.mark.parametrize("meanwhile", ["status", "spec"])
-def test_only_another_change_of_the_spec_is_a_conflict(meanwhile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("meanwhile", ["status", "spec", "spec, time and again"])
+def test_only_endless_changes_of_the_spec_are_a_conflict(meanwhile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = changing._planned
+    names = itertools.count()
 
     async def beside(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
         now: Data = await server.client.get(edit.target, edit.key)
         if meanwhile == "status":
             await server.client.update_status(edit.target, {**now, "status": {"created": True}})
-        else:
-            await server.client.patch(edit.target, edit.key, options.merge_patch({"spec": {"runStrategy": "Manual"}}))
+        elif meanwhile != "spec" or not next(names):
+            labels = {f"other-{next(names)}": "change"}
+            await server.client.patch(edit.target, edit.key, options.merge_patch({"spec": {"template": {"metadata": {"labels": labels}}}}))
         return await planned(server, machine, edit)
 
     monkeypatch.setattr(changing, "_planned", beside)
-    answer = FakeServer(monkeypatch, vm()).run("set", "web", "cpu=4", "--yes")
-    assert (answer.code, answer.out) == ((0, "vm/web set\n") if meanwhile == "status" else (2, ""))
-    assert ("the object has been modified" in answer.err) is (meanwhile == "spec")
+    server = FakeServer(monkeypatch, vm())
+    answer = server.run("set", "web", "cpu=4", "--yes")
+    is_endless = meanwhile.endswith("again")
+    assert (answer.code, answer.out) == ((2, "") if is_endless else (0, "vm/web set\n"))
+    assert ("the object has been modified" in answer.err) is is_endless
+    assert at(server.found[0], "spec.template.spec.domain.cpu.sockets") == (2 if is_endless else 4)
+    # What the other wrote stays.
+    metadata = at(server.found[0], "spec.template.metadata")
+    assert ("other-1" in metadata.get("labels", {})) is (meanwhile != "status")
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        ("disk grow web root +10Gi", "vm/web has 20Gi on the disk root\n"),
+        ("disk rm web root", "vm/web no longer has the disk root\n"),
+        ("disk rm web root --purge", "vm/web no longer has the disk root\nclaim/web-root deleted\n"),
+    ],
+)
+def test_a_disk_is_grown_or_removed_anew_when_a_controller_was_faster(words: str, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned, questions = changing._planned, list[str]()
+
+    async def beside(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
+        if "labels" not in at(machine.data, "spec.template.metadata"):
+            labels = {"spec": {"template": {"metadata": {"labels": {"controllers": "change"}}}}}
+            await server.client.patch(edit.target, edit.key, options.merge_patch(labels))
+        return await planned(server, machine, edit)
+
+    def agreed(console: Console, question: str, *, yes: bool) -> bool:
+        questions.extend(() if yes else (question,))
+        return True
+
+    monkeypatch.setattr(changing, "_planned", beside)
+    monkeypatch.setattr(confirming, "agreed", agreed)
+    server = FakeServer(monkeypatch, vm(), *([CLAIM] if "grow" in words else []))
+    answer = server.run(*words.split())
+    assert (answer.code, answer.out) == (0, out), answer.err
+    assert at(server.found[0], "spec.template.metadata.labels") == {"controllers": "change"}
+    assert len(questions) == len(set(questions))
+
+
+def test_what_a_disk_grows_by_counts_once_however_often_the_edit_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    write, attempts = changing._write, itertools.count()
+
+    async def overtaken(server: ServerSession, edit: ObjectEdit, *, dry_run: bool) -> None:
+        if edit.target is CLAIMS and not dry_run and not next(attempts):
+            raise changing._Overtaken(409, StatusDetails(message="the object has been modified", reason="Conflict"))
+        await write(server, edit, dry_run=dry_run)
+
+    monkeypatch.setattr(changing, "_write", overtaken)
+    server = FakeServer(monkeypatch, vm(), CLAIM)
+    answer = server.run("disk", "grow", "web", "root", "+10Gi")
+    assert (answer.code, answer.out, next(attempts)) == (0, "vm/web has 20Gi on the disk root\n", 2), answer.err
+    assert at(server.found[0], "spec.dataVolumeTemplates.0.spec.storage.resources.requests.storage") == "20Gi"
+    assert at(server.found[1], "spec.resources.requests.storage") == "20Gi"
+
+
+def test_a_refused_restart_is_no_reason_to_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    async def refused(server: ServerSession, machine: MachineView, generation: object) -> None:
+        calls.append(machine.name)
+        raise Conflict(409, StatusDetails(message="VM is not running", reason="Conflict"))
+
+    monkeypatch.setattr(changing, "_restart", refused)
+    monkeypatch.setattr(changing, "runs", lambda machine: True)
+    answer = FakeServer(monkeypatch, vm(runStrategy="Always")).run("set", "web", "cpu=1", "--restart", "--yes")
+    assert (calls, answer.code) == (["web"], 2), answer.err
+    assert "VM is not running" in answer.err and "nothing to change" not in answer.err
 
 
 def test_nothing_to_change_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from paddock.cli.machines.finding import AmbiguousMachine, MachineNotFound, Mach
 from paddock.cli.machines.kinds import MACHINES, STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden
+from paddock.client.target import Key
 from paddock.client.transport import TransportRequest, TransportResponse
 from tests.unit.cli.machines.examples import Data, stakater, virtrigaud, vitistack, vm, vmi
 
@@ -99,6 +100,18 @@ def test_one_machine_is_found_by_each_of_its_names(text: str, objects: tuple[Dat
     assert found.kind is kind
     assert found.vmi is not None
     assert (found.vm is None) == (kind is VMI)
+
+
+@pytest.mark.parametrize("text", ["db", "virtrigaud/db", "vm/db"])
+def test_what_a_provider_made_is_no_second_machine_before_the_status_names_it(text: str) -> None:
+    front, made = virtrigaud(), vm("db")
+    made["metadata"]["labels"] = {"virtrigaud.io/owner-uid": front["metadata"]["uid"]}
+    made["metadata"]["annotations"] = {"virtrigaud.io/owner": "default/db"}
+    assert find(text, front, made, vmi("db")).kind is VIRTRIGAUD
+    (one,) = every(front, made, vmi("db"))
+    assert (one.kind, one.vm_key, one.vmi_key) == (VIRTRIGAUD, Key("default", "db"), Key("default", "db"))
+    made["metadata"]["labels"] = {"virtrigaud.io/owner-uid": "another"}
+    assert [each.kind for each in every(front, made)] == [VIRTRIGAUD, VM]
 
 
 def test_a_name_that_two_machines_have_is_refused_with_the_choices() -> None:

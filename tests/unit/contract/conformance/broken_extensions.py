@@ -1,5 +1,6 @@
 """Fake drivers that break a promise of the extension service."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -63,6 +64,8 @@ def an_image_takes_its_machines_along(driver: FakeDriver) -> None:
     async def answer(original: Any, request: Any) -> m.TaskResponse:
         for each in (await driver.list_vms(m.ListVMsRequest())).vms:
             await driver.delete(m.DeleteRequest(id=each.id))
+        # The deletions are tasks: they have ended when the image goes.
+        await asyncio.sleep(60)
         response: m.TaskResponse = await original(request)
         return response
 

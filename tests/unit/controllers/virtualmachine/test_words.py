@@ -14,6 +14,7 @@ from tests.unit.controllers.lifeharness import Life, living
 
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+INSTANCES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 DISKS = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 KEY = Key("default", "web")
 SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
@@ -155,6 +156,21 @@ async def test_every_word_is_reached(word: str) -> None:
         await life.shows(word, seconds=60)
         await life.rest(1)
         assert await life.word() == word
+
+
+@pytest.mark.spec("kubevirt", 11)
+@timeless
+async def test_stopped_means_that_nothing_of_the_stop_is_left_to_do() -> None:
+    """A restore that follows at once would refuse a machine whose instance is still there."""
+    async with living(wire) as life:
+        await reach(life, "Stopping")
+        await say(life, "Succeeded")
+        await life.rest(5)
+        assert await life.word() == "Stopping"
+        life.player.holds_deletion = False
+        await life.player.reconcile(KEY)
+        await life.shows("Stopped")
+        assert (await life.api.get(f"{INSTANCES}/web")).status == 404
 
 
 @timeless

@@ -172,6 +172,12 @@ def disks(**sizes: int) -> str:
     return payloads.encode_list(tuple(payloads.DiskPayload(name=name, size_gib=size) for name, size in sizes.items()))
 
 
+def beginning(disk: Path, size: int = 4) -> bytes:
+    """Return the first bytes of a disk, which may have gigabytes."""
+    with disk.open("rb") as file:
+        return file.read(size)
+
+
 async def done(driver: FirecrackerDriver, task: m.TaskRef | None, seconds: float = 20.0) -> str:
     """Wait for a task and return its error."""
     ends = asyncio.get_running_loop().time() + seconds

@@ -10,7 +10,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.firecracker.driver import FirecrackerDriver
-from tests.unit.drivers.firecracker.conftest import GIB, Lab, Play, disks, power, request, state
+from tests.unit.drivers.firecracker.conftest import GIB, Lab, Play, beginning, disks, power, request, state
 
 LAN = payloads.NetworkPayload(name="lan-1", bridge="br0", mac_address="02:00:00:00:00:01", static_ip="10.0.0.5", prefix=24)
 
@@ -147,7 +147,7 @@ def test_a_detached_disk_keeps_its_data_and_comes_back(lab: Lab, play: Play) -> 
             (listed,) = (await driver.list_vms(m.ListVMsRequest())).vms
             assert [each.id for each in listed.disks] == ["root"] and (await raw(driver, web))["detachedDisks"] == "data"
             await reconfigure(driver, web, desired(disks=(payloads.DiskPayload(name="data", size_gib=2),)))
-            assert path.read_bytes()[:4] == b"kept" and path.stat().st_size == 2 * GIB
+            assert beginning(path) == b"kept" and path.stat().st_size == 2 * GIB
 
     play(script())
 
@@ -193,7 +193,7 @@ def test_a_clone_of_a_snapshot_has_the_disks_of_then_and_its_own_identity(lab: L
             twin = (await driver.clone(clone)).target_vm_id
             found = {each.id: each for each in (await driver.list_vms(m.ListVMsRequest())).vms}[twin]
             assert (found.cpu, found.memory_mib) == (3, 512) and found.networks[0].mac != LAN.mac_address
-            assert (lab.folder("twin") / "disks/root.raw").read_bytes()[:4] == b"boot"
+            assert beginning(lab.folder("twin") / "disks/root.raw") == b"boot"
             seed = (lab.folder("twin") / "seed.iso").read_bytes()
             assert b"twin-host" in seed and b"10.0.0.5" not in seed
             # Its source may go.
@@ -310,7 +310,7 @@ def test_an_image_brings_its_kernel_and_an_administrators_file_is_taken(lab: Lab
             asked = request("other", image_json=image, extra={"firecracker.bootArgs": "console=ttyS0 root=/dev/vda1"})
             other = (await driver.create(asked)).id
             await power(driver, other, m.PowerOp.ON)
-            assert (lab.folder("other") / "disks/root.raw").read_bytes()[:4] == b"file"
+            assert beginning(lab.folder("other") / "disks/root.raw") == b"file"
             # The guest's own command line says what is mounted.
             assert not body(lab, "other", "PUT /drives/root")["is_root_device"]
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
@@ -202,7 +203,7 @@ def test_a_server_that_recovers_is_asked_again(fetch: Fetch, server: Server) -> 
 def test_a_silent_server_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=0, then="stall")] * 9
-    impatient = dataclasses.replace(settings, stall_seconds=0.1, attempts=2)
+    impatient = msgspec.structs.replace(settings, stall_seconds=0.1, attempts=2)
 
     async def run() -> None:
         await ImageLibrary(root, impatient).fetch(Http(url))
@@ -286,7 +287,7 @@ def test_a_redirect_leads_to_no_other_place_than_an_image_may_come_from(to: str,
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
 def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: ImageSettings) -> None:
-    closed = dataclasses.replace(settings, allow=())
+    closed = msgspec.structs.replace(settings, allow=())
 
     async def run() -> None:
         await ImageLibrary(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
@@ -318,7 +319,7 @@ def test_extra_headers(fetch: Fetch, server: Server) -> None:
 
 def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: ImageSettings) -> None:
     server.put("/disk", BODY)
-    proxied = dataclasses.replace(settings, proxies={"http": f"http://user:pass@{server.host}"})
+    proxied = msgspec.structs.replace(settings, proxies={"http": f"http://user:pass@{server.host}"})
 
     async def run() -> Image:
         return await ImageLibrary(root, proxied).fetch(Http("http://images.invalid/disk"))
@@ -460,7 +461,7 @@ def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSetting
         with connect_proxy(("127.0.0.1", server.server_address[1]), seen) as proxy:
             place = f"http://user:pass@127.0.0.1:{proxy.getsockname()[1]}"
             # The proxy is the operator's: that it is on this host needs no leave.
-            proxied = dataclasses.replace(settings, proxies={"https": place}, allow=("localhost",))
+            proxied = msgspec.structs.replace(settings, proxies={"https": place}, allow=("localhost",))
 
             async def run() -> Image:
                 images = ImageLibrary(root, proxied)

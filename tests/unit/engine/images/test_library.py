@@ -243,7 +243,8 @@ def test_holes_are_where_zeros_are(tmp_path: Path) -> None:
         before = path.stat().st_size
         assert before <= len(data)
     assert path.read_bytes() == data
-    assert path.stat().st_blocks * 512 < len(data) // 2
+    # Two grains have data; where a piece ends in the middle of one, nothing is written either.
+    assert path.stat().st_blocks * 512 <= 3 * 65536
 
 
 @pytest.mark.parametrize("line", ["X-A: b", "X-A:b", " X-A :  b "])

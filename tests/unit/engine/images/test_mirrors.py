@@ -1,10 +1,10 @@
 """Mirrors of web servers: what is asked in place of a URL, and what the mirror does not get."""
 
 import asyncio
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paddock.app.options import machines
@@ -57,7 +57,7 @@ def test_the_longest_beginning_counts(url: str, found: str) -> None:
 def test_a_mirror_is_asked_and_gets_no_credentials(server: Server, root: Path, settings: ImageSettings) -> None:
     body = disk()
     place = server.put("/ubuntu/u.img", body).removesuffix("/u.img")
-    mirrors = dataclasses.replace(settings, url_mirrors={f"{ORIGIN}/jammy": place})
+    mirrors = msgspec.structs.replace(settings, url_mirrors={f"{ORIGIN}/jammy": place})
     source = Http(f"{ORIGIN}/jammy/u.img", username="u", password="p", secret_headers=(("X-Token", "t"),), headers=(("X-Plain", "yes"),))
     assert fetched(root, mirrors, source).path.read_bytes() == body
     (seen,) = server.seen
@@ -68,7 +68,7 @@ def test_a_mirror_is_asked_and_gets_no_credentials(server: Server, root: Path, s
 def test_a_mirror_without_the_file_is_named(server: Server, root: Path, settings: ImageSettings) -> None:
     place = server.put("/other", b"").removesuffix("/other")
     with pytest.raises(ImageError) as caught:
-        fetched(root, dataclasses.replace(settings, url_mirrors={ORIGIN: place}, attempts=1), Http(f"{ORIGIN}/u.img"))
+        fetched(root, msgspec.structs.replace(settings, url_mirrors={ORIGIN: place}, attempts=1), Http(f"{ORIGIN}/u.img"))
     assert f"{place}/u.img" in str(caught.value)
 
 

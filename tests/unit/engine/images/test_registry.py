@@ -11,6 +11,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 
@@ -208,7 +209,7 @@ def test_a_missing_image_is_said_in_the_registrys_words_and_can_come_later(fetch
 def test_credentials_and_pull_secrets(auth: str, root: Path, settings: ImageSettings) -> None:
     with running(Registry(auth)) as registry:
         registry.image("disks/one", "1", layer({"disk/a": DISK}))
-        pull = Pull(root, dataclasses.replace(settings, insecure_registries=frozenset({registry.host})), registry)
+        pull = Pull(root, msgspec.structs.replace(settings, insecure_registries=frozenset({registry.host})), registry)
         assert pull.failure().code == "NotAuthorized"
         assert pull.failure(username="me", password="wrong").code == "NotAuthorized"
         assert pull(username="me", password="secret").path.read_bytes() == DISK
@@ -225,7 +226,7 @@ def test_a_token_does_not_follow_a_redirect(root: Path, settings: ImageSettings)
     with running(Registry("bearer")) as registry, running(Server()) as store:
         registry.image("disks/one", "1", layer({"disk/a": DISK}))
         registry.elsewhere = store
-        pull = Pull(root, dataclasses.replace(settings, insecure_registries=frozenset({registry.host})), registry)
+        pull = Pull(root, msgspec.structs.replace(settings, insecure_registries=frozenset({registry.host})), registry)
         assert pull(username="me", password="secret").path.read_bytes() == DISK
         assert store.seen
         assert not any("authorization" in seen.headers for seen in store.seen)
@@ -259,7 +260,7 @@ def test_mirrors_are_asked_first_and_the_registry_when_they_have_nothing(root: P
         mirror.image("cache/disks/one", "1", layer({"disk/a": DISK}))
         registry.image("kubevirt/disks/two", "1", layer({"disk/a": disk(seed=2)}))
         mirrors = {"registry:5000/kubevirt": (f"http://{mirror.host}/cache", f"http://{registry.host}/kubevirt")}
-        pull = Pull(root, dataclasses.replace(settings, mirrors=mirrors), registry)
+        pull = Pull(root, msgspec.structs.replace(settings, mirrors=mirrors), registry)
         assert pull("docker://registry:5000/kubevirt/disks/one:1").path.read_bytes() == DISK
         assert pull("docker://registry:5000/kubevirt/disks/two:1").path.read_bytes() == disk(seed=2)
         assert pull.failure("docker://registry:5000/kubevirt/disks/three:1").code == "NotFound"
@@ -267,7 +268,7 @@ def test_mirrors_are_asked_first_and_the_registry_when_they_have_nothing(root: P
 
 def test_a_registry_without_tls_is_asked_only_when_it_is_named_so(root: Path, settings: ImageSettings, registry: Registry) -> None:
     registry.image("disks/one", "1", layer({"disk/a": DISK}))
-    pull = Pull(root, dataclasses.replace(settings, insecure_registries=frozenset()), registry)
+    pull = Pull(root, msgspec.structs.replace(settings, insecure_registries=frozenset()), registry)
     assert not pull.failure().fatal
     assert not registry.seen
 
@@ -294,7 +295,7 @@ def test_archives_in_folders_that_are_named_for_it(root: Path, settings: ImageSe
     folder = tmp_path / "archives"
     folder.mkdir()
     file = archive(registry, folder / "one.tar", "1")
-    pull = Pull(root, dataclasses.replace(settings, archives=(folder,)), registry)
+    pull = Pull(root, msgspec.structs.replace(settings, archives=(folder,)), registry)
     assert pull(f"oci-archive://{file}:1").path.read_bytes() == DISK
     assert pull(f"oci-archive://{file}").path.read_bytes() == DISK
     assert pull.failure(f"oci-archive://{file}:2").code == "NotFound"

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import socket
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
@@ -65,7 +65,7 @@ def test_slow_servers_of_two_namespaces_keep_no_third_waiting(server: Server, ro
 def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=100, then="drip")] * 9
-    impatient = dataclasses.replace(settings, stall_seconds=0.2)
+    impatient = msgspec.structs.replace(settings, stall_seconds=0.2)
 
     async def run() -> None:
         images = ImageLibrary(root, impatient)
@@ -84,7 +84,7 @@ def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: I
 def test_pieces_of_a_few_bytes_are_failures_in_a_row(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=10, then="close")] * 20
-    impatient = dataclasses.replace(settings, attempts=3)
+    impatient = msgspec.structs.replace(settings, attempts=3)
 
     async def run() -> None:
         await ImageLibrary(root, impatient).fetch(Http(url))
@@ -115,7 +115,7 @@ def raw_server(pieces: list[bytes], released: threading.Event) -> str:
 def test_a_head_that_drips_is_given_up(root: Path, settings: ImageSettings) -> None:
     released = threading.Event()
     url = raw_server([b"HTTP/1.1 200 OK\r\n", *[b"a"] * 1000], released)
-    impatient = dataclasses.replace(settings, stall_seconds=0.3, connect_seconds=0.1, attempts=1)
+    impatient = msgspec.structs.replace(settings, stall_seconds=0.3, connect_seconds=0.1, attempts=1)
 
     async def run() -> None:
         await ImageLibrary(root, impatient).fetch(Http(url))
@@ -133,7 +133,7 @@ def test_an_answer_of_two_lengths_is_refused(root: Path, settings: ImageSettings
     url = raw_server([f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + BODY], released)
 
     async def run() -> None:
-        await ImageLibrary(root, dataclasses.replace(settings, attempts=1)).fetch(Http(url))
+        await ImageLibrary(root, msgspec.structs.replace(settings, attempts=1)).fetch(Http(url))
 
     with pytest.raises(ImageError, match="gives its answer several lengths \\(10, 3000000\\)"):
         asyncio.run(run())

@@ -1,7 +1,6 @@
 """Packed files are unpacked while they arrive; whatever happens to the download, the disk is that of the whole file."""
 
 import asyncio
-import dataclasses
 import gzip
 import io
 import lzma
@@ -10,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 
@@ -115,7 +115,7 @@ def test_a_bomb_ends_its_download(server: Server, root: Path, settings: ImageSet
     server.faults["/disk"] = [Fault(after=len(packed) - 1000, then="stall")]
 
     async def run() -> None:
-        images = ImageLibrary(root, dataclasses.replace(settings, stall_seconds=0.5))
+        images = ImageLibrary(root, msgspec.structs.replace(settings, stall_seconds=0.5))
         try:
             await images.fetch(Http(url), limit=16 << 20)
         finally:
@@ -144,7 +144,7 @@ def test_when_no_turn_is_free_it_is_unpacked_afterwards(server: Server, root: Pa
     quick = server.put("/quick", gzip.compress(disk(seed=3)))
 
     async def run() -> None:
-        images = ImageLibrary(root, dataclasses.replace(settings, converters=1))
+        images = ImageLibrary(root, msgspec.structs.replace(settings, converters=1))
         waiting = asyncio.ensure_future(images.fetch(Http(slow)))
         while streamed(root) < 1 << 19:
             await asyncio.sleep(0.01)

@@ -197,6 +197,45 @@ def test_the_last_screen(log: bytes, screen: bytes) -> None:
     assert last_screen(log) == screen
 
 
+@pytest.mark.parametrize(
+    ("before", "first", "between"),
+    [
+        pytest.param(b"", b"", b"", id="nothing"),
+        pytest.param(b"", b"$ ls\r\n", b"", id="all of it was sent"),
+        pytest.param(b"booting\r\n", b"$ ", b"", id="some came before QEMU accepted the connection"),
+        pytest.param(b"", b"$ ls\r\n", b"a b\r\n", id="the guest goes on while the log is read"),
+        pytest.param(b"booting\r\n", b"$ ls\r\n", b"a b\r\n$ ls\r\n", id="it says the same again"),
+        pytest.param(b"booting\r\n", b"", b"$ ", id="it says something at the last moment"),
+    ],
+)
+def test_a_session_has_each_byte_once(before: bytes, first: bytes, between: bytes) -> None:
+    async def script() -> None:
+        ours, qemu = socket.socketpair()
+        logged = [b"old\r\n"]
+
+        def log() -> bytes:
+            if len(logged) > 1:
+                # QEMU sends, and then it logs.
+                qemu.sendall(between)
+                logged.append(between)
+            return b"".join(logged)
+
+        pipe = SessionSlot().give(lambda: ours, log)
+        assert await pipe.read() == b"old\r\n"
+        logged.append(before + first)
+        if first:
+            qemu.sendall(first)
+        wanted, found = before + first + between + b"end", b""
+        asyncio.get_running_loop().call_later(1, qemu.sendall, b"end")
+        while not found.endswith(b"end"):
+            found += await pipe.read()
+        assert found == wanted
+        qemu.close()
+        pipe.close()
+
+    asyncio.run(script())
+
+
 def _qdev(name: str) -> str:
     return f"/machine/peripheral/{names.device(name)}/virtio-backend"
 

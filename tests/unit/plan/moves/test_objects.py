@@ -94,13 +94,51 @@ def test_interfaces_that_nobody_wrote_are_written_with_their_addresses() -> None
         "status": {"interfaces": [{"name": "default", "mac": "02:00:00:00:00:01", "ipAddress": "10.0.2.2"}]},
     }
     interfaces, networks = moveplan.implied(spec, vmi)
-    made = objects.machine(vm(template={"spec": spec}), power.VM, moved(macs=moveplan.macs(vmi), interfaces=interfaces, networks=networks))
+    made = objects.machine(
+        vm(template={"spec": spec}), power.VM, moved(macs=moveplan.macs(spec, vmi), interfaces=interfaces, networks=networks)
+    )
     guest = made["spec"]["template"]["spec"]
     assert guest["domain"]["devices"]["interfaces"] == [{**interface, "macAddress": "02:00:00:00:00:01"}]
     assert guest["networks"] == [{"name": "default", "pod": {}}]
-    assert [*moveplan.addresses(spec, vmi, keeps_macs=True)] == [
+    assert [*moveplan.addresses(power.VM, vm(), spec, vmi)] == [
         "interface default: the address 10.0.2.2 is the source's; the target gives another"
     ]
+
+
+def test_a_front_keeps_the_addresses_that_its_object_can_name() -> None:
+    """Vitistack's controller derives addresses from the UID, which is another one at the target."""
+    cards = [{"name": name, "macAddress": f"02:00:00:00:00:0{index}"} for index, name in enumerate(("eth0", "default"))]
+    spec: Data = {"domain": {"devices": {"interfaces": cards}}}
+    machine: Data = {
+        "apiVersion": "vitistack.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": "node"},
+        "spec": {"networks": [{"name": "eth0"}]},
+    }
+    assert [*moveplan.addresses(power.VITISTACK, machine, spec, None)] == [
+        "interface default: its MAC address changes, because its dialect names none"
+    ]
+    made = objects.machine(machine, power.VITISTACK, moved(macs=moveplan.macs(spec, None)))
+    assert made["spec"]["networks"] == [{"name": "eth0", "macAddress": "02:00:00:00:00:00"}]
+    assert machine["spec"]["networks"] == [{"name": "eth0"}]
+    assert len([*moveplan.addresses(power.STAKATER, machine, spec, None)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, ""),
+        ({"managedFields": [{"manager": "kubectl", "operation": "Apply"}, {"manager": "paddock-kubermatic", "operation": "Update"}]}, ""),
+        (
+            {"managedFields": [{"manager": "paddock-kubermatic", "operation": "Apply"}]},
+            "Kubermatic's machine of the same name in another API",
+        ),
+        ({"labels": {"virtrigaud.io/owner-uid": "u"}, "annotations": {"virtrigaud.io/owner": "prod/web"}}, "the machine prod/web"),
+    ],
+)
+def test_a_machine_that_another_api_keeps_has_a_maker(metadata: Data, said: str) -> None:
+    found = objects.maker({"metadata": metadata})
+    assert found.endswith(said) and bool(found) is bool(said)
 
 
 def test_a_service_leaves_its_addresses_behind() -> None:
@@ -177,7 +215,7 @@ def test_the_plan_says_what_happens() -> None:
     plan = MovePlan(title="vm/web", place="namespace prod of https://there", disks=[disk], notes=["x"], obstacles=["y"], runs=True)
     assert list(plan.lines()) == [
         "vm/web moves to namespace prod of https://there",
-        "  carries disk root (web-root), 20Gi; its holes take no time",
+        "  carries disk root (web-root), 20Gi; its holes take no room on the way",
         "  differs: x",
         "  the machine is off until the target starts it; the disks take 4 min at most at 100 MiB/s, and 20Gi of room",
         "  cannot: y",

@@ -34,6 +34,13 @@ def test_a_record_does_not_grow_without_end() -> None:
         pytest.param(SMALL, (), LARGE, SMALL, id="nothing was requested"),
         pytest.param(SMALL, (LARGE,), SMALL, MachineSizes(4, 2048, {}), id="taken back: the request may have been carried out"),
         pytest.param(SMALL, (LARGE,), LARGE, SMALL, id="still desired: the request may have been lost"),
+        pytest.param(
+            SMALL,
+            (MachineSizes(4, 8192),),
+            MachineSizes(3, 4096),
+            MachineSizes(4, 8192, {"data": 10}),
+            id="between both: it may have to shrink",
+        ),
         pytest.param(None, (SMALL, LARGE), LARGE, SMALL, id="two creates: the first may have made the machine"),
         pytest.param(None, (LARGE, SMALL), SMALL, MachineSizes(4, 2048, {}), id="two creates, the disk may be too large"),
         pytest.param(None, (LARGE, LARGE), LARGE, LARGE, id="two equal creates"),

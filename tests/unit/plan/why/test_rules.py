@@ -307,6 +307,14 @@ def test_of_a_machine_that_cannot_start_the_last_failure_counts_and_no_earlier_o
     assert why(vm, again, *events).findings[0].rule == "qemu-start-refused"
 
 
+def test_a_cluster_does_not_say_what_ended_a_run() -> None:
+    """KubeVirt has one sentence for QEMU, its Pod and the guest's kernel."""
+    status = {"printableStatus": "CrashLoopBackOff", "startFailure": {"consecutiveFailCount": 3, "lastFailedVMIUID": "uid-web"}}
+    crash = event(instance({}), "Stopped", "The VirtualMachineInstance crashed.", ago=5)
+    found = why(machine(status), crash).findings[0]
+    assert found.rule == "run-failed" and "-l vm.kubevirt.io/name=web -c compute" in found.fix
+
+
 def test_fixes_are_things_to_do() -> None:
     for rule in every().values():
         assert not re.search(r"see (the|what the) (evidence|message)|the evidence is", rule.fix, re.IGNORECASE), rule.id

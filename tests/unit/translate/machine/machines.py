@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,6 @@ class Translated:
 def translated(machine: VirtualMachineInstance, *, kvm: bool = False, host: Mapping[str, Any] | None = None) -> Translated:
     """The machine on a host, emulated or by KVM."""
     accelerator: Any = "kvm" if kvm else "tcg"
-    found = replace(HOST, accelerator=accelerator, **(host or {}))
+    found = msgspec.structs.replace(HOST, accelerator=accelerator, **(host or {}))
     result = machine_config(machine, resolved(machine, found))
     return Translated(result, msgspec.structs.replace(_VIEW, accelerator=accelerator))

@@ -50,9 +50,11 @@ def request_object(request: HttpRequest, place: RequestRoute, *, managed: bool) 
 
 def response_object(response: HttpResponse, place: RequestRoute, *, managed: bool) -> Any:
     """The body of an answer as it may be recorded; None when it may not, or cannot be read."""
+    if response.length > _LARGEST:
+        return None
     headers = dict(response.headers)
     body = response.body
-    if len(body) <= _LARGEST and headers.get("content-encoding") == "gzip":
+    if headers.get("content-encoding") == "gzip":
         body = gzip.decompress(body)
     return _shown(_read(headers.get("content-type", ""), body), place, managed=managed)
 
@@ -89,10 +91,10 @@ def _redacted(data: Any, names: frozenset[str]) -> Any:
 @cache
 def secret_members(group: str, plural: str) -> frozenset[str]:
     """The names of members of a kind that hold secrets; empty for kinds without, and for users' own kinds."""
-    for kind in catalog.every():
+    for kind in catalog.facts():
         if (kind.group, kind.plural) == (group, plural):
             found: set[str] = set()
-            _collect(shape_of(kind.cls), found, set())
+            _collect(shape_of(catalog.declaration(kind).cls), found, set())
             return frozenset((*found, _LAST_APPLIED, _LAST_APPLIED.replace("/", "~1"))) if found else frozenset()
     return frozenset()
 

@@ -41,20 +41,20 @@ def buses(place: HardwareContext, disk: Disk) -> Iterator[tuple[str, str]]:
             yield name, "sata" if place.architecture == "amd64" else "virtio"
 
 
-@check("kubevirt/V42")
+@check("kubevirt/V42", given=("spec.domain.devices.disks",))
 def disks_have_volumes(place: HardwareContext) -> Iterator[Finding]:
     """Every disk has a volume of its name; a CD-ROM drive may be empty."""
     volumes = place.volumes()
-    unused = set(volumes) - {disk.name for disk, _ in disks(place)}
     for disk, path in disks(place):
         if disk.name and disk.name not in volumes and disk.cdrom is None:
+            unused = set(volumes) - {each.name for each, _ in disks(place)}
             # Where one volume is left over, it is the one that is meant, however it is called.
             meant = nearest(disk.name, volumes) or (next(iter(unused)) if len(unused) == 1 else None)
             hint = f'; did you mean "{meant}"?' if meant else ""
             yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42")
 
 
-@check("kubevirt/V43", warns=True)
+@check("kubevirt/V43", warns=True, given=("spec.volumes",))
 def volumes_have_disks(place: HardwareContext) -> Iterator[Finding]:
     """A volume that no disk and no filesystem uses gets a disk when the machine runs (a note)."""
     devices = place.spec.domain.devices
@@ -73,6 +73,7 @@ def volumes_have_disks(place: HardwareContext) -> Iterator[Finding]:
         "(has(self.disk) ? 1 : 0) + (has(self.lun) ? 1 : 0) + (has(self.cdrom) ? 1 : 0) <= 1",
         "can only have a single target type defined",
     ),
+    given=("spec.domain.devices.disks[].lun", "spec.domain.devices.disks[].cdrom"),
 )
 def disks_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """A disk is a hard disk, a LUN or a CD-ROM."""
@@ -82,7 +83,7 @@ def disks_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid(path, given, "can only have a single target type defined", "kubevirt/V45")
 
 
-@check("kubevirt/V46")
+@check("kubevirt/V46", given=("spec.domain.devices.disks[].lun",))
 def luns_have_claims(place: HardwareContext) -> Iterator[Finding]:
     """A LUN is backed by a claim."""
     volumes = place.volumes()
@@ -93,7 +94,7 @@ def luns_have_claims(place: HardwareContext) -> Iterator[Finding]:
             yield Finding(path=(*path, "lun"), message=why, rule="kubevirt/V46")
 
 
-@check("kubevirt/V47")
+@check("kubevirt/V47", given=("spec.domain.devices.disks[].disk.pciAddress",))
 def pci_addresses_fit(place: HardwareContext) -> Iterator[Finding]:
     """A PCI address is well formed, and only a virtio disk has one."""
     for index, (disk, path) in enumerate(disks(place)):
@@ -107,7 +108,7 @@ def pci_addresses_fit(place: HardwareContext) -> Iterator[Finding]:
             yield standing(finding.invalid(field, address, "malformed PCI address, write it as 0000:81:01.0", "kubevirt/V47"), at)
 
 
-@check("kubevirt/V49")
+@check("kubevirt/V49", given=("spec.domain.devices.disks[].bootOrder", "spec.domain.devices.interfaces[].bootOrder"))
 def boot_orders_are_unique(place: HardwareContext) -> Iterator[Finding]:
     """No two devices have the same place in the boot order."""
     seen: dict[int, str] = {}
@@ -124,7 +125,11 @@ def boot_orders_are_unique(place: HardwareContext) -> Iterator[Finding]:
                 seen[order] = finding.format_path((kind, index))
 
 
-@check("kubevirt/V50", warns=True)
+@check(
+    "kubevirt/V50",
+    warns=True,
+    given=("spec.domain.devices.disks[].disk.bus", "spec.domain.devices.disks[].lun.bus", "spec.domain.devices.disks[].cdrom.bus"),
+)
 def ide_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """KubeVirt has no IDE bus; Paddock's own engine has one on amd64."""
     for disk, path in disks(place):
@@ -139,7 +144,7 @@ def ide_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
                 yield finding.warning(bus, text, "kubevirt/V50")
 
 
-@check("kubevirt/V51", warns=True)
+@check("kubevirt/V51", warns=True, given=("spec.domain.devices.disks[].cdrom",))
 def virtio_drives_are_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """Virtio has no CD-ROM drive; Paddock's own engine gives the guest a read-only disk."""
     for disk, path in disks(place):
@@ -153,7 +158,7 @@ def virtio_drives_are_for_us_only(place: HardwareContext) -> Iterator[Finding]:
             yield finding.warning(path, text, "kubevirt/V51")
 
 
-@check("kubevirt/V52")
+@check("kubevirt/V52", given=("spec.domain.devices.disks[].disk.readonly",))
 def sata_disks_are_writable(place: HardwareContext) -> Iterator[Finding]:
     """A hard disk on the SATA bus, or Paddock's IDE bus, cannot be read-only."""
     for disk, path in disks(place):
@@ -166,7 +171,7 @@ def sata_disks_are_writable(place: HardwareContext) -> Iterator[Finding]:
                 yield standing(finding.invalid((*path, "disk", "bus"), bus, why, "kubevirt/V52"), at)
 
 
-@check("kubevirt/V54")
+@check("kubevirt/V54", given=("spec.domain.devices.disks[].dedicatedIOThread",))
 def io_threads_need_virtio(place: HardwareContext) -> Iterator[Finding]:
     """Only a disk on the virtio bus has an I/O thread of its own."""
     for disk, path in disks(place):
@@ -176,7 +181,7 @@ def io_threads_need_virtio(place: HardwareContext) -> Iterator[Finding]:
                 yield standing(finding.invalid(path, True, why, "kubevirt/V54"), (*path, "dedicatedIOThread"))
 
 
-@check("kubevirt/V57", warns=True)
+@check("kubevirt/V57", warns=True, given=("spec.domain.devices.disks[].io",))
 def io_uring_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """KubeVirt knows no io_uring; Paddock's own engine uses it where the host has it."""
     for disk, path in disks(place):
@@ -189,7 +194,7 @@ def io_uring_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
             yield finding.warning((*path, "io"), text, "kubevirt/V57")
 
 
-@check("kubevirt/V60")
+@check("kubevirt/V60", given=("spec.domain.devices.disks[].blockSize",))
 def block_sizes_fit(place: HardwareContext) -> Iterator[Finding]:
     """Block sizes are powers of two that the device can have."""
     for disk, path in disks(place):

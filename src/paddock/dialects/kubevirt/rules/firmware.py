@@ -10,7 +10,7 @@ from paddock.schema.kind import Cel
 _MACHINES = {"amd64": ("q35", "pc-q35"), "arm64": ("virt",), "s390x": ("s390-ccw-virtio",)}
 
 
-@check("kubevirt/V35")
+@check("kubevirt/V35", given=("spec.domain.machine",))
 def machine_type_fits(place: HardwareContext) -> Iterator[Finding]:
     """The machine type is one of the architecture's."""
     machine = place.spec.domain.machine
@@ -25,6 +25,7 @@ def machine_type_fits(place: HardwareContext) -> Iterator[Finding]:
 @check(
     "kubevirt/V36",
     Cel("domain.firmware.bootloader", "!has(self.bios) || !has(self.efi)", "efi and bios are mutually exclusive"),
+    given=("spec.domain.firmware.bootloader.bios",),
 )
 def one_firmware_boots(place: HardwareContext) -> Iterator[Finding]:
     """A machine boots with EFI or with BIOS, not with both."""
@@ -35,7 +36,7 @@ def one_firmware_boots(place: HardwareContext) -> Iterator[Finding]:
         yield Finding(path=path, message="Invalid value: efi and bios are mutually exclusive", rule="kubevirt/V36")
 
 
-@check("kubevirt/V37")
+@check("kubevirt/V37", given=("spec.domain.firmware.bootloader.efi",))
 def secure_boot_needs_smm(place: HardwareContext) -> Iterator[Finding]:
     """Secure Boot, which is on unless switched off, needs SMM."""
     domain = place.spec.domain
@@ -50,7 +51,7 @@ def secure_boot_needs_smm(place: HardwareContext) -> Iterator[Finding]:
         yield standing(found, place.at("domain", "firmware", "bootloader", "efi"))
 
 
-@check("kubevirt/V38")
+@check("kubevirt/V38", given=("spec.domain.firmware.kernelBoot",))
 def kernel_is_complete(place: HardwareContext) -> Iterator[Finding]:
     """A kernel to boot comes from an image and has a path in it; arguments need a kernel."""
     firmware = place.spec.domain.firmware
@@ -83,7 +84,7 @@ def file_in_image(written: str | None, path: Path, rule: str) -> Iterator[Findin
         yield finding.invalid(path, written, "must be an absolute path to a file without relative components", rule)
 
 
-@check("kubevirt/V39")
+@check("kubevirt/V39", given=("spec.domain.firmware.acpi",))
 def acpi_tables_are_there(place: HardwareContext) -> Iterator[Finding]:
     """ACPI tables come from volumes of the type secret."""
     firmware = place.spec.domain.firmware

@@ -27,6 +27,11 @@ _ENGINE: Mapping[str, bool] = {
     "VSOCK": False,
 }
 
+_GATED_DEVICES = (
+    *("gpus", "hostDevices", "panicDevices", "autoattachVSOCK", "downwardMetrics", "video", "tpm.persistent", "filesystems"),
+    *("disks[].lun.reservation", "disks[].cdrom", "interfaces[].portRanges", "interfaces[].binding", "interfaces[].passtBinding"),
+)
+
 
 class GateNeed(msgspec.Struct, frozen=True):
     """A feature that a machine uses, and the gate that it is behind."""
@@ -57,8 +62,8 @@ def needs(place: HardwareContext) -> Iterator[GateNeed]:
 
 
 def _of_domain(place: HardwareContext) -> Iterator[GateNeed]:
-    spec, domain = place.spec, place.spec.domain
-    if spec.architecture and spec.architecture != place.settings.architecture:
+    domain = place.spec.domain
+    if place.foreign_architecture is not None:
         yield GateNeed("MultiArchitecture", place.at("architecture"))
     if domain.rebootPolicy is not None:
         yield GateNeed("RebootPolicy", place.at("domain", "rebootPolicy"))
@@ -143,7 +148,20 @@ def _claimed(place: HardwareContext) -> Iterator[GateNeed]:
             yield GateNeed("NetworkDevicesWithDRA", place.at("networks", index, "resourceClaim"))
 
 
-@check("kubevirt/V81")
+@check(
+    "kubevirt/V81",
+    given=(
+        "foreign_architecture",
+        *(
+            f"spec.domain.{each}"
+            for each in ("rebootPolicy", "memory.reservedOverhead", "cpu.numa", "launchSecurity", "firmware.bootloader.efi.persistent")
+        ),
+        *(f"spec.domain.devices.{each}" for each in _GATED_DEVICES),
+        *(f"spec.volumes[].{each}" for each in ("downwardMetrics", "hostDisk")),
+        "spec.networks[].resourceClaim",
+        *(f"annotations{{{each}}}" for each in _ANNOTATIONS.values()),
+    ),
+)
 def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
     """A feature behind a feature gate needs that gate."""
     cluster = cluster_gates(place.settings) if place.settings.target == "cluster" else None

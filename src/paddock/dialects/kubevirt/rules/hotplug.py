@@ -31,7 +31,7 @@ def plug_problem(options: "AddVolumeOptions") -> str:
     return ""
 
 
-@rule("kubevirt/V105", of_status=True)
+@rule("kubevirt/V105", of_status=True, given=("status.volumeRequests",))
 def volume_requests_are_possible(machine: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A disk to plug in must be pluggable, and a disk to unplug must exist."""
     if settings.trusted:

@@ -20,6 +20,7 @@ NETWORK_ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "ovn.kubernetes.io/logical
 @check(
     "kubevirt/V2",
     Cel("", "!has(self.running) || !has(self.runStrategy)", "running and runStrategy are mutually exclusive", ".running"),
+    given=("spec.running",),
 )
 def running_is_said_once(place: MachinePlace) -> Iterator[Finding]:
     """`running` and `runStrategy` are mutually exclusive."""
@@ -71,7 +72,7 @@ def names_fit_into_labels(machine: "VirtualMachine", settings: AdmissionSettings
         yield finding.warning(("metadata", "name"), text, "kubevirt/long-name")
 
 
-@rule("kubevirt/annotation-place")
+@rule("kubevirt/annotation-place", given=(f"metadata.annotations{{{each}}}" for each in NETWORK_ANNOTATIONS))
 def annotations_reach_the_guest(machine: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Annotations about the network act on the template's metadata only (a warning)."""
     template = machine.spec.template.metadata

@@ -14,7 +14,7 @@ _REQUEST = ("domain", "resources", "requests", "memory")
 _LIMIT = ("domain", "resources", "limits", "memory")
 
 
-@check("kubevirt/V6")
+@check("kubevirt/V6", given=("spec.domain.memory.maxGuest",))
 def memory_can_grow(place: HardwareContext) -> Iterator[Finding]:
     """Memory that shall grow while the machine runs is aligned, large enough, and on hardware that can do it."""
     memory = place.spec.domain.memory
@@ -52,7 +52,7 @@ def _cannot_grow(place: HardwareContext) -> Iterator[tuple[str, tuple[str, ...]]
         yield "memory cannot grow with launchSecurity; leave maxGuest out", ("launchSecurity",)
 
 
-@check("kubevirt/V20")
+@check("kubevirt/V20", given=("spec.domain.resources.requests", "spec.domain.resources.limits"))
 def memory_is_not_negative(place: HardwareContext) -> Iterator[Finding]:
     """Requests and limits of memory are not negative."""
     for path, amount in ((_REQUEST, place.request("memory")), (_LIMIT, place.limit("memory"))):
@@ -60,7 +60,7 @@ def memory_is_not_negative(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid(place.at(*path), place.written(path), "must be greater than or equal to 0", "kubevirt/V20")
 
 
-@check("kubevirt/V21")
+@check("kubevirt/V21", given=("spec.domain.resources.requests",))
 def memory_request_is_not_tiny(place: HardwareContext) -> Iterator[Finding]:
     """A request of memory is at least 1M."""
     request = place.request("memory")
@@ -68,7 +68,7 @@ def memory_request_is_not_tiny(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), "must be greater than or equal to 1M", "kubevirt/V21")
 
 
-@check("kubevirt/tiny-memory")
+@check("kubevirt/tiny-memory", given=("spec.domain.memory.guest", "spec.domain.resources.limits"))
 def memory_holds_a_guest(place: HardwareContext) -> Iterator[Finding]:
     """A guest has at least a megabyte, the least that its firmware is in; a bare number is one of bytes."""
     memory = place.spec.domain.memory
@@ -82,7 +82,7 @@ def memory_holds_a_guest(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at(*path), written, f"is {size} bytes; a guest needs at least 1M{unit}", "kubevirt/tiny-memory")
 
 
-@check("kubevirt/V22")
+@check("kubevirt/V22", given=("spec.domain.resources.limits",))
 def memory_request_fits_its_limit(place: HardwareContext) -> Iterator[Finding]:
     """A request of memory does not exceed the limit."""
     request, limit = place.request("memory"), place.limit("memory")
@@ -103,7 +103,7 @@ def memory_is_requested(place: HardwareContext) -> Iterator[Finding]:
     yield standing(finding.required(place.at("domain", "memory"), "kubevirt/V23", why), at)
 
 
-@check("kubevirt/V24")
+@check("kubevirt/V24", given=("spec.domain.resources.limits",))
 def guest_fits_the_limit(place: HardwareContext) -> Iterator[Finding]:
     """Without live updates, the guest's memory fits into the limit."""
     memory, limit = place.spec.domain.memory, place.limit("memory")
@@ -114,7 +114,7 @@ def guest_fits_the_limit(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at("domain", "memory", "guest"), memory.guest, why, "kubevirt/V24")
 
 
-@check("kubevirt/V25")
+@check("kubevirt/V25", given=("spec.domain.memory.hugepages",))
 def page_size_is_a_quantity(place: HardwareContext) -> Iterator[Finding]:
     """The size of huge pages is a quantity."""
     memory = place.spec.domain.memory
@@ -126,7 +126,7 @@ def page_size_is_a_quantity(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(path, size, "not a Kubernetes quantity such as 2Mi or 1Gi", "kubevirt/V25")
 
 
-@check("kubevirt/V26")
+@check("kubevirt/V26", given=("spec.domain.memory.hugepages",))
 def memory_fills_pages(place: HardwareContext) -> Iterator[Finding]:
     """Memory in huge pages is a multiple of the page size."""
     memory = place.spec.domain.memory

@@ -30,7 +30,7 @@ def _networks(place: HardwareContext) -> dict[str, Network]:
     return {network.name: network for network in place.spec.networks or ()}
 
 
-@check("kubevirt/V86")
+@check("kubevirt/V86", given=("spec.networks",))
 def networks_have_cards(place: HardwareContext) -> Iterator[Finding]:
     """Every network has a card of its name."""
     cards = {interface.name for interface, _ in interfaces(place)}
@@ -40,7 +40,7 @@ def networks_have_cards(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid(place.at("networks", index, "name"), network.name, why, "kubevirt/V86")
 
 
-@check("kubevirt/V87")
+@check("kubevirt/V87", given=("spec.domain.devices.interfaces",))
 def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
     """Every card has a network of its name."""
     networks = _networks(place)
@@ -58,6 +58,7 @@ def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
         "needs exactly one binding",
     ),
     warns=True,
+    given=("spec.domain.devices.interfaces",),
 )
 def cards_have_one_binding(place: HardwareContext) -> Iterator[Finding]:
     """A card has one binding. Without any it gets the default, bridge, as KubeVirt does it (a warning)."""
@@ -71,7 +72,7 @@ def cards_have_one_binding(place: HardwareContext) -> Iterator[Finding]:
             yield finding.warning(path, text, "kubevirt/V90")
 
 
-@check("kubevirt/V91")
+@check("kubevirt/V91", given=("spec.domain.devices.interfaces[].masquerade", "spec.domain.devices.interfaces[].passtBinding"))
 def masquerade_is_for_pods(place: HardwareContext) -> Iterator[Finding]:
     """Masquerade and passt work on the pod network only."""
     networks = _networks(place)
@@ -86,7 +87,7 @@ def masquerade_is_for_pods(place: HardwareContext) -> Iterator[Finding]:
                 yield standing(found, (*path, name))
 
 
-@check("kubevirt/V92")
+@check("kubevirt/V92", given=("spec.domain.devices.interfaces[].macAddress",))
 def the_gateways_address_is_taken(place: HardwareContext) -> Iterator[Finding]:
     """Under masquerade, the gateway's hardware address is not the guest's."""
     for interface, path in interfaces(place):
@@ -96,7 +97,10 @@ def the_gateways_address_is_taken(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid((*path, "macAddress"), address, why, "kubevirt/V92")
 
 
-@check("kubevirt/V93")
+@check(
+    "kubevirt/V93",
+    given=("spec.domain.devices.interfaces[].slirp", "spec.domain.devices.interfaces[].passt", "spec.domain.devices.interfaces[].macvtap"),
+)
 def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
     """Bindings that KubeVirt has given up are refused."""
     for interface, path in interfaces(place):
@@ -106,7 +110,7 @@ def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
                 yield Finding(path=(*path, name), message=message, rule="kubevirt/V93")
 
 
-@check("kubevirt/binding-is-known")
+@check("kubevirt/binding-is-known", given=("spec.domain.devices.interfaces[].binding",))
 def bindings_have_known_names(place: HardwareContext) -> Iterator[Finding]:
     """A binding by name is one that the engine knows; a cluster has a list of its own."""
     if place.settings.target != "embedded":
@@ -116,7 +120,7 @@ def bindings_have_known_names(place: HardwareContext) -> Iterator[Finding]:
             yield finding.unsupported((*path, "binding"), interface.binding.name, PLUGINS, "kubevirt/binding-is-known")
 
 
-@check("kubevirt/V97")
+@check("kubevirt/V97", given=("spec.domain.devices.interfaces[].ports",))
 def ports_have_names_of_their_own(place: HardwareContext) -> Iterator[Finding]:
     """Names of ports are short and unique for their card."""
     for interface, path in interfaces(place):
@@ -139,7 +143,7 @@ def _is_port_name(text: str) -> bool:
     return plain.isalnum() and plain == plain.lower() and not plain.isdigit()
 
 
-@check("kubevirt/V98")
+@check("kubevirt/V98", given=("spec.domain.devices.interfaces[].portRanges",))
 def port_ranges_make_sense(place: HardwareContext) -> Iterator[Finding]:
     """Ranges of ports are few, in order, on masquerade, and not beside single ports."""
     for interface, path in interfaces(place):
@@ -160,7 +164,7 @@ def port_ranges_make_sense(place: HardwareContext) -> Iterator[Finding]:
                 yield finding.invalid((*at, index, "end"), each.end, f"must not be less than start ({each.start})", "kubevirt/V98")
 
 
-@check("kubevirt/V99")
+@check("kubevirt/V99", given=("spec.domain.devices.interfaces[].dhcpOptions",))
 def private_dhcp_options_are_private(place: HardwareContext) -> Iterator[Finding]:
     """DHCP options for private use have numbers from 224 to 254, each once."""
     for interface, path in interfaces(place):
@@ -180,7 +184,7 @@ def _private_options(place: HardwareContext, options: DHCPOptions, path: Path) -
         seen.add(number)
 
 
-@check("kubevirt/V100")
+@check("kubevirt/V100", given=("spec.networks[].pod",))
 def one_pod_network(place: HardwareContext) -> Iterator[Finding]:
     """There is at most one pod network."""
     pods = [index for index, network in enumerate(place.spec.networks or ()) if network.pod is not None]
@@ -191,7 +195,7 @@ def one_pod_network(place: HardwareContext) -> Iterator[Finding]:
         yield standing(found, place.at("networks", pods[1]))
 
 
-@check("kubevirt/V101")
+@check("kubevirt/V101", given=("spec.networks[].multus.default",))
 def one_default_network(place: HardwareContext) -> Iterator[Finding]:
     """There is one default network: the pod network, or one of multus."""
     networks = list(enumerate(place.spec.networks or ()))
@@ -213,6 +217,7 @@ def one_default_network(place: HardwareContext) -> Iterator[Finding]:
         f"[{', '.join(f'has(self.{name})' for name in _TYPES)}].filter(given, given).size() == 1",
         "must have exactly one network type",
     ),
+    given=("spec.networks",),
 )
 def networks_have_one_type(place: HardwareContext) -> Iterator[Finding]:
     """A network has exactly one type, and a network of multus has a name."""
@@ -228,7 +233,7 @@ def networks_have_one_type(place: HardwareContext) -> Iterator[Finding]:
             yield standing(found, (*path, "multus"))
 
 
-@check("kubevirt/V103")
+@check("kubevirt/V103", given=("spec.domain.devices.interfaces[].state",))
 def absent_cards_can_be_unplugged(place: HardwareContext) -> Iterator[Finding]:
     """Only a card on a bridge that is not the default network can be unplugged."""
     networks = _networks(place)
@@ -242,7 +247,7 @@ def absent_cards_can_be_unplugged(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid((*path, "state"), "absent", "is not supported on the default network", "kubevirt/V103")
 
 
-@check(macs.RULE, warns=True)
+@check(macs.RULE, warns=True, given=("spec.domain.devices.interfaces[].macAddress",))
 def addresses_are_different(place: HardwareContext) -> Iterator[Finding]:
     """No two cards of a machine have the same hardware address (a warning)."""
     seen: dict[str, str] = {}

@@ -4,7 +4,7 @@ A machine's template, a running instance, a pool and a replica set all hold a `V
 places. A `HardwareContext` has the place; every check reads a place only and knows nothing of kinds.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -48,6 +48,12 @@ class HardwareContext(msgspec.Struct, frozen=True, kw_only=True):
     def architecture(self) -> str:
         """The architecture of the guest."""
         return self.spec.architecture or self.settings.architecture
+
+    @property
+    def foreign_architecture(self) -> str | None:
+        """The architecture of the guest, if it is another than that of the installation."""
+        said = self.spec.architecture
+        return said if said and said != self.settings.architecture else None
 
     def request(self, resource: str) -> int | None:
         """Return the machine's request, in billionths."""
@@ -126,21 +132,24 @@ class Check(msgspec.Struct, Generic[P], frozen=True):
     look: Callable[[P], Iterator[Finding]]
     cel: tuple[Cel, ...] = ()
     warns: bool = False
+    given: tuple[str, ...] = ()
 
     def __call__(self, place: P) -> Iterator[Finding]:
         return self.look(place)
 
 
-def check(id: str, *cel: Cel, warns: bool = False) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
-    """Make a function a `Check`; its docstring is the text of the rule."""
-    return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel, warns)
+def check(id: str, *cel: Cel, warns: bool = False, given: Iterable[str] = ()) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
+    """Make a function a `Check`; its docstring is the text of the rule. `given` is what it needs to find anything (`CrossFieldRule`)."""
+    return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel, warns, tuple(given))
 
 
 def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, AdmissionSettings], P], at: str) -> tuple[CrossFieldRule, ...]:
     """The checks as rules of a kind. `place_of` finds the place in an object of the kind, `at` is it in the schema."""
     found = _remembering(place_of)
     return tuple(
-        CrossFieldRule(each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look, warns=each.warns)
+        CrossFieldRule(
+            each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look, warns=each.warns, given=each.given
+        )
         for each in checks
     )
 

@@ -28,7 +28,7 @@ def _topology(cpu: CPU) -> int:
     return (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
 
 
-@check("kubevirt/V5")
+@check("kubevirt/V5", given=("spec.domain.cpu.maxSockets",))
 def sockets_fit_their_maximum(place: HardwareContext) -> Iterator[Finding]:
     """There are not more sockets than the machine may ever have."""
     cpu = _cpu(place)
@@ -58,7 +58,7 @@ def _asked_vcpus_are_limited(place: HardwareContext, most: int) -> Iterator[Find
         yield finding.invalid(place.at(*path), written, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
 
 
-@check("kubevirt/V27")
+@check("kubevirt/V27", given=("spec.domain.resources.requests", "spec.domain.resources.limits"))
 def cpu_amounts_make_sense(place: HardwareContext) -> Iterator[Finding]:
     """Requests and limits of CPU are not negative, and the request fits the limit."""
     request, limit = place.request("cpu"), place.limit("cpu")
@@ -70,7 +70,7 @@ def cpu_amounts_make_sense(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), why, "kubevirt/V27")
 
 
-@check("kubevirt/V28")
+@check("kubevirt/V28", given=("spec.domain.cpu.dedicatedCpuPlacement",))
 def pinned_cpus_are_whole(place: HardwareContext) -> Iterator[Finding]:
     """A pinned machine asks for whole processors."""
     if not _pinned(place):
@@ -81,7 +81,7 @@ def pinned_cpus_are_whole(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid(place.at(*path), place.written(path), why, "kubevirt/V28")
 
 
-@check("kubevirt/V29")
+@check("kubevirt/V29", given=("spec.domain.cpu.dedicatedCpuPlacement",))
 def pinned_memory_is_fixed(place: HardwareContext) -> Iterator[Finding]:
     """A pinned machine asks for exactly the memory it may have."""
     request, limit = place.request("memory"), place.limit("memory")
@@ -91,7 +91,7 @@ def pinned_memory_is_fixed(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(path, place.written(("domain", "resources", "requests", "memory")), why, "kubevirt/V29")
 
 
-@check("kubevirt/V30")
+@check("kubevirt/V30", given=("spec.domain.cpu.dedicatedCpuPlacement",))
 def pinned_cpus_are_counted_once(place: HardwareContext) -> Iterator[Finding]:
     """A pinned machine says once how many processors it has."""
     if not _pinned(place):
@@ -120,6 +120,7 @@ def pinned_cpus_are_counted_once(place: HardwareContext) -> Iterator[Finding]:
         "isolateEmulatorThread needs dedicatedCpuPlacement",
         ".isolateEmulatorThread",
     ),
+    given=("spec.domain.cpu.isolateEmulatorThread",),
 )
 def isolation_needs_pinning(place: HardwareContext) -> Iterator[Finding]:
     """The emulator's threads can be set apart only on a pinned machine."""
@@ -132,7 +133,7 @@ def _numa(place: HardwareContext) -> Path:
     return place.at("domain", "cpu", "numa", "guestMappingPassthrough")
 
 
-@check("kubevirt/V32")
+@check("kubevirt/V32", given=("spec.domain.cpu.numa",))
 def numa_needs_pinning_and_pages(place: HardwareContext) -> Iterator[Finding]:
     """The host's NUMA topology needs a pinned machine and huge pages."""
     cpu, memory = _cpu(place), place.spec.domain.memory
@@ -144,7 +145,7 @@ def numa_needs_pinning_and_pages(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(_numa(place), {}, "needs memory.hugepages", "kubevirt/V32")
 
 
-@check("kubevirt/V34")
+@check("kubevirt/V34", given=("spec.domain.cpu.realtime",))
 def realtime_needs_pinning_and_numa(place: HardwareContext) -> Iterator[Finding]:
     """Real-time work needs a pinned machine with the host's NUMA topology."""
     cpu = _cpu(place)

@@ -24,7 +24,7 @@ _WATCHDOG = {"amd64": "i6300esb", "s390x": "diag288"}
 _HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
 
 
-@check("kubevirt/V41")
+@check("kubevirt/V41", given=("spec.livenessProbe",))
 def paused_machines_are_not_probed(place: HardwareContext) -> Iterator[Finding]:
     """A machine that starts paused cannot show that it is alive."""
     spec = place.spec
@@ -33,7 +33,7 @@ def paused_machines_are_not_probed(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at("startStrategy"), "Paused", why, "kubevirt/V41")
 
 
-@check("kubevirt/V73")
+@check("kubevirt/V73", given=("spec.domain.ioThreadsPolicy",))
 def io_threads_are_counted(place: HardwareContext) -> Iterator[Finding]:
     """The policy supplementalPool needs a positive number of threads."""
     domain = place.spec.domain
@@ -52,7 +52,7 @@ def _probes(place: HardwareContext) -> Iterator[tuple[Probe, Path]]:
             yield probe, place.at(name)
 
 
-@check("kubevirt/V74")
+@check("kubevirt/V74", given=("spec.readinessProbe", "spec.livenessProbe"))
 def probes_do_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """A probe has exactly one way to look."""
     for probe, path in _probes(place):
@@ -63,7 +63,7 @@ def probes_do_one_thing(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid(path, given, "must have exactly one probe type set", "kubevirt/V74")
 
 
-@check("kubevirt/V75")
+@check("kubevirt/V75", given=("spec.readinessProbe", "spec.livenessProbe"))
 def probes_need_the_pod_network(place: HardwareContext) -> Iterator[Finding]:
     """A probe from outside needs the pod network, which is there unless other networks are named."""
     spec = place.spec
@@ -77,7 +77,7 @@ def probes_need_the_pod_network(place: HardwareContext) -> Iterator[Finding]:
                 yield standing(Finding(path=path, message=message, rule="kubevirt/V75"), (*path, name))
 
 
-@check("kubevirt/V78")
+@check("kubevirt/V78", given=("spec.domain.devices.sound",))
 def sound_is_known(place: HardwareContext) -> Iterator[Finding]:
     """A sound card has a name and a known model."""
     sound = place.spec.domain.devices.sound
@@ -91,7 +91,7 @@ def sound_is_known(place: HardwareContext) -> Iterator[Finding]:
         yield standing(finding.required(path, "kubevirt/V78", "a sound card needs a name"), at)
 
 
-@check("kubevirt/V79")
+@check("kubevirt/V79", given=("spec.domain.devices.video",))
 def video_is_known(place: HardwareContext) -> Iterator[Finding]:
     """A graphics card is one of the architecture's, and there is one only with graphics."""
     devices = place.spec.domain.devices
@@ -107,7 +107,7 @@ def video_is_known(place: HardwareContext) -> Iterator[Finding]:
         yield standing(found, (*at, "type"))
 
 
-@check("kubevirt/V80")
+@check("kubevirt/V80", given=("spec.domain.devices.watchdog",))
 def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
     """A watchdog is the one of the architecture."""
     watchdog, known = place.spec.domain.devices.watchdog, _WATCHDOG.get(place.architecture)
@@ -124,7 +124,7 @@ def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(path, given, why, "kubevirt/V80")
 
 
-@check("kubevirt/V82")
+@check("kubevirt/V82", given=("spec.dnsPolicy", "spec.dnsConfig"))
 def dns_makes_sense(place: HardwareContext) -> Iterator[Finding]:
     """DNS settings are complete, and not more than a resolver can hold."""
     config = place.spec.dnsConfig
@@ -180,7 +180,7 @@ def labels_are_not_reserved(place: HardwareContext) -> Iterator[Finding]:
             yield standing(found, (*path, label))
 
 
-@check("kubevirt/V85")
+@check("kubevirt/V85", given=("spec.serviceAccountName",))
 def one_service_account(place: HardwareContext) -> Iterator[Finding]:
     """The service account of the process is that of the volume with its token."""
     account = place.spec.serviceAccountName

@@ -67,7 +67,7 @@ def _conflict(path: Path) -> Finding:
     return Finding(path=path, message=message, rule="kubevirt/V15")
 
 
-@check("kubevirt/V15")
+@check("kubevirt/V15", given=("spec.instancetype",))
 def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
     """A machine that names an instancetype says nothing of processors and memory itself."""
     matcher = place.spec.instancetype

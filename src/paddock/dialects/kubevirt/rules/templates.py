@@ -21,7 +21,7 @@ def _names(place: MachinePlace) -> list[str]:
     return [(template.metadata.name if template.metadata is not None else None) or "" for template in templates]
 
 
-@check("kubevirt/V7")
+@check("kubevirt/V7", given=("spec.dataVolumeTemplates",))
 def templates_are_named(place: MachinePlace) -> Iterator[Finding]:
     """Every template of a DataVolume has a name of its own."""
     seen = set()
@@ -67,6 +67,14 @@ def _known_as(found: Finding, place: MachinePlace) -> tuple[str, Path]:
 
 
 Look = Callable[[MachinePlace], Iterable[Finding]]
+_TEMPLATES = "spec.dataVolumeTemplates"
+_GIVEN = {
+    rules_datavolume.CONTENT: (f"{_TEMPLATES}[].spec.contentType",),
+    rules_datavolume.CLASS: (f"{_TEMPLATES}[].spec.storageClassName",),
+    rules_datavolume.URL: (f"{_TEMPLATES}[].spec.source",),
+    rules_datavolume.REGISTRY: (f"{_TEMPLATES}[].spec.source.registry",),
+    rules_datavolume.CERTIFICATES: (f"{_TEMPLATES}[].spec.source.http",),
+}
 
 
 def _of_templates(findings: Look, number: str = "") -> Callable[[MachinePlace], Iterator[Finding]]:
@@ -88,12 +96,15 @@ def _asked(rule: CrossFieldRule) -> Look:
 
 _BY_ID = {rule.id: _asked(rule) for rule in _OF_DATA_VOLUMES}
 _CHECKED: tuple[Check[MachinePlace], ...] = (
-    *(Check(f"kubevirt/{number}", text, _of_templates(_BY_ID[rule], number)) for number, rule, text in _OF_MACHINES),
-    *(Check(rule.id, rule.text, _of_templates(_BY_ID[rule.id]), warns=rule.warns) for rule in _OF_DATA_VOLUMES),
+    *(Check(f"kubevirt/{number}", text, _of_templates(_BY_ID[rule], number), given=(_TEMPLATES,)) for number, rule, text in _OF_MACHINES),
+    *(
+        Check(rule.id, rule.text, _of_templates(_BY_ID[rule.id]), warns=rule.warns, given=_GIVEN.get(rule.id, (_TEMPLATES,)))
+        for rule in _OF_DATA_VOLUMES
+    ),
 )
 
 
-@check("kubevirt/V13")
+@check("kubevirt/V13", given=("spec.dataVolumeTemplates",))
 def templates_are_used(place: MachinePlace) -> Iterator[Finding]:
     """Every template is the content of a volume."""
     used = set()
@@ -109,7 +120,7 @@ def templates_are_used(place: MachinePlace) -> Iterator[Finding]:
             yield standing(found, place.at("dataVolumeTemplates", index, "metadata", "name"))
 
 
-@check("kubevirt/V14")
+@check("kubevirt/V14", given=("spec.dataVolumeTemplates[].metadata.namespace",))
 def templates_stay_at_home(place: MachinePlace) -> Iterator[Finding]:
     """A template's DataVolume is made in the namespace of the machine."""
     home = place.namespace or DEFAULT_NAMESPACE

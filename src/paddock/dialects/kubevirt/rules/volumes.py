@@ -5,17 +5,20 @@ import binascii
 import posixpath
 from collections.abc import Iterator
 
+import msgspec
+
 from paddock.dialects.kubevirt.access import AccessCredential, SSHPublicKey, UserPassword
 from paddock.dialects.kubevirt.rules.firmware import file_in_image
 from paddock.dialects.kubevirt.rules.gates import cluster_gates
 from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
 from paddock.dialects.kubevirt.volumes import SOURCES, CloudInitSource, HostDisk, Volume
-from paddock.meta import cloudconfig
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import Cel
 
 _CLOUD_INIT = ("cloudInitNoCloud", "cloudInitConfigDrive")
+_USER_DATA = ("userData", "userDataBase64", "secretRef")
+_NETWORK_DATA = ("networkData", "networkDataBase64", "networkDataSecretRef")
 _INLINE_BYTES = 2048
 # Cloud-init unpacks what begins like this.
 _GZIP = b"\x1f\x8b"
@@ -30,7 +33,7 @@ def volumes(place: HardwareContext) -> Iterator[tuple[Volume, Path]]:
         yield volume, place.at("volumes", index)
 
 
-@check("kubevirt/V61")
+@check("kubevirt/V61", given=("spec.volumes[].containerDisk",))
 def container_paths_are_files(place: HardwareContext) -> Iterator[Finding]:
     """The path of a disk in a container image is absolute and not the root."""
     for volume, path in volumes(place):
@@ -47,16 +50,19 @@ def container_paths_are_files(place: HardwareContext) -> Iterator[Finding]:
         f"[{', '.join(f'has(self.{name})' for name in SOURCES)}].filter(given, given).size() == 1",
         "must have exactly one source type set",
     ),
+    given=("spec.volumes",),
 )
 def volumes_have_one_source(place: HardwareContext) -> Iterator[Finding]:
     """A volume has exactly one source."""
     for volume, path in volumes(place):
-        given = [name for name in SOURCES if getattr(volume, name) is not None]
-        if len(given) != 1:
+        members = msgspec.structs.astuple(volume)
+        # The name is always there.
+        if len(members) - members.count(None) != 2:
+            given = [name for name in SOURCES if getattr(volume, name) is not None]
             yield finding.invalid(path, given, "must have exactly one source type set", "kubevirt/V63")
 
 
-@check("kubevirt/V64")
+@check("kubevirt/V64", given=("spec.volumes[].dataVolume",))
 def data_volumes_are_named(place: HardwareContext) -> Iterator[Finding]:
     """A volume of the type dataVolume names the DataVolume."""
     for volume, path in volumes(place):
@@ -75,7 +81,15 @@ def cloud_init(place: HardwareContext) -> Iterator[tuple[CloudInitSource, Path]]
                 yield source, (*path, name)
 
 
-@check("kubevirt/V65")
+@check(
+    "kubevirt/V65",
+    given=(
+        "spec.volumes[].cloudInitNoCloud.userDataBase64",
+        "spec.volumes[].cloudInitNoCloud.networkDataBase64",
+        "spec.volumes[].cloudInitConfigDrive.userDataBase64",
+        "spec.volumes[].cloudInitConfigDrive.networkDataBase64",
+    ),
+)
 def cloud_init_is_base64(place: HardwareContext) -> Iterator[Finding]:
     """Encoded user data and network data can be decoded."""
     for source, path in cloud_init(place):
@@ -93,19 +107,18 @@ def _decoded(text: str) -> bytes | None:
         return None
 
 
-def _sources(source: CloudInitSource, kind: str) -> list[str]:
-    """Return the given forms of the user data, or of the network data."""
-    names = {"userData": "secretRef", "networkData": "networkDataSecretRef"}
-    reference = getattr(source, names[kind])
-    given = [name for name in (kind, f"{kind}Base64") if getattr(source, name)]
-    return [*given, names[kind]] if reference is not None and reference.name else given
+def _sources(source: CloudInitSource, names: tuple[str, str, str]) -> list[str]:
+    """Return the given forms of the user data, or of the network data: plain, encoded, in a Secret."""
+    reference = getattr(source, names[2])
+    given = [name for name in names[:2] if getattr(source, name)]
+    return [*given, names[2]] if reference is not None and reference.name else given
 
 
-@check("kubevirt/V66")
+@check("kubevirt/V66", given=("spec.volumes[].cloudInitNoCloud", "spec.volumes[].cloudInitConfigDrive"))
 def cloud_init_has_one_source(place: HardwareContext) -> Iterator[Finding]:
     """User data and network data come from one source each, and at least one of them is there."""
     for source, path in cloud_init(place):
-        user, network = _sources(source, "userData"), _sources(source, "networkData")
+        user, network = _sources(source, _USER_DATA), _sources(source, _NETWORK_DATA)
         for given in (user, network):
             if len(given) > 1:
                 message = f"Invalid value: give only one of {', '.join(given)}"
@@ -115,7 +128,7 @@ def cloud_init_has_one_source(place: HardwareContext) -> Iterator[Finding]:
             yield Finding(path=path, message=f"{why}networkDataSecretRef", rule="kubevirt/V66")
 
 
-@check("kubevirt/V67")
+@check("kubevirt/V67", given=("spec.volumes[].cloudInitNoCloud", "spec.volumes[].cloudInitConfigDrive"))
 def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
     """Inline data is short; longer data belongs into a Secret."""
     for source, path in cloud_init(place):
@@ -128,9 +141,11 @@ def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
                     yield standing(Finding(path=path, message=message, rule="kubevirt/V67"), (*path, name))
 
 
-@check("kubevirt/cloud-init", warns=True)
+@check("kubevirt/cloud-init", warns=True, given=("spec.volumes[].cloudInitNoCloud", "spec.volumes[].cloudInitConfigDrive"))
 def cloud_init_is_readable(place: HardwareContext) -> Iterator[Finding]:
     """User data is a document that cloud-init knows, with keys that it reads; network data has a version (warnings)."""
+    from paddock.meta import cloudconfig  # noqa: PLC0415 - loads YAML, which a server without machines does without
+
     for source, path in cloud_init(place):
         for name, text in (("userData", source.userData), ("userDataBase64", _text(source.userDataBase64))):
             for problem in cloudconfig.user_data_problems(text) if text else ():
@@ -147,7 +162,7 @@ def _text(encoded: str | None) -> str:
     return data.decode(errors="ignore") if data is not None and not data.startswith(_GZIP) else ""
 
 
-@check("kubevirt/V68")
+@check("kubevirt/V68", given=("spec.volumes[].hostDisk",))
 def host_disks_are_allowed(place: HardwareContext) -> Iterator[Finding]:
     """Files of the host are used only where the operator allows it."""
     for volume, path in volumes(place):
@@ -181,7 +196,7 @@ def _is_below(path: str, directory: str) -> bool:
     return clean.startswith(posixpath.normpath(directory).rstrip("/") + "/") and ".." not in path.split("/")
 
 
-@check("kubevirt/V69")
+@check("kubevirt/V69", given=("spec.volumes[].configMap", "spec.volumes[].secret", "spec.volumes[].serviceAccount"))
 def named_volumes_have_names(place: HardwareContext) -> Iterator[Finding]:
     """Volumes made of another object name it."""
     for volume, path in volumes(place):
@@ -191,7 +206,7 @@ def named_volumes_have_names(place: HardwareContext) -> Iterator[Finding]:
                 yield finding.required((*path, kind, member), "kubevirt/V69")
 
 
-@check("kubevirt/V70")
+@check("kubevirt/V70", given=("spec.volumes[].serviceAccount", "spec.volumes[].downwardMetrics", "spec.volumes[].memoryDump"))
 def some_volumes_come_once(place: HardwareContext) -> Iterator[Finding]:
     """There is at most one volume with the service account, the metrics, the memory dump."""
     for kind in _SINGLE:
@@ -207,7 +222,7 @@ def credentials(place: HardwareContext) -> Iterator[tuple[AccessCredential, Path
         yield credential, place.at("accessCredentials", index)
 
 
-@check("kubevirt/V71")
+@check("kubevirt/V71", given=("spec.accessCredentials",))
 def credentials_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """Credentials have one type, one source and one way to the guest."""
     for credential, path in credentials(place):
@@ -229,7 +244,7 @@ def _credential(credential: SSHPublicKey | UserPassword, path: Path) -> Iterator
         yield finding.invalid((*path, "propagationMethod"), ways, why, "kubevirt/V71")
 
 
-@check("kubevirt/V72")
+@check("kubevirt/V72", given=("spec.accessCredentials",))
 def keys_reach_the_guest(place: HardwareContext) -> Iterator[Finding]:
     """The way that keys take to the guest exists."""
     given = {name for volume, _ in volumes(place) for name in _CLOUD_INIT if getattr(volume, name) is not None}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.base.jsondata import identical, identical_apart
+from paddock.base.jsonequality import identical, identical_apart
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""The limits of a client, and the count of open connections."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from paddock.edge.http import HttpRequest, HttpResponse
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one client."""
+
+    head_bytes: int = 64 * 1024
+    headers: int = 100
+    body_bytes: int = 3 * 1024 * 1024
+    # a head or a body that takes longer is a slow-loris
+    receive_seconds: float = 30.0
+    idle_seconds: float = 180.0
+    # a client that takes nothing of its answer for so long does not want it
+    send_seconds: float = 60.0
+    pipelined: int = 16
+    # connections in all, and from one address; connections beyond that get 429
+    connections: int = 5000
+    connections_per_address: int = 2500
+    # of every answer that no handler gives
+    refusal_headers: tuple[tuple[str, str], ...] = ()
+
+
+class CountedConnection(Protocol):
+    """A connection that counts."""
+
+    def stop(self) -> None:
+        """Finish what is being answered, then close."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class ConnectionStats:
+    """The open connections."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self.members: set[CountedConnection] = set()
+        self._addresses: dict[str, int] = {}
+        self.refused = 0
+        # who wants to know of requests that are refused here, without their bodies
+        self.tell: Callable[[HttpRequest, HttpResponse], None] = lambda request, answer: None
+
+    def join(self, connection: CountedConnection, address: str) -> bool:
+        """Count a connection; False when there are too many without it. It is counted all the same, until it leaves."""
+        count = self._addresses.get(address, 0)
+        is_welcome = len(self.members) < self._limits.connections and count < self._limits.connections_per_address
+        self._addresses[address] = count + 1
+        self.members.add(connection)
+        self.refused += not is_welcome
+        return is_welcome
+
+    def leave(self, connection: CountedConnection, address: str) -> None:
+        """A connection has ended."""
+        self.members.discard(connection)
+        left = self._addresses.get(address, 1) - 1
+        if left:
+            self._addresses[address] = left
+        else:
+            self._addresses.pop(address, None)

@@ -1,0 +1,35 @@
+"""The moment at which the disks of a machine are made, by who has written the machine."""
+
+from typing import Any
+
+import pytest
+
+from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta.wire import from_data
+from paddock.plan.storage import sourcerefs
+from tests.scenario.fronts.kubermatic.making import machine, source
+
+STAKATER = ("infrastructure.stakater.com/v1", "VirtualMachine")
+POOL = ("pool.kubevirt.io/v1beta1", "VirtualMachinePool")
+ADDRESS = from_data(source(), DataSource)
+
+
+@pytest.mark.parametrize(
+    ("owner", "note", "lazy"),
+    [
+        pytest.param(None, "", True, id="a user, in Kubermatic's form"),
+        pytest.param(POOL, "", True, id="a pool, in Kubermatic's form"),
+        pytest.param(STAKATER, "", False, id="another dialect, whose DataSource has an address"),
+        pytest.param(STAKATER, "false", True, id="an annotation wins"),
+        pytest.param(None, "true", False, id="an annotation of a user"),
+    ],
+)
+def test_disks_wait_for_the_first_start(owner: tuple[str, str] | None, note: str, lazy: bool) -> None:
+    given: dict[str, Any] = machine(strategy="Halted")
+    if owner is not None:
+        reference = {"apiVersion": owner[0], "kind": owner[1], "name": "web", "uid": "1", "controller": True}
+        given["metadata"]["ownerReferences"] = [reference]
+    if note:
+        given["metadata"]["annotations"] = {"kubevirt.io/immediate-data-volume-creation": note}
+    assert sourcerefs.is_lazy(from_data(given, VirtualMachine), lambda namespace, name: ADDRESS) is lazy
