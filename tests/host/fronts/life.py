@@ -261,7 +261,7 @@ class Life:
         """Devices, and who listens: what others on the host see. The server itself has another port after each start."""
         devices = [line.split(":")[1].strip() for line in run("ip", "-o", "link").splitlines()]
         # The network of machines stays with the server; its taps go.
-        taps = [each for each in devices if each.startswith("pk") and len(each) > len("pkXXXX")]
+        taps = [each for each in devices if each.startswith("pk") and len(each) > len("pkXXXXX")]
         listeners = [line.split()[3] for line in run("ss", "-ltnH").splitlines()]
         return sorted([*taps, *(each for each in listeners if not each.startswith(("127.0.0.1:", "10.")))])
 

@@ -1,10 +1,13 @@
 """Several servers on one host, and what stays of them: each has a network of its own, and leaves nothing."""
 
+import itertools
 import shutil
+from pathlib import Path
 
 import pytest
 
 from paddock.engine.networks import hostobjects
+from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.nics import HostBridge, NicSpec
 from tests.host.networks.conftest import Play, World
@@ -42,6 +45,40 @@ def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(
         assert left() == []
         for server in servers[1:]:
             await server.close()
+
+    play(script)
+
+
+def alike(folder: Path) -> tuple[str, str]:
+    """Return the names of two directories whose devices have the same names."""
+    seen: dict[str, str] = {}
+    for name in map(str, itertools.count()):
+        if other := seen.setdefault(hostobjects.instance_of(folder / name), name):
+            if other != name:
+                return other, name
+    raise AssertionError
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_two_directories_whose_devices_have_the_same_names_leave_each_other_alone(play: Play) -> None:
+    async def script(world: World) -> None:
+        names = alike(world.lab.folder)
+        first, second = map(world.beside, names)
+        guest = Guest(world.lab, "guest", await first.plug(WEB))
+        await guest.dhcp()
+        with pytest.raises(NetworkUnusable, match="rename one of the two directories"):
+            await second.plug(NicSpec("db", "default"))
+        await second.release("db")
+        await second.destroy()
+        assert await guest.can_ping("10.0.2.1")
+        guest.unplug()
+        await first.release("web")
+        assert left() == []
+        again = world.beside(names[1])
+        assert (await again.plug(NicSpec("db", "default"))).address
+        await again.destroy()
+        assert left() == []
+        await first.close()
 
     play(script)
 

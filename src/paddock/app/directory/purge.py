@@ -86,9 +86,8 @@ def _processes(machine: Directory) -> list[int]:
 
 async def _remove_network(directory: Path) -> None:
     """That of a directory which somebody has removed by hand."""
-    instance, netlink = hostobjects.instance_of(directory), Netlink()
+    netlink = Netlink()
     try:
-        mark = hostobjects.read(netlink.link(hostobjects.prefix(instance)))
-        await hostobjects.remove(netlink, instance, mark.network if mark is not None else "")
+        await hostobjects.remove(netlink, directory)
     finally:
         netlink.close()

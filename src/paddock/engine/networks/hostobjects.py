@@ -3,6 +3,7 @@
 The bridge of the pod network says in its alias whose it is, so that objects of a directory that is gone can be found and removed.
 """
 
+import base64
 import hashlib
 import re
 from pathlib import Path
@@ -12,8 +13,10 @@ from paddock.engine.networks import hostnetwork, nft, rules, taps
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice
 
 RULE_PRIORITY = 33000
-_TABLES = 0x504B0000
-_BRIDGE = re.compile(r"pk[0-9a-f]{4}")
+_TABLES = 0x50000000
+# Of 33 million pairs of directories, one has the same five digits.
+_BASE, _DIGITS = 32, 5
+_BRIDGE = re.compile(rf"pk[0-9a-v]{{{_DIGITS}}}")
 _MARK = "paddock"
 
 
@@ -25,8 +28,13 @@ class BridgeMark(NamedTuple):
 
 
 def instance_of(directory: Path) -> str:
-    """Four characters that tell the devices of one Paddock from those of another."""
-    return hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:4]
+    """Five characters that tell the devices of one Paddock from those of another."""
+    return short_hash(str(directory.resolve()), _DIGITS)
+
+
+def short_hash(text: str, digits: int) -> str:
+    """Return the first digits of a text's hash, in the base of the instances' names."""
+    return base64.b32hexencode(hashlib.sha256(text.encode()).digest()).decode().lower()[:digits]
 
 
 def prefix(instance: str) -> str:
@@ -36,7 +44,7 @@ def prefix(instance: str) -> str:
 
 def routes(instance: str) -> int:
     """The number of its routing table."""
-    return _TABLES + int(instance, 16)
+    return _TABLES + int(instance, _BASE)
 
 
 def filters(instance: str) -> str:
@@ -56,8 +64,22 @@ def read(link: NetworkDevice | None) -> BridgeMark | None:
     return BridgeMark(network, directory) if word == _MARK and directory else None
 
 
-async def remove(netlink: Netlink, instance: str, network: str) -> None:
-    """Take everything of an instance off the host. What is not there is no error."""
+def other_owner(netlink: Netlink, directory: Path) -> str:
+    """Return the other directory whose devices have the names of this one's; "" when there is none."""
+    mark = read(netlink.link(prefix(instance_of(directory))))
+    return mark.directory if mark is not None and mark.directory != str(directory.resolve()) else ""
+
+
+async def remove(netlink: Netlink, directory: Path, network: str = "") -> None:
+    """Take everything of a directory off the host. `network` is its pod network if the bridge does not tell."""
+    if not other_owner(netlink, directory):
+        instance = instance_of(directory)
+        mark = read(netlink.link(prefix(instance)))
+        await _remove(netlink, instance, mark.network if mark is not None else network)
+
+
+async def _remove(netlink: Netlink, instance: str, network: str) -> None:
+    """Remove what there is of an instance."""
     own = prefix(instance)
     for name in [*netlink.links()]:
         if name.startswith(own):
@@ -94,7 +116,7 @@ async def collect() -> list[str]:
             if mark is None or not _BRIDGE.fullmatch(name) or Path(mark.directory).exists():
                 continue
             if not any(each.running for other, each in links.items() if other.startswith(name) and other != name):
-                await remove(netlink, name.removeprefix(prefix("")), mark.network)
+                await _remove(netlink, name.removeprefix(prefix("")), mark.network)
                 gone.append(mark.directory)
         return gone
     finally:

@@ -28,6 +28,7 @@ from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge,
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
+_DEVICE_DIGITS = 8
 _MTU, _SMALLEST_MTU = 1500, 1280
 
 
@@ -92,6 +93,12 @@ class RoutedPodNetwork:
                 why="the host checks sources strictly (net.ipv4.conf.all.rp_filter is 1), and machines could not ask for their gateway",
                 fix="set net.ipv4.conf.all.rp_filter to 2, or choose user mode",
             )
+        if other := hostobjects.other_owner(self._netlink, self._surroundings.directory):
+            raise NetworkUnusable(
+                "cannot make the pod network",
+                why=f"its bridge would be {self._prefix}, which belongs to {other}",
+                fix="rename one of the two directories, or choose user mode",
+            )
         anchor = self._netlink.make_bridge(self._prefix)
         self._netlink.set_alias(anchor, hostobjects.alias(book.network, self._surroundings.directory))
         self._netlink.set_link(anchor)
@@ -135,8 +142,7 @@ class RoutedPodNetwork:
         table = self._table if self._table != self._fresh else self._read()
         for bridge in table.made:
             self._netlink.delete_link(bridge)
-        mark = hostobjects.read(self._netlink.link(self._prefix))
-        await hostobjects.remove(self._netlink, self.instance, mark.network if mark is not None else self._book.network)
+        await hostobjects.remove(self._netlink, self._surroundings.directory, self._book.network)
         hostobjects.close_uplinks(self._netlink, table.opened)
         self._path.unlink(missing_ok=True)
         self._table = self._fresh
@@ -160,7 +166,7 @@ class RoutedPodNetwork:
 
     def device(self, key: Key) -> str:
         """The name of a card's tap."""
-        return self._prefix + hashlib.sha256("\0".join(key).encode()).hexdigest()[:8]
+        return self._prefix + hostobjects.short_hash("\0".join(key), _DEVICE_DIGITS)
 
     async def unplug(self, key: Key) -> None:
         """The card's tap goes, and what the table says of it."""
