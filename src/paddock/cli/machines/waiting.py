@@ -18,6 +18,8 @@ HOPELESS = frozenset(
     ("ErrorUnschedulable", "ErrorPvcNotFound", "DataVolumeError", "CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "Failed")
 )
 _PATIENCE = 15.0
+# A server that restarts answers again within it.
+_RESTART_SECONDS = 60.0
 # The goal of a start, in the words of an error.
 RUNNING = "running"
 
@@ -38,12 +40,17 @@ class MachineWaiter:
         self._tell = tell
 
     async def until(self, machine: MachineView, done: Done, seconds: float, goal: str) -> MachineView | None:
-        """Return the machine when it is done; None when it is gone. Raises `NotReached`."""
+        """Return the machine when it is done; None when it is gone. Raises `NotReached`, or the error of a server that answers no more."""
         loop = asyncio.get_running_loop()
         begun, pause, status = loop.time(), _FIRST, facts.of(machine).status
-        deadline, patient_until = begun + seconds, begun + _PATIENCE
+        deadline, patient_until, answered = begun + seconds, begun + _PATIENCE, begun
+        now: MachineView | None = machine
         while True:
-            now = await self.look(machine)
+            try:
+                now, answered = await self.look(machine), loop.time()
+            except Transient:
+                if loop.time() >= min(answered + _RESTART_SECONDS, deadline):
+                    raise
             if done(now):
                 return now
             before, status = status, facts.of(now).status if now is not None else "gone"
@@ -65,9 +72,6 @@ class MachineWaiter:
             found = await finding.find(self._client, str(machine), machine.namespace)
         except MachineNotFound:
             return None
-        except Transient:
-            # A server that restarts answers soon.
-            return machine
         same = texts(found.data, "metadata", "uid") == texts(machine.data, "metadata", "uid")
         return found if same else None
 
