@@ -53,9 +53,8 @@ def alike(folder: Path) -> tuple[str, str]:
     """Return the names of two directories whose devices have the same names."""
     seen: dict[str, str] = {}
     for name in map(str, itertools.count()):
-        if other := seen.setdefault(hostobjects.instance_of(folder / name), name):
-            if other != name:
-                return other, name
+        if (other := seen.setdefault(hostobjects.instance_of(folder / name), name)) and other != name:
+            return other, name
     raise AssertionError
 
 
