@@ -71,10 +71,10 @@ def _read(text: bytes, data: Any) -> Body:
 
 
 def _has_each_key_once(text: bytes, encoded: bytes) -> bool:
-    """Return whether a comparison or a count of colons shows that no key stands twice; `encoded` has each key once. False proves nothing.
+    """Return True if no key is repeated, as far as a comparison with `encoded` shows; False proves nothing.
 
-    Most clients write as the encoder does. Every key has one colon, and those inside strings count on both sides, unless they are spelt
-    as an escape.
+    `encoded` is the parsed text, encoded again, so it has each key once. Most clients write as the encoder does. For the others, colons
+    are counted: every key has one, and those inside strings count on both sides, unless they are escaped.
     """
     if text.strip() == encoded:
         return True

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paddock.edge import websocket
 
 
-# All connections read into it, because what has come is taken before another one asks. A buffer for each read would be as large.
+# Shared by all connections: each copies its bytes out before another one reads. Otherwise each read would allocate as much.
 _ARRIVING = memoryview(bytearray(256 * 1024))
 
 
@@ -32,7 +32,7 @@ _TOO_MANY = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too many connections, please try again later",'
     b'"reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}'
 )
-# An enumeration's member takes longer to find, and each answer asks.
+# A plain number, because each answer compares with it, and the enumeration's member is slower to look up.
 _TOO_MANY_STATUS = HTTPStatus.TOO_MANY_REQUESTS.value
 _LARGE_HEAD = HttpResponse(431, b"request header fields too large\n")
 # What a WebSocket sent in its last moment gets so long to be taken.
@@ -41,7 +41,7 @@ _LAST_WORDS_SECONDS = 30.0
 _UNWANTED_SECONDS = 5.0
 # The answer to a body that nobody wants is waited for so long.
 _LINGER_SECONDS = 5.0
-# The loop counts milliseconds.
+# The loop's timers are precise to a millisecond.
 _SHORTEST_SECONDS = 0.002
 _ONCE = frozenset(("content-length", "host", "transfer-encoding", "authorization"))
 # The first request that is rejected (429) asks for the pause that its answer names, each further one in a row for twice as much.
@@ -121,7 +121,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         self._waiting: list[tuple[HttpRequest, bool]] = []
         self._task: asyncio.Task[None] | None = None
-        # when the connection ends if nothing happens, 0 for never, and what looks then; it may look before that, and again
+        # when the connection ends if nothing happens, 0 for never; the timer may fire earlier, and is set again then
         self._ends_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -180,7 +180,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._refuse(_reason(error))
         else:
             if self._is_arriving and self._begun > earlier and self._incoming is None:
-                # Most requests come at once, and need no time.
+                # Most requests arrive in one piece, and never get here.
                 self._arm(self._limits.receive_seconds)
 
     def eof_received(self) -> bool:
@@ -238,7 +238,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
-            # Nobody asks for fields behind a body, and they must not look as if a proxy had seen them in the head.
+            # A trailer. Nothing here uses trailers, and as a header it would pass for one that a proxy has checked.
             return
         self._fields.append((name, value))
         if len(self._fields) > self._limits.headers:
@@ -260,7 +260,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _read_fields(self) -> None:
-        """Take the header fields of a head that is complete."""
+        """Merge the header fields of a complete head, and check their size."""
         headers, size = self._headers, len(self._target)
         for name, value in self._fields:
             size += len(name) + len(value)
@@ -356,7 +356,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             except TimeoutError:
                 self._transport.abort()
         elif isinstance(answer, StreamResponse):
-            # It may last, and a timer takes more than a kilobyte.
+            # A stream may last long, and a timer takes more than a kilobyte.
             self._drop_timer()
             await self._writing.stream(answer, keep=keep)
         else:
@@ -435,7 +435,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     # --- time -------------------------------------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
-        """End the connection after a time, unless it is armed anew or disarmed. A timer for each request would cost more than that."""
+        """End the connection after a time, unless `_arm` or `_disarm` is called before. All requests share one timer, which costs less."""
         self._ends_at = self._loop.time() + seconds
         if self._timer is None or self._ends_at < self._timer.when():
             self._look_in(seconds)

@@ -78,7 +78,7 @@ _usual_pairs = lru_cache(maxsize=256)(_pairs)
 
 
 class LongBody:
-    """A body of many parts. It goes out in pieces that are joined one by one, so that it need not exist as a whole."""
+    """A body of many parts. Each piece is joined when it is sent, so the body never exists as a whole."""
 
     __slots__ = ("_length", "_parts", "_separator")
 
@@ -100,7 +100,7 @@ class LongBody:
         for part in self._parts:
             left -= len(part) + len(self._separator)
             if left < 0 and gathered:
-                # Its last separator, too.
+                # The piece ends with a separator, because another part follows.
                 gathered.append(b"")
                 yield self._separator.join(gathered)
                 gathered.clear()
@@ -157,7 +157,7 @@ class StreamSink(Protocol):
         """Wait until the other end has taken most of the backlog, or is gone."""
 
     def gone(self) -> Awaitable[None]:
-        """Wait until the other end has gone, or the server is going."""
+        """Wait until the other end has gone, or the server is stopping."""
 
 
 class StreamResponse:
@@ -183,7 +183,7 @@ class Socket(Protocol):
         """True when nothing more can be sent."""
 
     async def gone(self) -> None:
-        """Wait until the other end has gone, or the server is going. What is received meanwhile is dropped."""
+        """Wait until the other end has gone, or the server is stopping. What is received meanwhile is dropped."""
 
     async def receive(self) -> bytes | str | None:
         """The next message: bytes, text, or None when the other end has closed."""

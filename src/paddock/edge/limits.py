@@ -1,4 +1,4 @@
-"""The limits of a client, and the count of open connections."""
+"""The limits of connections and their requests, and the count of open connections."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -9,7 +9,7 @@ from paddock.edge.http import HttpRequest, HttpResponse
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one client."""
+    """The limits of connections and their requests."""
 
     head_bytes: int = 64 * 1024
     headers: int = 100
@@ -23,12 +23,12 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     # connections in all, and from one address; connections beyond that get 429
     connections: int = 5000
     connections_per_address: int = 2500
-    # of every answer that no handler gives
+    # headers of the refusals that are sent without a handler
     refusal_headers: tuple[tuple[str, str], ...] = ()
 
 
 class CountedConnection(Protocol):
-    """A connection that counts."""
+    """A connection as `ConnectionStats` sees it."""
 
     def stop(self) -> None:
         """Finish what is being answered, then close."""
@@ -45,11 +45,11 @@ class ConnectionStats:
         self.members: set[CountedConnection] = set()
         self._addresses: dict[str, int] = {}
         self.refused = 0
-        # who wants to know of requests that are refused here, without their bodies
+        # called with each request that is refused here, without its body
         self.tell: Callable[[HttpRequest, HttpResponse], None] = lambda request, answer: None
 
     def join(self, connection: CountedConnection, address: str) -> bool:
-        """Count a connection; False when there are too many without it. It is counted all the same, until it leaves."""
+        """Count a connection until it leaves. Return False if there were too many before; a refused connection counts, too."""
         count = self._addresses.get(address, 0)
         is_welcome = len(self.members) < self._limits.connections and count < self._limits.connections_per_address
         self._addresses[address] = count + 1
@@ -58,7 +58,7 @@ class ConnectionStats:
         return is_welcome
 
     def leave(self, connection: CountedConnection, address: str) -> None:
-        """A connection has ended."""
+        """Count a connection no longer."""
         self.members.discard(connection)
         left = self._addresses.get(address, 1) - 1
         if left:

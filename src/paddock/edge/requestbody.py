@@ -34,7 +34,7 @@ class RequestBody:
         self.broken = ""
 
     def be_patient(self, seconds: float) -> None:
-        """Wait for a silent sender so long at least. One that has gone without a word is noticed sooner, by the kernel."""
+        """Wait at least this long for a silent sender. If its host disappears, TCP keepalive ends the wait sooner."""
         self._seconds = max(self._seconds, seconds)
         tcp.keep_alive(self._transport)
 

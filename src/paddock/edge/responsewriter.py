@@ -32,16 +32,16 @@ class ResponseWriter:
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
-        # while the transport holds enough: what waits for room
+        # set when the transport has room again; None while it has room
         self._full: asyncio.Event | None = None
         self._is_gone = False
-        # those who wait for the end; a future for a watcher is less than an event and the task that waits for it
+        # what waits for the end: a future for each watcher, because an event and a task that waits for it take more memory
         self._leaving: tuple[asyncio.Future[None], ...] = ()
 
     # --- what the connection tells ----------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """The transport holds enough."""
+        """The transport's buffer is full."""
         self._full = self._full or asyncio.Event()
 
     def resume(self) -> None:
@@ -131,7 +131,7 @@ class ResponseWriter:
             await self._full.wait()
 
     def gone(self) -> "asyncio.Future[None]":
-        """Wait for the end."""
+        """Return a future that is done when the connection is lost or stops."""
         future = asyncio.get_running_loop().create_future()
         self._leaving = (*(each for each in self._leaving if not each.done()), future)
         if self._is_gone:

@@ -73,7 +73,7 @@ class _ReservedStrategy(CustomStrategy):
 
 
 def _says_reserved(new: Data) -> bool:
-    """Return whether an object says anything that the reserved rules are about, which hardly any does."""
+    """Return whether an object has a reserved label or a request for a volume. Few have, and only for these the reserved rules are run."""
     metadata = (new["metadata"], (_template(new) or {}).get("metadata") or {})
     labels = (label for each in metadata for label in each.get("labels") or ())
     return not _RESERVED_LABELS.isdisjoint(labels) or bool((new.get("status") or {}).get("volumeRequests"))
@@ -268,7 +268,7 @@ class _WiredMetadata(TypedDict, total=False):
 
 
 class _WiredMachine(TypedDict, total=False):
-    """The part of a machine that says its addresses."""
+    """The members of a VirtualMachine that `_wired` reads."""
 
     metadata: _WiredMetadata
     spec: _WiredSpec

@@ -33,8 +33,8 @@ def decode(value: bytes) -> Data:
 def stamp(data: Data, revision: int) -> bytes:
     """Encode an object as the write of a revision."""
     data["metadata"]["resourceVersion"] = str(revision)
-    # An exact copy, because these bytes are kept for long. The encoder's own, which have slack behind them, go before anything else is
-    # allocated: kept until the answer is sent, they would leave holes in which no other object fits.
+    # An exact copy, because the store keeps these bytes. The encoder's buffer is larger than its content, and is freed here, before other
+    # allocations. Freed only when the answer is sent, it would leave a hole that no other object fits.
     return bytes(memoryview(encode(data)))
 
 

@@ -18,7 +18,7 @@ class ValueHolders:
     """
 
     def __init__(self, store: Store, collection: str, values_of: ValuesOf, part: Any = dict) -> None:
-        """`part` is a type of the members that `values_of` reads; the others are not decoded."""
+        """`part` is a type with the members that `values_of` reads; the decoder skips all others."""
         self._store = store
         self._collection = collection
         self._values_of = values_of
@@ -27,7 +27,7 @@ class ValueHolders:
         # in the order in which they took it
         self._holders: dict[Hashable, dict[StoreKey, None]] = {}
         self._changed = {record.key for record in store.scan(collection)}
-        # what was read of the forms that are being written, each with its bytes
+        # values of the forms that are being written, each with the bytes that they were read from
         self._moving: dict[StoreKey, tuple[bytes, tuple[Hashable, ...]]] = {}
         store.follow(self._follow)
 
@@ -52,7 +52,7 @@ class ValueHolders:
             self._put(key, () if record is None else self._read(record))
 
     def _read(self, record: StoredValue) -> tuple[Hashable, ...]:
-        # Known by its bytes: a revision that could not be committed is given out again.
+        # Compare the bytes, not the revision: after a failed commit, the store gives its revision to another write.
         value, values = self._moving.get(record.key, (b"", ()))
         if value is not record.value:
             values = tuple(self._values_of(self._decode(record.value)))

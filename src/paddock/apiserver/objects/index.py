@@ -15,7 +15,7 @@ class _Collection:
 
     def __init__(self) -> None:
         self.envelopes: dict[StoreKey, Envelope] = {}
-        # Most labels are either many objects' or one object's, which needs no set (216 bytes).
+        # A label of one object, such as its name, is stored without a set, which would take 216 bytes.
         self._labelled: dict[tuple[str, str], StoreKey | set[StoreKey]] = {}
 
     def holders(self, label: tuple[str, str]) -> set[StoreKey]:

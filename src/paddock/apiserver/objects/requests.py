@@ -117,7 +117,7 @@ class ObjectClock(Protocol):
 class Proposal(msgspec.Struct, frozen=True):
     """A new form of an object.
 
-    `settled`: its managedFields are already those of the new form (server-side apply). `whole`: nothing in it is a part of the old form.
+    `settled`: its managedFields are already those of the new form (server-side apply). `whole`: it shares nothing with the old form.
     """
 
     data: Data

@@ -34,11 +34,11 @@ def _stood(old: Data, body: Data, path: Path) -> bool:
 
 
 def decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:
-    """A body as an object. Members that are the stored object's own have come this way when they were stored."""
+    """Decode a body. Members that it shares with the stored object are left out: they were decoded when that was stored."""
     if not given:
         return resource.pipeline.decode(raw)
     own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
-    # The rest can still share parts with the stored object, and decoding works in place.
+    # Decoding works in place, and the rest can still share parts with the stored object: copy them.
     rest = {name: value if name == "metadata" else copied(value) for name, value in raw.items() if name not in own}
     made = resource.pipeline.decode(rest)
     unknown, broken, wrong = (

@@ -23,7 +23,7 @@ from paddock.store.contract import CommittedWrite, Store, StoredValue
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 # What a connection may hold before its watcher has to wait.
 BACKLOG_BYTES = 256 * 1024
-# A write that comes meanwhile needs several turns of the loop, so that a turn should be short: these take half a millisecond.
+# Watchers served in one turn of the event loop, which takes half a millisecond. Turns are short because a write in between needs several.
 SLICE = 10
 # More events than these are not joined for several watchers at once.
 MOST_JOINED = 64
@@ -290,7 +290,7 @@ class WatchHub:
 
     async def _serve(self) -> None:
         try:
-            # The answers to the writers go out first: the second turn of the loop wakes them, and sends at its end what they wrote.
+            # Answer the writers first: the second turn of the loop wakes their tasks, and sends what they wrote.
             for _ in range(2):
                 await asyncio.sleep(0)
             while self._dirty:

@@ -96,7 +96,7 @@ class ObjectWriter:
     async def _create(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> Written:
         concerned = not options.unasked and self._admission.concerns(resource, "CREATE", options.subresource)
         for _ in range(_ATTEMPTS):
-            # Decoding works in place: an attempt that may be repeated gets a copy, and one whose body is needed as it was sent.
+            # Decoding works in place. Copy the body if the attempt may be repeated, or if server-side apply needs the body as it was sent.
             draft = self._draft(resource, copied(raw) if concerned or options.applies else raw, options, None)
             # A client that sends no owners at all wants none to be noted.
             gives_up = draft.new["metadata"].get("managedFields") == []
@@ -253,7 +253,7 @@ class ObjectWriter:
         return resource.pipeline.decode(data).data
 
     def _is_of_this_program(self, resource: ServedResource, data: Data | None) -> bool:
-        """Return whether a stored object was written under the present schema, because that does not change while the program runs."""
+        """Return whether this process wrote a stored object. If so, it has the present schema, which a process never changes."""
         return data is not None and resource.declared and int(data["metadata"].get("resourceVersion") or 0) > self._begun
 
     # --- the steps ------------------------------------------------------------------------------------------------------

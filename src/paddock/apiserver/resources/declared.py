@@ -34,7 +34,7 @@ def _schema_of(kind: Kind) -> MergeSchema:
 
 
 class DeclaredPipeline:
-    """The pipeline of a declared kind, which is loaded with the first object."""
+    """The pipeline of a declared kind. The first object loads the declaration."""
 
     def __init__(self, facts: KindFacts, settings: AdmissionSettings) -> None:
         self._facts = facts
@@ -67,24 +67,24 @@ class DeclaredPipeline:
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
     def _read(self, data: dict[str, Any]) -> Any:
-        """An object for rules. None of them looks at managedFields, which are long."""
+        """Return the typed object for rules, without managedFields: they are long, and no rule reads them."""
         metadata = {name: value for name, value in data["metadata"].items() if name != "managedFields"}
         return from_data({**data, "metadata": metadata}, self._kind.cls)
 
     def _is_of_status(self, new: dict[str, Any], old: dict[str, Any], *, of_status: bool) -> bool:
-        """Return whether only the status was written. Where that has no path of its own, all other members must be unchanged."""
+        """Return whether only the status was written. Without a status subresource, that means that all other members are unchanged."""
         if self._facts.status:
             return of_status and "spec" in new and new["spec"] is old.get("spec")
         metadata, before = new["metadata"], old["metadata"]
         return all(metadata.get(name) == before.get(name) for name in _WRITTEN) and identical_apart(new, old, _OBSERVED)
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None, *, of_status: bool = False) -> tuple[Finding, ...]:
-        """The rules of the kind; what was wrong before and was not touched stays the past's mistake.
+        """Return the findings of the kind's rules. A value that was invalid before and has not changed is no error.
 
-        Who writes the status alone is not told again what there is to say of the rest.
+        A write of the status alone repeats no findings about the rest.
         """
         if old is not None and self._is_of_status(new, old, of_status=of_status):
-            # Most have nothing to look at, and need no object then.
+            # Few objects have the members that rules about the status read. The others need no typed object.
             due = [rule for rule in self._kind.rules if rule.of_status and _is_given(new, rule.given)]
             value = self._read(new) if due else None
             found = [each for rule in due for each in rule.check(value, self._settings)]
@@ -102,7 +102,7 @@ class DeclaredPipeline:
 
 
 def _is_given(data: dict[str, Any], ways: tuple[str, ...]) -> bool:
-    """Return whether one of the ways that a rule needs leads to something; here they go over members alone."""
+    """Return whether a rule can find anything (`CrossFieldRule.given`). The ways of rules about the status contain members only."""
     return not ways or any(fieldpath.at(data, way) is not None for way in ways)
 
 

@@ -97,7 +97,7 @@ def _authenticated(user: User) -> User:
     return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
 
 
-# A connection asks with each of its requests.
+# Cached, because every request on a connection has the same certificate.
 @lru_cache(maxsize=256)
 def _certified(name: str, organizations: tuple[str, ...]) -> User:
     """Return the user of a certificate."""

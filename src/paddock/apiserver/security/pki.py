@@ -35,7 +35,7 @@ class Authority:
         if not self._key_file.exists() or not self.certificate_file.exists():
             self._create()
         if not certificates.is_pair(self._files):
-            # Says what is wrong with them.
+            # Raises `UnusableAuthority`, which says what is wrong.
             _ = self._signer
 
     @cached_property
@@ -53,7 +53,7 @@ class Authority:
         from paddock.apiserver.security import signing  # noqa: PLC0415 - as `_signer` says
 
         self._write(self._files, signing.new_authority("paddock-ca", self._now()))
-        # Whoever has made it signs with it.
+        # A new authority signs at once. The library is loaded, so read the files now.
         _ = self._signer
 
     def server(self, names: Iterable[str]) -> Pair:
@@ -79,11 +79,11 @@ class Authority:
         return self._signer.client(user, groups)
 
     def sign_client(self, request: "x509.CertificateSigningRequest", duration: timedelta) -> bytes:
-        """The client certificate of somebody who has made their own key. Of their request the name and the key are taken, nothing else."""
+        """Sign a client certificate for a certificate signing request, of which only the subject and the public key count."""
         return self._signer.sign_client(request, duration)
 
     def _examine(self, files: Pair, *, of_client: bool) -> PeerCertificate | None:
-        """A certificate that may be kept."""
+        """Return a certificate if it may be kept; None if it is invalid or expires soon."""
         found = certificates.examine(files, self._files, of_client=of_client)
         return None if found is None or certificates.is_old(found, self._now()) else found
 
@@ -94,7 +94,7 @@ class Authority:
 
 
 def _canonical(name: str) -> str:
-    """A host name, or an address in the one form that compares."""
+    """Return a host name as it is, and an IP address in its canonical form."""
     try:
         return str(ipaddress.ip_address(name))
     except ValueError:

@@ -62,7 +62,7 @@ def rules_of(role: dict[str, Any] | None) -> tuple[RbacRule, ...]:
 
 
 class UserRights:
-    """The rules of a user in one place, and what they are known to allow whatever the object is called."""
+    """The rules of a user in one namespace, and the requests that they are known to allow for objects of any name."""
 
     __slots__ = ("_known", "rules")
 
@@ -71,7 +71,7 @@ class UserRights:
         self._known: set[tuple[str, ...]] = set()
 
     def allow(self, asked: Attributes) -> bool:
-        """Return whether a rule covers a request of this user in this place."""
+        """Return whether a rule allows a request of this user in this namespace."""
         what = (asked.verb, asked.group, asked.resource, asked.subresource, asked.path)
         if what in self._known:
             return True

@@ -1,4 +1,4 @@
-"""Makes keys and certificates: of the server's own authority, of its clients, and some that nobody signed.
+"""Makes keys and certificates: the server's own authority, those that it signs, and self-signed ones.
 
 Keys are ECDSA P-256. This module loads the library cryptography, which a start with good certificates does without.
 """
@@ -20,7 +20,7 @@ _AUTHORITY_YEARS, _LEAF_DAYS = 10, 365
 # A clock that is set back after the first start must not make everything invalid.
 _BACKDATED = timedelta(days=1)
 Key = ec.EllipticCurvePrivateKey
-# From when until when.
+# The first and the last moment.
 Validity = tuple[datetime, datetime]
 
 
@@ -59,7 +59,7 @@ class CertificateSigner:
         return self._sign(key, _name(user, groups), names=()), _key_pem(key)
 
     def sign_client(self, request: x509.CertificateSigningRequest, duration: timedelta) -> bytes:
-        """The client certificate of somebody who has made their own key. Of their request the name and the key are taken, nothing else."""
+        """Sign a client certificate for a certificate signing request, of which only the subject and the public key count."""
         now = self._now()
         return _pem(
             x509.CertificateBuilder()
@@ -130,7 +130,7 @@ def _leaf_validity(now: datetime) -> Validity:
 
 
 def _leaf(key: Key, subject: x509.Name, names: Iterable[str], validity: Validity) -> x509.CertificateBuilder:
-    """A certificate without an issuer: of a server if it has names, else of a client."""
+    """Return a certificate that still lacks its issuer: for a server if there are names, else for a client."""
     alternatives = [_general_name(name) for name in names]
     usage = ExtendedKeyUsageOID.SERVER_AUTH if alternatives else ExtendedKeyUsageOID.CLIENT_AUTH
     builder = (

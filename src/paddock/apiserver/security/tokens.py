@@ -30,9 +30,9 @@ _KEPT_ISSUER, _KEPT = "kubernetes/serviceaccount", "kubernetes.io/serviceaccount
 
 
 class Keyring:
-    """The key that signs tokens, and all keys whose signatures are believed: those of earlier days among them.
+    """The key that signs tokens, and all keys that verify them, earlier signing keys among them.
 
-    Their files are read with the first token, because that loads a library of 11 MB.
+    The first token reads their files, because reading loads the library cryptography (11 MB).
     """
 
     def __init__(self, signing: Path, believed: Iterable[Path] = ()) -> None:
@@ -90,7 +90,7 @@ def own_keyring(folder: Path, believed: Iterable[Path] = ()) -> Keyring:
         write_private(path, signing.new_key())
     earlier = (*sorted(folder.glob("service-accounts-*")), *believed)
     keys = Keyring(path, earlier)
-    # A start shows what is wrong with a key.
+    # Read keys that OpenSSL cannot vouch for, so that the start fails if one is unusable.
     return keys if not earlier and certificates.is_key(path, folder / "ca.crt") else keys.read()
 
 

@@ -213,7 +213,7 @@ class _Watch:
     async def _follow(self, cursor: int, seconds: float) -> None:
         following, resource = self.parts.following, self.call.resource
         if self.parts.registry.find(resource.group, resource.version, resource.plural) is not resource:
-            # The kind has changed since the request came, and the watches that were open then have ended.
+            # The kind has changed since the request arrived. That ended all open watches, and this one would miss it.
             return
         watcher = OpenWatch(resource.collection, self.query, self.renderer, self.sink, cursor=cursor, bookmarks=self.bookmarks)
         following.add(watcher)
