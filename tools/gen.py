@@ -74,7 +74,7 @@ def reference_pages() -> Mapping[str, str]:
 
 
 def kind_facts() -> Mapping[str, str]:
-    """The facts that a server has of a kind before anybody uses it."""
+    """The facts that a server knows of every kind without loading its declaration."""
     facts = msgspec.convert(catalog.every(), tuple[KindFacts, ...], from_attributes=True)
     return {"kinds.json": msgspec.json.format(msgspec.json.encode(facts)).decode() + "\n"}
 

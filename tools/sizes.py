@@ -63,7 +63,7 @@ def read_reasons(root: Path) -> dict[str, str]:
 
 
 def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
-    """Yield the functions below a node; only statements hold them, and expressions are most of a tree."""
+    """Yield the functions below a node. Only statements contain them, so expressions, most of a tree, are skipped."""
     for child in (each for block in _BLOCKS for each in getattr(node, block, ())):
         if isinstance(child, _Function):
             yield prefix + child.name, child

@@ -85,9 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
-    parser.add_argument(
-        "--runs", type=int, default=1, metavar="N", help="measure the server so many times; print the middle and the spread"
-    )
+    parser.add_argument("--runs", type=int, default=1, metavar="N", help="measure the server N times; print the median and the range")
     parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")
     return parser
 

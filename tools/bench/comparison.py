@@ -117,7 +117,7 @@ def _run_all(loads: Loads) -> None:
     loads.applies()
     loads.restart("full")
     loads.resident("restarted")
-    # Before, memory that other loads left would be used again.
+    # After the restart: before it, idle watches would reuse memory that other loads had freed.
     loads.idle_watches()
 
 
@@ -137,7 +137,7 @@ def _install(server: Reference) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """The figures of one run; none of the reference where it was left out."""
+    """The figures of one run; `theirs` is empty without a reference."""
 
     ours: Measures
     theirs: Measures
@@ -150,7 +150,7 @@ class Run:
         return own / other if goal.more_is_better else other / own
 
     def meets(self, goal: Goal) -> bool | None:
-        """Return whether the figure is what it has to be; None where nobody knows."""
+        """Return whether the figure meets its target; None if the target needs a reference that was not measured."""
         if goal.most:
             return self.ours[goal.measure] <= goal.most
         factor = self.advantage(goal)
@@ -158,7 +158,7 @@ class Run:
 
 
 def rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """The table: figure, ours, the reference's, ratio, target, verdict; of several runs the middle and, in brackets, the extremes."""
+    """The table: figure, ours, the reference's, ratio, target, verdict; of several runs the median and, in brackets, the range."""
     made: list[tuple[str, ...]] = [("figure", "paddock", "kube-apiserver", "ratio", "target", "")]
     for goal in GOALS:
         if any(goal.measure not in run.ours for run in runs):

@@ -134,7 +134,7 @@ class Loads:
         self._keep("burst.arrived", (all_.events - seen) / (size.burst * size.watchers))
 
     def idle_watches(self) -> None:
-        """Memory of watches of which nobody hears anything."""
+        """Memory of a watch that has no events."""
         _run(self._idle_watches())
 
     async def _idle_watches(self) -> None:

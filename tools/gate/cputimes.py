@@ -1,4 +1,4 @@
-"""Lists the tests and modules that take most CPU time, their child processes' included.
+"""Lists the tests and modules that take most CPU time, including that of their child processes.
 
 The time of a child counts where the child is waited for, so a server of a module counts for the test that ends it. A fixture counts for
 the test that makes it first. With pytest-xdist each worker measures, and the process that controls them adds up.
@@ -36,14 +36,14 @@ class CpuTimes:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note what start and collection took; the process that controls workers collects nothing."""
+        """Note the CPU time of start and collection; the process that controls workers collects nothing."""
         self._last = self._clock()
         if session.items:
             self._before.append(self._last)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> None:
-        """Note what the phase of a test took that has just ended."""
+        """Note the CPU time of the phase of a test that has just ended."""
         now = self._clock()
         item.user_properties.append((_CPU, now - self._last))
         self._last = now
@@ -56,13 +56,13 @@ class CpuTimes:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell the process that controls this worker."""
+        """Send what this worker took before its first test to the process that controls it."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[_CPU] = self._before
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Hear from a worker."""
+        """Receive what a worker took before its first test."""
         self._before += getattr(node, "workeroutput", {}).get(_CPU, ())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

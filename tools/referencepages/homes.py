@@ -1,4 +1,4 @@
-"""docs/reference/homes.md: what users see of a machine on `paddock up` and not on a cluster, and why.
+"""docs/reference/homes.md: what users see of a machine on `paddock up` or on a cluster, but not on both, and why.
 
 The list is that of the test which compares both (`tests/reference/cluster/test_homes.py`).
 """
@@ -44,7 +44,7 @@ there.
 
 
 class KnownDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line that is another in the two homes; in `line` and both texts, `*` stands for anything."""
+    """A line that differs between `paddock up` and a cluster; `*` stands for any text in all three strings."""
 
     dialects: tuple[Dialect, ...]
     steps: tuple[Step, ...]
@@ -86,7 +86,7 @@ def _section(reason: Reason) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """A text as it is: between these marks, only the border of a cell is special."""
+    """Return a text as code in a cell of a table, where only `|` needs an escape."""
     escaped = text.replace("|", "\\|")
     return f"`{escaped}`" if text else ""
 
