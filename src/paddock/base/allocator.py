@@ -1,20 +1,20 @@
 """Settings of the C library's allocator."""
 
-# Of `mallopt`: from how much free memory on the heap shrinks, and from which size on a buffer is mapped by itself.
+# M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3).
 _TRIM, _MAP = -1, -3
 # The size of the buffer with which uvloop begins a TLS connection.
 MAPPED_BYTES = 256 * 1024
 
 
 def settle() -> None:
-    """Fix both sizes. glibc raises them with each mapped buffer that is freed.
+    """Fix both thresholds, which glibc raises by itself when a mapped buffer is freed.
 
-    Then the buffers of TLS connections would come from the heap: of 256 KB they use 4, and there they cost 20. Smaller buffers come and go
-    with each answer; mapping those costs a page fault for each 4 KB.
+    With higher ones, the buffers of TLS connections would come from the heap. Each has 256 KB and uses 4 KB: on the heap it costs 20 KB.
+    Smaller buffers stay on the heap. They come and go with each answer, and mapping them would cost a page fault for each 4 KB.
     """
-    import ctypes  # noqa: PLC0415 - the process that waits for a server in the background does without
+    import ctypes  # noqa: PLC0415 - the process that waits for a detached server does not need it
 
-    # Another C library may not have it.
+    # C libraries other than glibc may lack it.
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MAP, MAPPED_BYTES)

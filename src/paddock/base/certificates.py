@@ -1,6 +1,6 @@
-"""Certificates in TLS: those that a context shows, from memory, those that it trusts, and what a peer thinks of one.
+"""Certificates in TLS: contexts that present or trust them, and the verification of one as a peer does it.
 
-All of this is OpenSSL's, by the module `ssl`: a program that makes no certificates need not load a library for them.
+All of it uses OpenSSL through the module `ssl`, so a program that signs nothing need not load the library cryptography.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-# A certificate that is valid for less than this is made anew.
+# A certificate that expires within this time is renewed.
 RENEWAL = timedelta(days=30)
 # Certificate and key.
 Pair = tuple[Path, Path]
@@ -52,7 +52,7 @@ def describe(bundle: str) -> str:
         digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(each)).digest()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=each)
-        # OpenSSL lists authorities alone.
+        # It lists CA certificates only; of others, the fingerprint has to do.
         listed: list[PeerCertificate] = context.get_ca_certs()
         subjects = [pair for one in listed for group in one["subject"] for pair in group]
         found.append(" ".join([*(f"{name}={value}" for name, value in subjects), f"(SHA-256 {digest.hex(':').upper()})"]))
@@ -69,7 +69,7 @@ def is_pair(pair: Pair) -> bool:
 
 
 def is_key(key: Path, certificate: Path) -> bool:
-    """Return whether a key can be read. OpenSSL reads one beside a certificate only, and says then that it is another's."""
+    """Return whether a key can be read. OpenSSL reads one only with a certificate; if it then reports a mismatch, it has read the key."""
     try:
         _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), (certificate, key))
     except OSError as error:
@@ -78,7 +78,7 @@ def is_key(key: Path, certificate: Path) -> bool:
 
 
 def examine(pair: Pair, authority: Pair, *, of_client: bool) -> PeerCertificate | None:
-    """Return a certificate as a peer reads it who trusts the authority alone; None if the peer refuses it, or the key does not fit.
+    """Return a certificate as a peer sees it that trusts this authority only; None if the peer refuses it, or the key does not match.
 
     A handshake in memory is the whole verification: signature, purpose, validity, and since Python 3.13 the names of keys.
     """
@@ -91,7 +91,7 @@ def examine(pair: Pair, authority: Pair, *, of_client: bool) -> PeerCertificate 
         judge.load_verify_locations(authority[0])
         _show(client if of_client else server, pair)
         if of_client:
-            # A server has to show something.
+            # A server needs a certificate, too.
             _show(server, authority)
         return _shake_hands(server, client)[0 if of_client else 1].getpeercert()
     except OSError:
@@ -112,7 +112,7 @@ def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[ssl.SS
     """Return both ends of a connection in memory; raises SSLError if one refuses the other."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = server.wrap_bio(there, back, server_side=True), client.wrap_bio(back, there)
-    # The client begins, and of TLS 1.2 it also has the last word.
+    # The client begins, and with TLS 1.2 it needs a last turn for the server's Finished.
     for each in (*reversed(ends), *reversed(ends), ends[1]):
         with contextlib.suppress(ssl.SSLWantReadError):
             each.do_handshake()

@@ -1,4 +1,4 @@
-"""When two values are the same JSON. Apart from `jsondata`, because it loads a library that short commands do without."""
+"""Comparison of JSON values. It is apart from `jsondata` because it loads orjson, which short commands do not need."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from paddock.base.jsondata import CONTAINERS
 
 
 def identical(left: Any, right: Any) -> bool:
-    """Return True if two values are the same JSON. To Python true is 1 and 1 is 1.0, so equal is not enough; it decides most questions."""
+    """Return True if two values are the same JSON. In Python, True == 1 == 1.0, so `==` can only prove that values differ."""
     if left is right:
         return True
     if left != right:

@@ -85,7 +85,7 @@ def binary(size: int) -> str:
 
 
 def readable(size: int) -> str:
-    """A number of bytes as people read it, to three digits if its exact form is longer: 33554432 -> 32Mi, 35567698 -> 33.9Mi."""
+    """Return a number of bytes for people: exact, or to three digits if that is shorter: 33554432 -> 32Mi, 35567698 -> 33.9Mi."""
     exact = binary(size)
     unit, factor = next(((unit, factor) for unit, factor in reversed(_BINARY.items()) if size >= factor), ("", 1))
     value = size / factor

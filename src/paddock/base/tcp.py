@@ -5,7 +5,7 @@ import socket
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Notice within about a minute that a peer has gone without a word, also where neither side sends for long."""
+    """Turn on TCP keepalive: the kernel notices within about a minute that a peer is gone, also on an idle connection."""
     connected = transport.get_extra_info("socket")
     if connected is None or connected.family not in (socket.AF_INET, socket.AF_INET6):
         return

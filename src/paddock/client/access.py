@@ -53,14 +53,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     # PEM of the authorities to trust; empty: those of the system
     authority: bytes = b""
-    # what names them, for errors
+    # where they come from, for errors
     authority_source: str = "certificate-authority-data"
     # checked instead of the host's name, and sent as the name that is wanted
     tls_name: str = ""
     insecure: bool = False
     # http, https or socks5; empty: what the environment says
     proxy: str = ""
-    # the server in the words of errors; empty: its host and port
+    # how errors name the server; empty: its host and port
     title: str = ""
     credentials: CredentialProvider
     namespace: str = "default"

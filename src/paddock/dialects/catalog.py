@@ -1,8 +1,8 @@
 """The module of each kind. The table names modules and loads each on first use, because a command that reads
 at one manifest must not pay for all dialects; a test holds this table against the declarations.
 
-What a server has to know of every kind is generated from the declarations (`facts/kinds.json`), so that it loads those of the kinds
-that somebody uses.
+What a server has to know of every kind is generated from the declarations (`facts/kinds.json`), so that it loads the declaration of a
+kind only when somebody uses it.
 """
 
 from functools import cache

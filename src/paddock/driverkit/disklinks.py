@@ -28,7 +28,7 @@ _CONFIG = "/apis/cdi.kubevirt.io/v1beta1/cdiconfigs/config"
 
 
 class LinkKind(msgspec.Struct, frozen=True):
-    """The server behind a link, and the place that names the authority of its certificate."""
+    """The server behind a link, and where the authority of its certificate is configured, both for errors."""
 
     server: str
     authority: str
@@ -51,12 +51,12 @@ class DiskLink(msgspec.Struct, frozen=True):
     # checked in place of the address's host
     tls_name: str = ""
     kind: LinkKind = EXPORT
-    # the server behind which it is, in the words of errors
+    # the API server that the disk belongs to, as errors name it
     owner: str = ""
 
     @property
     def title(self) -> str:
-        """Return the server behind the link, in the words of errors."""
+        """Return how errors name the server behind the link."""
         place = f"{self.kind.server} {self.tls_name or urlsplit(self.url).netloc}"
         return f"{place} of {self.owner}" if self.owner else place
 

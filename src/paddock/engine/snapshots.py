@@ -105,7 +105,7 @@ class Snapshots:
 
 def _disks(machine: QemuMachine, directories: Mapping[str, str]) -> dict[str, str]:
     """The disks of a machine that are on the volumes in these directories: name -> volume."""
-    # As texts: all machines are looked through, and making a path of each disk's directory takes ten times as long.
+    # As strings: this compares the disks of all machines, and a Path for each disk's directory would take ten times as long.
     on = ((disk.name, directories.get(os.path.dirname(disk.layer.path))) for disk in machine.config.disks if disk.layer is not None)
     return {name: volume for name, volume in on if volume is not None}
 

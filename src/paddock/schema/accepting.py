@@ -1,6 +1,6 @@
-"""The check of documents in which nothing is wrong, as most are. It has nothing to report, so it needs not know where it is.
+"""The fast check, for documents in which nothing is wrong, as in most. It reports nothing, so it does not keep track of paths.
 
-A value is accepted if the result is that same value and nothing was found. Otherwise the careful check looks at the whole document.
+It accepts a value by returning that same value without findings. Otherwise the full check goes over the whole document (`check`).
 """
 
 from collections.abc import Callable
@@ -14,16 +14,16 @@ from paddock.schema.formats import FORMATS
 from paddock.schema.messages import may_be_anything
 
 Findings = list[Finding]
-# Of a value, its place (a chain of outer place and key) and the findings so far; returns the value as it would be stored.
+# Takes a value, its place (a chain of outer place and key) and the list of findings; returns the value to store.
 Check = Callable[[Any, Any, Findings], Any]
-# Returns the careful check of a shape.
+# Returns the full check of a shape.
 CheckOf = Callable[[shape.Shape], Check]
 _REFUSED = object()
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def accept_of(place: shape.Shape, check_of: CheckOf) -> Check:
-    """The check of a shape, made once. Defaults are completed in place."""
+    """Return the fast check of a shape, made once. It fills in defaults in place."""
     made: Check | None = place.__dict__.get("accept")
     if made is None:
         made = place.__dict__["accept"] = _make(place, check_of)
@@ -31,7 +31,7 @@ def accept_of(place: shape.Shape, check_of: CheckOf) -> Check:
 
 
 def plain_class(place: shape.Shape) -> type | None:
-    """The class whose values need no look at all: booleans, and texts that may be anything."""
+    """Return the class whose values are all valid in a place: bool, or str if any text is; None where values have to be checked."""
     if type(place) is shape.BooleanShape:
         return bool
     if type(place) is shape.StringShape and may_be_anything(place.field):
@@ -46,7 +46,7 @@ def are_different(field: Field, entries: list[Any]) -> bool:
             return len(set(entries)) == len(entries)
         return len(field.keys) == 1 and len({entry.get(field.keys[0]) for entry in entries}) == len(entries)
     except (AttributeError, TypeError):
-        # Entries that are no objects, or keys that are no scalars.
+        # Entries that are not objects, or keys that are not scalars.
         return False
 
 
@@ -58,7 +58,7 @@ def _make(place: shape.Shape, check_of: CheckOf) -> Check:
     if isinstance(place, shape.MapShape):
         return _make_map(place, accept_of(place.value, check_of))
     if isinstance(place, shape.AnyShape):
-        # A null in a member is none.
+        # To the full check, a null is an absent value.
         return (
             _accept_object
             if place.json_type == "object"
@@ -68,7 +68,7 @@ def _make(place: shape.Shape, check_of: CheckOf) -> Check:
 
 
 def _is_data(raw: Any) -> bool:
-    """Return whether a value is plain JSON, in which a place without a declaration has nothing to change."""
+    """Return whether a value is plain JSON, which a place without a declaration keeps as it is."""
     if type(raw) is dict:
         return all(map(_is_data, raw.values()))
     return all(map(_is_data, raw)) if type(raw) is list else type(raw) in _SCALARS
@@ -128,7 +128,7 @@ def _make_object(place: shape.ObjectShape, check_of: CheckOf) -> Check:
         return plain
 
     def check_of_member(name: str) -> Check:
-        """The check of a member that is not plain, or of a stranger; an open object keeps those as they are."""
+        """Return the check of a member that is not plain. An open object keeps undeclared members as they are."""
         prop = place.properties.get(name)
         if prop is None:
             return _accept_data if place.open and name not in place.aliases else _refuse
@@ -163,7 +163,7 @@ def _default(prop: shape.Property, check_of: CheckOf) -> Any:
 
 
 def _is_noted(prop: shape.Property) -> bool:
-    """Return whether there is something to say of a member wherever it stands."""
+    """Return whether each use of a member is a finding: it is deprecated, or has no effect."""
     return bool(prop.field.not_honoured or prop.field.deprecated)
 
 

@@ -55,7 +55,7 @@ def check(cls: type[Object], raw: Any) -> Checked:
 
 
 def take(cls: type[Object], raw: Any) -> Checked:
-    """As `check`, of a document that nobody else needs: the value may be the document itself, completed."""
+    """Check a document in place: the value may be the document itself, with defaults filled in."""
     place = shape.shape_of(cls)
     findings: Findings = []
     if accept_of(place, _checker)(raw, None, findings) is raw and not findings:

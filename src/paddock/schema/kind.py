@@ -100,8 +100,7 @@ class CrossFieldRule(msgspec.Struct, frozen=True):
     of_status: bool = False
     # It warns, and users read that again at each change; the others need not be asked when their place is as it was.
     warns: bool = False
-    # The ways from the place, or from the object, one of which must lead to something for the rule to find anything (`ruling`);
-    # without any, it may always find something.
+    # Ways from the place, or from the object (`ruling`). The rule runs only if one of them leads to a value; without ways, it always runs.
     given: tuple[str, ...] = ()
 
 

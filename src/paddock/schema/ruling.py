@@ -1,8 +1,8 @@
-"""Asking the rules of a kind: each place of an object is found once, and only rules about something that stands there are asked.
+"""Runs the rules of a kind. It looks up each place of an object once, and runs only rules that can find something there.
 
-A rule says what must be given for it to find anything, as ways from its place: `spec.domain.cpu.numa` (a member), `spec.volumes[].hostDisk`
-(a member of an entry of a list), `annotations{example.com/a}` (a key of a map). All ways of a group of rules are compiled into one
-function: most rules of a large kind are about something that most objects do not have, and asking each of them costs more than looking.
+A rule names what must be set for it to find anything, as ways from its place: `spec.domain.cpu.numa` (a member), `spec.volumes[].hostDisk`
+(a member of an entry of a list), `annotations{example.com/a}` (a key of a map). Most rules of a large kind are about members that most
+objects do not have. So the ways of a group of rules are compiled into one function, which costs less than running each rule.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings, CrossFieldRule, Kind
 
-# A step of a way: a member, whether its value is a list whose entries the way goes on from, and the key of a map.
+# A step of a way: a member, with [] if the way goes on from each entry of its list; or the key of a map.
 _STEP = re.compile(r"\.?(\w+)(\[\])?|\{([^}]+)\}")
-# More sets of rules than these are worked out again.
+# Sets of rules to run that a group keeps; beyond these, it starts anew.
 _MOST_KEPT = 256
 
 
@@ -26,7 +26,7 @@ class RuleSet:
         self._groups = tuple(_Group(tuple(each)) for _, each in groupby(rules, key=lambda rule: rule.place_of))
 
     def findings(self, value: Any, settings: AdmissionSettings, before: Any = None) -> list[Finding]:
-        """Return the findings of the rules. If only metadata changed since `before`, places without it are only asked for warnings."""
+        """Return the findings. `before` is the stored object if the spec is unchanged: then rules about an unchanged place only warn."""
         found: list[Finding] = []
         for group in self._groups:
             group.add(found, value, settings, before)
@@ -48,11 +48,11 @@ class _Group:
         self._rules = rules
         self._place_of = rules[0].place_of
         self._given = compiled([rule.given for rule in rules])
-        # the rules to ask, by what is given
+        # the rules to run, by the bits that `_given` returns
         self._due: dict[int, tuple[CrossFieldRule, ...]] = {}
 
     def add(self, found: list[Finding], value: Any, settings: AdmissionSettings, before: Any) -> None:
-        """Add what the rules find."""
+        """Run the rules, and add their findings."""
         if self._place_of is None:
             for rule in self._asked(self._given(value)):
                 found.extend(rule.check(value, settings))
@@ -74,7 +74,7 @@ class _Group:
 
 
 def compiled(ways: Sequence[tuple[str, ...]]) -> Callable[[Any], int]:
-    """Return a function from a place to the numbers, as bits, of those whose ways lead to something; no ways always do."""
+    """Return a function that takes a place and sets bit n if one of `ways[n]` leads to a value there, or if `ways[n]` is empty."""
     tree: dict[str, Any] = {}
     always = 0
     for index, each in enumerate(ways):
@@ -86,7 +86,7 @@ def compiled(ways: Sequence[tuple[str, ...]]) -> Callable[[Any], int]:
             node[""] = node.get("", 0) | 1 << index
     lines = ["def given(place):", f" bits = {always}", *_lines(tree, "place", 1, count()), " return bits"]
     made: dict[str, Any] = {}
-    # Straight code is several times faster than a walk over the ways. Nothing in it comes from outside of the program.
+    # Generated code is several times faster than a walk over the ways. It contains nothing but names from declarations.
     exec("\n".join(lines), made)
     function: Callable[[Any], int] = made["given"]
     return function

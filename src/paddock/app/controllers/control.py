@@ -34,8 +34,8 @@ from paddock.store.contract import Store
 if TYPE_CHECKING:
     from paddock.app.controllers.virtrigaud import EmbeddedProviders
 
-# The dialects, each with what its users store (a group, or a collection), its API group and the module of its controllers. A start without
-# them takes half the time, and they take 12 MB.
+# By dialect: what its users store (an API group, or a collection), its API group, and the module of its controllers. They are loaded on
+# first use: otherwise they would double the time of a start, and take 12 MB.
 _DIALECTS = {
     "stakater": ("infrastructure.stakater.com", "infrastructure.stakater.com", "paddock.controllers.stakater.controller"),
     "vitistack": ("vitistack.io", "vitistack.io", "paddock.controllers.vitistack.controller"),

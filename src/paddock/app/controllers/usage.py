@@ -1,17 +1,17 @@
-"""Use of kinds, as the store shows it: what nobody uses need not run."""
+"""The first use of a dialect, as the store shows it: its controllers start then."""
 
 import asyncio
 
 from paddock.store.contract import CommittedWrite, Store
 
-# What a dialect makes, and what can be left of it when its own objects are gone.
+# Collections of objects that dialects create, and that can outlive the dialects' own objects.
 _MADE = ("virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io", "persistentvolumeclaims")
 
 
 async def in_use(store: Store, kinds: str, group: str) -> None:
-    """Wait until an object is stored in a collection, or in one of a group: `kinds` names either.
+    """Wait until an object is stored in a collection, or in any collection of an API group: `kinds` names either.
 
-    Whatever is stored and names the API group, as its finalizers and owner references do, counts as well: somebody has to clear it away.
+    At the start, an object counts as well that names the dialect's API group in a finalizer, say: only its controllers can finalize it.
     """
     used = asyncio.Event()
 

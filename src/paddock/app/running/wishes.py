@@ -137,7 +137,7 @@ def _end_as_by_interrupt() -> None:
 
 def _interrupt() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # So a shell without job control starts what runs in its background.
+        # A shell without job control lets its background jobs ignore SIGINT, so raising it would do nothing.
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
 

@@ -70,7 +70,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
 
 
 def _run(settings: ServerSettings, console: Console, directory: "_Directory", waiter: "_Waiter | None" = None) -> int:
-    # Until everything is loaded nothing is garbage. Looking for it takes a tenth of a start.
+    # Nothing is garbage until everything is loaded, and looking for garbage takes a tenth of a start.
     gc.disable()
     allocator.settle()
     log_to_stderr()
@@ -278,7 +278,7 @@ def _detach(settings: ServerSettings, console: Console, directory: _Directory) -
                 _offer_context(places, console)
             return 0
         if has_ended:
-            # Its end of the pipe closes before its other files, which keep the file system in use.
+            # The child closes the pipe before its other files, which keep the file system busy: wait for its end.
             os.waitpid(child, 0)
             raise PaddockError("the server did not start", why=_last_line(places.log))
     directory.keep()

@@ -36,7 +36,7 @@ async def _grow(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli.machines.finding import MachineView  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
 
-    # What is added counts from the first look: an attempt may have written the size to one of the objects.
+    # Computed once: a second attempt must not add `+20Gi` to the size that the first has written to one of the objects.
     size = ""
 
     async with connected(parsed, console) as server:

@@ -26,7 +26,7 @@ _ENDED = ("Succeeded", "Failed")
 # A front's controller needs a moment to pass a change on to the VirtualMachine.
 _PASS_ON_SECONDS = 30.0
 _POLL_SECONDS = 0.3
-# Attempts at an edit that meets other writes.
+# Attempts at an edit while others write to the object.
 _TRIES = 5
 
 
@@ -71,9 +71,9 @@ async def change(
 
 
 async def repeated(server: ServerSession, name: str, attempt: Callable[[MachineView], Awaitable[int]]) -> int:
-    """Make an attempt at an edit of a machine; return its exit code.
+    """Attempt an edit of a machine until no other write gets in between; return the exit code.
 
-    When somebody else changes the machine meanwhile, the edit is made anew of what there is then, and its plan too.
+    Each attempt reads the machine again, and makes its edit and its plan from that.
     """
     for _ in range(_TRIES):
         with contextlib.suppress(_Overtaken):
@@ -82,7 +82,7 @@ async def repeated(server: ServerSession, name: str, attempt: Callable[[MachineV
 
 
 class _Overtaken(Conflict):
-    """Somebody else changed an object between the look at it and the write. No other conflict, as that of a restart, is one."""
+    """Somebody else changed an object after it was read and before it was written. No other conflict, such as a restart's, is one."""
 
 
 async def carry_out(

@@ -231,7 +231,7 @@ def join(objects: Mapping[MachineKind, Iterable[Data]]) -> list[MachineView]:
     for kind in FRONTS:
         for data in objects.get(kind, ()):
             key = _below(kind, data)
-            # A provider makes the machine before anything can write in the object's status what it made.
+            # A provider creates the VirtualMachine before the object's status can name it. Until then, its label leads here.
             vm = vms.get(key) if key is not None else marked.get(texts(data, "metadata", "uid"))
             if vm is None or not _is_made_of(vm, data):
                 machines.append(MachineView(kind=kind, data=data))

@@ -13,12 +13,12 @@ from paddock.cli.serverreader import ServerReader
 from paddock.client.client import Client
 
 _FIRST, _LONGEST = 0.2, 1.0
-# States from which a machine seldom comes by itself. In one, or with a cause that somebody has to mend, it is waited for so long.
+# States that a machine seldom leaves by itself. In one of them, or with a cause that somebody has to fix, the wait ends after `_PATIENCE`.
 HOPELESS = frozenset(
     ("ErrorUnschedulable", "ErrorPvcNotFound", "DataVolumeError", "CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "Failed")
 )
 _PATIENCE = 15.0
-# A server that restarts answers again within it.
+# A server that restarts answers again within this time.
 _RESTART_SECONDS = 60.0
 # The goal of a start, in the words of an error.
 RUNNING = "running"
@@ -40,7 +40,7 @@ class MachineWaiter:
         self._tell = tell
 
     async def until(self, machine: MachineView, done: Done, seconds: float, goal: str) -> MachineView | None:
-        """Return the machine when it is done; None when it is gone. Raises `NotReached`, or the error of a server that answers no more."""
+        """Return the machine when it is done; None when it is gone. Raises `NotReached`, or the error of a server that stays away."""
         loop = asyncio.get_running_loop()
         begun, pause, status = loop.time(), _FIRST, facts.of(machine).status
         deadline, patient_until, answered = begun + seconds, begun + _PATIENCE, begun
@@ -113,7 +113,7 @@ def is_running(machine: MachineView | None) -> bool:
 
 
 def is_stopped(machine: MachineView | None) -> bool:
-    """Return whether no guest runs, and nothing of its stop is left to do: a restore, for example, waits for no instance to be there."""
+    """Return whether no guest runs and no instance is being deleted. A restore, for example, must wait until that is gone."""
     return not is_live(machine) and (machine is None or at(machine.vmi, "metadata", "deletionTimestamp") is None)
 
 

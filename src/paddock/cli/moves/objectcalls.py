@@ -24,7 +24,7 @@ def key_of(data: Data) -> Key:
 
 
 async def serves(client: Client, target: Target[Data]) -> bool:
-    """Return whether a server has a kind. Of one that it lacks, it tells most users only that they may not list it."""
+    """Return whether discovery has a kind. A list would not tell: for a missing kind, most users get Forbidden instead of NotFound."""
     try:
         found = json.loads(await client.request("GET", f"/apis/{target.group}/{target.version}"))
     except NotFound:

@@ -1,4 +1,4 @@
-"""The signs of a program that looks after a dialect's machines at the target, as far as the user sees them."""
+"""Looks for an operator that reconciles a dialect at the target, as far as the user may see."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ from paddock.plan.moves.moveplan import Hindrance
 
 
 async def missing(target: MoveSide, kind: MachineKind) -> Hindrance:
-    """Return what speaks against an operator of a kind. KubeVirt's kinds and `paddock up` need none; the dry run names a missing kind."""
+    """Return a hindrance if no operator serves a kind. KubeVirt's kinds and `paddock up` need none; the dry run names a missing kind."""
     client = target.client
     if not kind.front or await client.is_paddock() or not await objectcalls.serves(client, kind.target):
         return Hindrance()

@@ -28,7 +28,7 @@ UPLOADS: NeededRights = {
     ("cdi.kubevirt.io", "datavolumes"): ("create", "patch"),
     ("upload.cdi.kubevirt.io", "uploadtokenrequests"): ("create",),
 }
-# A WebSocket begins with a GET; Kubernetes asks for `create`, too, since 1.35.
+# Kubernetes authorizes a WebSocket as `get`, because it begins with a GET; since 1.35, as `create`, too.
 _FORWARDS: NeededRights = {("", "services"): ("get",), ("", "pods"): ("list",), ("", "pods/portforward"): ("get", "create")}
 
 
@@ -53,7 +53,7 @@ async def refused(side: MoveSide, needed: NeededRights) -> list[str]:
 
 
 async def shut_exports(side: MoveSide) -> Hindrance:
-    """Return why exports cannot be read from outside of a cluster."""
+    """Return a hindrance if the user cannot reach the exports of a cluster from outside."""
     if await side.client.is_paddock() or not (missing := await refused(side, _FORWARDS)):
         return Hindrance()
     led_to = await _is_led_to(side)

@@ -179,7 +179,7 @@ async def complete(name: str, chunks: AsyncIterator[bytes], sums: RawSums, lengt
 
 
 async def _slices(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield chunks in slices: one can stand for a thousand times its size, and a server gives up if nothing comes for long."""
+    """Yield chunks in slices. A compressed chunk can expand a thousandfold, and the target gives up if nothing comes in the meantime."""
     async for chunk in chunks:
         for start in range(0, len(chunk), _SMALL):
             yield chunk[start : start + _SMALL]

@@ -18,7 +18,7 @@ class ClientConnection(asyncio.Protocol):
     """Writes a request and takes its answer apart."""
 
     def __init__(self, opened: "set[ClientConnection] | None" = None, server: str = "the server") -> None:
-        # in the words of errors
+        # as errors name it
         self._server = server
         # where it stands while it is open
         self._opened = set() if opened is None else opened

@@ -34,7 +34,7 @@ class Https:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._url = _server(access.server)
-        # in the words of errors
+        # how errors name the server
         self._title = access.title or self._url.netloc.rpartition("@")[2]
         self._proxy = proxy.chosen(access.proxy, self._host, self._url.scheme, os.environ)
         self._idle: list[ClientConnection] = []

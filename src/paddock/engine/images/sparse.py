@@ -96,7 +96,7 @@ class SparseWriter:
             start = at = 0
             while at < len(view):
                 end = min(len(view), at + _GRAIN - (self.offset + at) % _GRAIN)
-                # What a decompressor gives seldom begins with a grain, and the parts of one are holes, too.
+                # A decompressor's output seldom begins at a grain, so a part of a grain counts as a hole, too.
                 if not view[at] and not view[end - 1] and view[at:end].tobytes() == _ZEROS[: end - at]:
                     self._put(view[start:at], self.offset + start)
                     start = end

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 _CHUNK = 1 << 16
-# Of a guest that writes without a pause.
+# What is read at once of a guest that writes without a pause.
 _MOST_AT_ONCE = 1 << 20
 # QEMU has accepted a connection by then, or sent something over it.
 _ACCEPT_SECONDS = 0.3
@@ -71,13 +71,13 @@ class SocketPipe:
             async with asyncio.timeout(_ACCEPT_SECONDS):
                 data = await self._received()
         self._log, now = None, log()
-        # QEMU sends first and logs then, so what the log has now is here as well, if QEMU had accepted the connection by then.
+        # QEMU sends before it logs. So whatever it logged after it accepted the connection has already arrived here.
         data += self._there()
         new = now[_overlap(self._logged, now) :]
         return new[: len(new) - _overlap(new, data)] + data
 
     def _there(self) -> bytes:
-        """Return the bytes that have come and were not read."""
+        """Return the bytes that have arrived and are not read yet."""
         found = b""
         with contextlib.suppress(OSError):
             while len(found) < _MOST_AT_ONCE and (more := self._socket.recv(_CHUNK)):

@@ -325,7 +325,7 @@ async def settle(owner: MachineOwner) -> None:
     for pid in {renewal.pid, *holders(owner.directory.path / "next.lock")} - {0}:
         await _ended(pid, start_ticks(pid) if pid != renewal.pid else renewal.ticks, owner.surroundings.times.quit)
     end_helpers(renewal.helpers.values())
-    # A process that was just being started, and that nobody has a number of, may hold the lock for a moment longer.
+    # A process that was just being started, and whose PID is not recorded yet, may hold the lock for a moment longer.
     await lets_go(owner.directory.beside, owner.surroundings.times.quit)
     owner.directory.drop_beside()
 

@@ -71,7 +71,7 @@ def other_owner(netlink: Netlink, directory: Path) -> str:
 
 
 async def remove(netlink: Netlink, directory: Path, network: str = "") -> None:
-    """Take everything of a directory off the host. `network` is its pod network if the bridge does not tell."""
+    """Take everything of a directory off the host, nothing of another one. `network` is its pod network if the bridge names none."""
     if not other_owner(netlink, directory):
         instance = instance_of(directory)
         mark = read(netlink.link(prefix(instance)))

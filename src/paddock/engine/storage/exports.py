@@ -18,7 +18,7 @@ from paddock.engine.storage.errors import NotAllowed
 FORMATS = ("raw", "gzip", "qcow2")
 ARCHIVE = "tar.gz"
 _PIECE = 1024 * 1024
-# A piece of zeros takes a kilobyte.
+# The most pieces of a hole that are sent at once; each is compressed to a kilobyte.
 _MOST_PIECES = 512
 _HEAD = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
 
@@ -101,7 +101,7 @@ async def _compressed(number: int) -> AsyncIterator[bytes]:
 
 
 def _hole(number: int, offset: int, size: int) -> int:
-    """Return the whole pieces of a hole that begins at an offset, at most as many as fit into one answer."""
+    """Return the number of whole pieces in a hole that begins at an offset, `_MOST_PIECES` at most."""
     try:
         data = os.lseek(number, offset, os.SEEK_DATA)
     except OSError as error:
@@ -112,7 +112,7 @@ def _hole(number: int, offset: int, size: int) -> int:
 
 
 class _Zeros:
-    """A piece of zeros, compressed, and what many of them do to a checksum: CRC-32 is linear but for a constant."""
+    """A compressed piece of zeros, and its effect on a checksum, which is cheap to repeat: CRC-32 is linear but for a constant."""
 
     def __init__(self) -> None:
         piece, press = bytes(_PIECE), zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
@@ -121,7 +121,7 @@ class _Zeros:
         self._columns = [zlib.crc32(piece, 1 << bit) ^ self._constant for bit in range(32)]
 
     def crc_after(self, crc: int, count: int) -> int:
-        """Return the CRC-32 of something that had this one, and has so many more pieces of zeros."""
+        """Return the CRC-32 of data with the given one after `count` more pieces of zeros."""
         for _ in range(count):
             bits, crc = crc, self._constant
             for bit, column in enumerate(self._columns):

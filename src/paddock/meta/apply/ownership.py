@@ -105,7 +105,7 @@ def _written_by(subresource: str, places: Places) -> Places:
 
 
 def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: str, *, is_fitted: bool = False) -> None:
-    """Set managedFields of `new`, in place, as an update by `manager` makes them. `is_fitted`: those of `live` are of this schema."""
+    """Set managedFields of `new`, in place, as an update by `manager` makes them. `is_fitted`: those of `live` fit this schema."""
     if "managedFields" in new["metadata"] and live is not None and _given(new, live):
         # A client that writes them itself is believed; an empty list gives all ownership up.
         given = _fitted(types.of_schema(schema), read(new) or []) if any(new["metadata"]["managedFields"]) else []

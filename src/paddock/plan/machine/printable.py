@@ -135,7 +135,7 @@ ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
     ("ImagePullBackOff", lambda sight: sight.is_refused("Synchronized", "ImagePullBackOff")),
     ("Starting", lambda sight: sight.phase in _STARTING or sight.start_is_due),
     ("CrashLoopBackOff", lambda sight: sight.failing),
-    # Who reads Stopped starts, restores or clones, so nothing of the stop may be left to do.
+    # `Stopped` invites a start, a restore or a clone, so it has to mean that the stop is complete.
     ("Stopping", _ending),
     ("Stopped", _is_down),
     ("WaitingForReceiver", lambda sight: sight.phase == "WaitingForSync"),

@@ -57,7 +57,7 @@ def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, p
         raise _conflict(machine, f"{strategy} does not support starting VM from failed state")
     if strategy in (RunStrategy.RERUN, RunStrategy.MANUAL):
         before = (_stop(instance),) if instance is not None and life.final else ()
-        # The guest is down, and people read Stopped: the last steps of its stop do not refuse them a start.
+        # The guest is down, and the VM may read Stopped, so the rest of its stop does not refuse a start.
         is_down = instance is None or life.final
         return RunPatches(status=_requests(machine, (*before, _start(data)), replaces=is_down and _waits_only_to_stop(machine)))
     raise _conflict(machine, f"{strategy} does not support manual start requests")

@@ -16,7 +16,7 @@ _SECONDS_PER_MINUTE = 60
 
 
 class Hindrance(msgspec.Struct, frozen=True):
-    """Something that may keep a machine from moving. The plan only notes one that is not certain, and a person decides."""
+    """Something that may keep a machine from moving. If it is not certain, the plan only notes it, and the user decides."""
 
     text: str = ""
     is_certain: bool = True

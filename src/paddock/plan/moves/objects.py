@@ -50,7 +50,7 @@ def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
 
 
 def maker(vm: Data) -> str:
-    """Return who keeps a VirtualMachine as an object of another API says, for people; empty if nobody does."""
+    """Return a text that names the program that maintains a VirtualMachine for an object of another API; empty if there is none."""
     found = vm["metadata"]
     if (found.get("labels") or {}).get(_PROVIDED):
         owner = (found.get("annotations") or {}).get(_PROVIDED_FOR, "of a manager")

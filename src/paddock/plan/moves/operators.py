@@ -1,4 +1,4 @@
-"""Signs that a program looks after a dialect's machines at a cluster. Without one, nothing would become of a machine that arrives."""
+"""Signs that an operator reconciles a dialect on a cluster. Without one, a machine that arrives there would never start."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,16 +7,16 @@ from paddock.meta import ages
 from paddock.plan.moves.moveplan import Hindrance
 
 Data = dict[str, Any]
-# Leases are renewed every few seconds; clocks of computers differ by more.
+# Holders renew their leases every few seconds, but the clocks of the two computers may differ by minutes.
 _FRESH_SECONDS = 300.0
 # A controller gives a machine its first status sooner.
 _YOUNG_SECONDS = 30.0
 
 
 def missing(kind: str, dialect: str, leases: Sequence[Data] | None, machines: Sequence[Data], now: float) -> Hindrance:
-    """Return what speaks against an operator of a dialect. `leases` are those of a cluster; None if the user may not see them.
+    """Return a hindrance if no operator reconciles a dialect. `leases` are those of a cluster; None if the user may not see them.
 
-    The leases of `paddock operator` end with the dialect. Other programs are known by the status that they give to machines.
+    The names of the leases of `paddock operator` end with the dialect. Other operators show by the status that they write to machines.
     """
     start = f"start it there: paddock operator --dialect {dialect}"
     ours = [each for each in leases or () if str(each["metadata"]["name"]).endswith(f"-{dialect}")]

@@ -73,7 +73,7 @@ def inlined(volume: DataVolume, found: InlineSource) -> DataVolume:
 def is_lazy(machine: VirtualMachine, find: Find) -> bool:
     """Return whether the DataVolumes wait until the machine starts: Kubermatic's do, KubeVirt's do not, and the user's annotation wins.
 
-    What another dialect has made comes with its disks, whatever its DataSource is: on a cluster it does, too.
+    A machine that another dialect's controller has created gets its DataVolumes at once, as on a cluster, whatever its DataSource is.
     """
     said = (machine.metadata.annotations or {}).get(IMMEDIATE)
     if said is not None:

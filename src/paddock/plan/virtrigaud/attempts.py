@@ -50,9 +50,9 @@ def confirmed(status: VirtrigaudMachineStatus, sizes: MachineSizes) -> Virtrigau
 
 
 def suspected(status: VirtrigaudMachineStatus, target: MachineSizes) -> MachineSizes:
-    """The sizes that the machine has, or may have after requests without an answer; whatever may differ from the target does.
+    """Return the sizes that the machine has, or may have after requests without an answer. A size that may differ from the target does.
 
-    Of several the largest counts: a provider refuses to shrink a machine that runs, and nothing would be asked for after that.
+    Of several such sizes, the largest counts: a provider refuses to shrink a running machine, and Paddock would request nothing more.
     """
     known, attempts = resizing.confirmed(status), of(status)
     if not attempts:

@@ -139,7 +139,7 @@ class Check(msgspec.Struct, Generic[P], frozen=True):
 
 
 def check(id: str, *cel: Cel, warns: bool = False, given: Iterable[str] = ()) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
-    """Make a function a `Check`; its docstring is the text of the rule. `given` is what it needs to find anything (`CrossFieldRule`)."""
+    """Make a function a `Check`; its docstring is the text of the rule. `given` is that of `CrossFieldRule`."""
     return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel, warns, tuple(given))
 
 
