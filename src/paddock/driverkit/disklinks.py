@@ -173,7 +173,7 @@ async def read(stream: ResponseStream, server: str = "the server") -> AsyncItera
                 return
             yield chunk
     except TimeoutError:
-        raise Unreachable(f"{server} sends nothing of the export any more", sent=True) from None
+        raise Unreachable(f"{server} stopped sending the export", sent=True) from None
     finally:
         stream.close()
 

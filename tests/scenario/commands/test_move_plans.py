@@ -68,8 +68,8 @@ def test_a_plan_names_the_right_to_forward_ports_of_a_cluster(tmp_path: Path) ->
         hosts.refused = {"create pods/portforward"}
         (refusal,) = (await hosts.plan()).obstacles
         assert refusal == (
-            "you may not create pods/portforward in namespace default at the source, and disks are read so; ask for the right, or for an "
-            "Ingress or a Route to virt-exportproxy"
+            "you may not create pods/portforward in namespace default at the source, where the move reads disks through a forwarded port; "
+            "ask for the right, or for an Ingress or a Route to virt-exportproxy"
         )
         assert await hosts.guest("here", "web")
 

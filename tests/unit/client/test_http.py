@@ -238,8 +238,8 @@ def test_tls_trusts_one_authority_and_shows_a_certificate(tmp_path: Path) -> Non
             async with reaching(port, scheme="https", authority=authority.certificate, tls_name="h.example") as transport:
                 assert user_of((await transport.send(GET)).body) == ""
             for access, text in (
-                ({"authority": other.certificate}, rf"certificate-authority-data, which names {re.escape(describe(other))}, and what"),
-                ({}, "check certificate-authority-data, which names no authority, so that those of this computer count, and"),
+                ({"authority": other.certificate}, rf"certificate-authority-data, which names {re.escape(describe(other))}, and whether"),
+                ({}, "check certificate-authority-data, which names no authority, so the authorities of this computer apply, and"),
                 ({"authority": other.certificate, "authority_source": "the field", "title": "the lab"}, "of the lab is not .*the field,"),
                 ({"authority": authority.certificate, "tls_name": "wrong.example"}, "not trusted: .*'wrong.example'"),
             ):

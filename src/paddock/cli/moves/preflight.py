@@ -95,7 +95,7 @@ class MovePreflight:
             for each in disks.persistent_state(spec):
                 yield f"{each} does not move; --drop-state lets the guest begin with a fresh one"
         if record.fence_of(machine.data) is not None:
-            yield "it has a fence and no record of a move; somebody wrote it, and only somebody can take it off"
+            yield f"it has a fence but no record of a move; only the person or program that set {record.FENCE} may remove it"
 
     async def _cannot_export(self, now: ObservedMove) -> AsyncIterator[str]:
         """Yield what keeps the machine and its disks at the source."""

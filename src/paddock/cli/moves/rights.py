@@ -59,7 +59,7 @@ async def shut_exports(side: MoveSide) -> Hindrance:
     led_to = await _is_led_to(side)
     if led_to:
         return Hindrance()
-    why = f"{'; '.join(missing)} in namespace {side.namespace} at the source, and disks are read so"
+    why = f"{'; '.join(missing)} in namespace {side.namespace} at the source, where the move reads disks through a forwarded port"
     if led_to is False:
         return Hindrance(f"{why}; ask for the right, or for an Ingress or a Route to {_EXPORT_PROXY}")
     text = (

@@ -71,7 +71,7 @@ class ClientConnection(asyncio.Protocol):
         self._wake()
 
     def _spoil(self, why: str) -> None:
-        self._why = self._why or BadAnswer(f"the answer of {self._server} is no HTTP", why=why)
+        self._why = self._why or BadAnswer(f"{self._server} sent something other than HTTP", why=why)
         self._transport.abort()
 
     def pause_writing(self) -> None:

@@ -166,8 +166,8 @@ class Https:
         except TimeoutError as error:
             raise Unreachable(f"cannot connect to {self._title}", why=f"no answer in {_CONNECT_SECONDS:g} s", sent=False) from error
         except ssl.SSLCertVerificationError as error:
-            expected = certificates.describe(self._access.authority.decode()) or "no authority, so that those of this computer count"
-            fix = f"check {self._access.authority_source}, which names {expected}, and what answers there, such as a proxy"
+            expected = certificates.describe(self._access.authority.decode()) or "no authority, so the authorities of this computer apply"
+            fix = f"check {self._access.authority_source}, which names {expected}, and whether a proxy answers in the place of the server"
             raise BadAccess(f"the certificate of {self._title} is not trusted", why=error.verify_message, fix=fix) from error
         except OSError as error:
             raise Unreachable(f"cannot connect to {self._title}", why=str(error), sent=False) from error

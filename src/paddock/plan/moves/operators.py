@@ -40,7 +40,7 @@ def missing(kind: str, dialect: str, leases: Sequence[Data] | None, machines: Se
         )
     return Hindrance(
         f"no operator looks after {kind} at the target: there is no lease of one, and no machine with a status; {start}. If another "
-        f"program looks after them, make one machine there first"
+        f"program reconciles them, create one machine there first"
     )
 
 

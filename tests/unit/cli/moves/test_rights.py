@@ -39,7 +39,7 @@ def route(service: str) -> Data:
     return {"spec": {"to": {"kind": "Service", "name": service}}}
 
 
-LACKING = "you may not create pods/portforward in namespace default at the source, and disks are read so"
+LACKING = "you may not create pods/portforward in namespace default at the source, where the move reads disks through a forwarded port"
 
 
 @pytest.mark.parametrize(
