@@ -3,8 +3,6 @@
 The server finds the route before it checks that the resource exists: a client without rights learns no more than that.
 """
 
-import sys
-
 import msgspec
 
 from paddock.edge.http import HttpRequest
@@ -53,8 +51,7 @@ def _below(group: str, version: str, parts: list[str], request: HttpRequest) -> 
         if len(parts) == 2 or (group == "" and len(parts) == 3 and parts[2] in _NAMESPACE_SUBRESOURCES):
             name, sub = parts[1], parts[2] if len(parts) == 3 else ""
             return _route(group, version, ("namespaces", name, name, sub), request)
-        # It becomes a part of the key of each object there.
-        namespace, parts = sys.intern(parts[1]), parts[2:]
+        namespace, parts = parts[1], parts[2:]
     plural, name, sub = parts[0], parts[1] if len(parts) > 1 else "", "/".join(parts[2:])
     return _route(group, version, (plural, namespace, name, sub), request)
 

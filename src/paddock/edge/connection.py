@@ -80,6 +80,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_in_head",
         "_incoming",
         "_is_arriving",
+        "_is_fed",
         "_is_welcome",
         "_limits",
         "_loop",
@@ -164,11 +165,14 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._refuse(_Refused(HttpResponse(429, _TOO_MANY, said)))
             return
         earlier = self._begun
-        # What came is all of one head, if afterwards it still is one and began at most once, at the beginning.
+        # What came is all of one head or one trailer, if it brought nothing else and began at most once, at the beginning.
         begun = earlier + (not self._is_arriving)
+        self._is_fed = False
         try:
             self._parser.feed_data(data)
-            if self._in_head and self._begun <= begun:
+            if self._is_fed:
+                self._received = 0
+            elif self._begun <= begun:
                 self._received += len(data)
                 if self._received > self._limits.head_bytes:
                     raise _Refused(_LARGE_HEAD)
@@ -245,7 +249,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             raise _Refused(HttpResponse(431, b"too many header fields\n"))
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._in_head, self._is_fed = False, True
         self._read_fields()
         headers = self._headers
         if "transfer-encoding" in headers and "content-length" in headers:
@@ -287,6 +291,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._take(request)
 
     def on_body(self, body: bytes) -> None:
+        self._is_fed = True
         if self._incoming is not None:
             self._incoming.feed(body)
             return
@@ -345,7 +350,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             if self._refused is not None:
                 self._end_with(self._refused.response)
             elif self._rest is None and not self._transport.is_closing():
-                self._arm(self._limits.idle_seconds)
+                self._arm_for_next()
         finally:
             self._task = None
 
@@ -412,7 +417,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         elif self._refused is not None:
             self._end_with(self._refused.response)
         else:
-            self._arm(self._limits.idle_seconds)
+            self._arm_for_next()
 
     def _refuse(self, refused: _Refused) -> None:
         self._refused = refused
@@ -439,6 +444,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._ends_at = self._loop.time() + seconds
         if self._timer is None or self._ends_at < self._timer.when():
             self._look_in(seconds)
+
+    def _arm_for_next(self) -> None:
+        self._arm(self._limits.receive_seconds if self._is_arriving else self._limits.idle_seconds)
 
     def _disarm(self) -> None:
         self._ends_at = 0.0

@@ -67,7 +67,7 @@ class ResponseWriter:
     async def respond(self, response: HttpResponse, how: tuple[bool, bool], seconds: float) -> None:
         """Write a complete answer, with the connection kept or not, and with its body or not.
 
-        Raises `TimeoutError` when the other end takes none of a large one for so many seconds.
+        Raises `TimeoutError` when the other end takes nothing for so many seconds.
         """
         keep, with_body = how
         length = response.length
@@ -78,6 +78,9 @@ class ResponseWriter:
             self.transport.write(head + response.body)
         else:
             await self._write_pieces(head, response.pieces(_PIECE), seconds)
+        if self._full is not None:
+            # The next request waits until the other end takes its answers.
+            await self._taken(seconds)
 
     async def _write_pieces(self, head: bytes, pieces: Iterable[bytes | memoryview], seconds: float) -> None:
         """A large body goes out piece by piece, as the other end takes it: it is neither copied whole nor kept twice, and other

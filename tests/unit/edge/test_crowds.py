@@ -7,14 +7,13 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from paddock.edge.connection import LONGEST_REST, ServerConnection
-from paddock.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse
-from paddock.edge.limits import ConnectionLimits, ConnectionStats
+from paddock.edge.connection import LONGEST_REST
+from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.edge.limits import ConnectionLimits
 from paddock.edge.server import Server
 from tests.scripted import timeless
+from tests.unit.edge.fakeclient import ASK, connected
 
-ASK = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
-LIMITS = ConnectionLimits()
 # Turns of the loop in which all are let in.
 TURNS = 6
 
@@ -26,7 +25,7 @@ async def ok(request: HttpRequest) -> Answer:
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_all_who_knock_are_let_in_within_a_few_turns(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def script() -> None:
-        server = Server(ok, tls=None, limits=LIMITS)
+        server = Server(ok, tls=None, limits=ConnectionLimits())
         port = await server.listen("127.0.0.1", 0)
         clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
         for _ in range(TURNS):
@@ -38,66 +37,6 @@ def test_all_who_knock_are_let_in_within_a_few_turns(new_loop: Callable[[], asyn
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(script())
-
-
-class Transport:
-    """A client that asks again as soon as it has an answer: what it has sent is read when somebody reads."""
-
-    def __init__(self, connection: ServerConnection, greedy: bool = True) -> None:
-        self._connection = connection
-        self._greedy = greedy
-        self._unread: list[bytes] = []
-        self._paused = self._closed = False
-        # (seconds, status, Retry-After) of each answer
-        self.answers: list[tuple[float, int, str]] = []
-        connection.connection_made(self)  # type: ignore[arg-type]
-
-    def send(self, data: bytes) -> None:
-        self._unread.append(data)
-        self._read()
-
-    def _read(self) -> None:
-        while self._unread and not self._paused and not self._closed:
-            self._connection.data_received(self._unread.pop(0))
-
-    def write(self, data: bytes) -> None:
-        head = data.split(b"\r\n\r\n")[0].decode()
-        after = next((line.split(": ")[1] for line in head.split("\r\n") if line.startswith("retry-after")), "")
-        self.answers.append((asyncio.get_running_loop().time(), int(head.split()[1]), after))
-        if self._greedy:
-            asyncio.get_running_loop().call_soon(self.send, ASK)
-
-    def pause_reading(self) -> None:
-        self._paused = True
-
-    def resume_reading(self) -> None:
-        self._paused = False
-        self._read()
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            asyncio.get_running_loop().call_soon(self._connection.connection_lost, None)
-
-    abort = close
-
-    def is_closing(self) -> bool:
-        return self._closed
-
-    def set_write_buffer_limits(self, high: int) -> None: ...
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def get_extra_info(self, name: str) -> None: ...
-
-
-def connected(handler: Callable[[HttpRequest], HttpResponse], greedy: bool = True) -> tuple[ServerConnection, Transport]:
-    async def handle(request: HttpRequest) -> Answer:
-        return handler(request)
-
-    connection = ServerConnection(handle, LIMITS, ConnectionStats(LIMITS), lambda _: ConnectionPeer("a"))
-    return connection, Transport(connection, greedy)
 
 
 def busy(request: HttpRequest) -> HttpResponse:

@@ -11,6 +11,8 @@ import pytest
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.edge.limits import ConnectionLimits
 from paddock.edge.server import Server
+from tests.scripted import timeless
+from tests.unit.edge.fakeclient import ASK, connected
 
 LONG = 3600.0
 # Short, and never reached in a test that does not want it.
@@ -139,19 +141,52 @@ def test_an_idle_connection_is_not_kept() -> None:
     play(ConnectionLimits(receive_seconds=LONG, idle_seconds=SHORT), script)
 
 
-def test_a_connection_that_is_used_is_kept() -> None:
-    async def script(edge: Edge) -> None:
-        reader, writer = await edge.connect()
-        async with asyncio.timeout(5):
-            for _ in range(6):
-                writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
-                await reader.readuntil(b"ok")
-                await asyncio.sleep(SHORT)
-            # Now it idles, and it has no more time than at first.
-            assert await reader.read() == b""
-        writer.close()
+@timeless
+async def test_a_connection_that_is_used_is_kept() -> None:
+    _, client = connected(lambda _: HttpResponse(200, b"ok"), greedy=False, limits=ConnectionLimits(idle_seconds=100))
+    for _ in range(6):
+        client.send(ASK)
+        await asyncio.sleep(60)
+    # Now it idles, and it has no more time than at first.
+    await asyncio.sleep(39)
+    assert not client.is_closing()
+    await asyncio.sleep(2)
+    assert client.is_closing() and len(client.answers) == 6
 
-    play(ConnectionLimits(receive_seconds=LONG, idle_seconds=2 * SHORT), script)
+
+@timeless
+async def test_a_request_that_begins_before_the_last_answer_has_no_more_time_than_others() -> None:
+    _, client = connected(lambda _: HttpResponse(200, b"ok"), greedy=False, limits=ConnectionLimits(receive_seconds=10, idle_seconds=100))
+    client.send(ASK + ASK[:9])
+    await asyncio.sleep(9)
+    assert not client.is_closing()
+    await asyncio.sleep(2)
+    assert client.is_closing() and [status for _, status, _ in client.answers] == [200, 408]
+
+
+@pytest.mark.parametrize("endless", [b"a" * 1000, b"a: 1\r\n" * 200, b"\r\na: " + b"b" * 995])
+@timeless
+async def test_a_trailer_has_the_limit_of_a_head(endless: bytes) -> None:
+    _, client = connected(lambda _: HttpResponse(200, b"ok"), greedy=False, limits=ConnectionLimits(head_bytes=5000))
+    client.send(b"POST /x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\na: ")
+    for _ in range(6):
+        client.send(endless)
+    assert client.is_closing() and [status for _, status, _ in client.answers] == [431]
+
+
+@timeless
+async def test_a_body_of_small_pieces_has_the_limit_of_a_body() -> None:
+    seen: list[int] = []
+    _, client = connected(
+        lambda request: seen.append(len(request.body)) or HttpResponse(200), greedy=False, limits=ConnectionLimits(head_bytes=99)
+    )  # type: ignore[func-returns-value]
+    client.send(b"POST /x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+    for _ in range(1000):
+        client.send(b"2\r\n")
+        client.send(b"hi\r\n")
+    client.send(b"0\r\n\r\n")
+    await asyncio.sleep(0.1)
+    assert seen == [2000]
 
 
 def test_who_sends_a_later_request_too_slowly_is_cut_off() -> None:
@@ -215,6 +250,25 @@ def test_who_does_not_take_its_answer_is_cut_off() -> None:
         writer.transport.abort()
 
     play(ConnectionLimits(send_seconds=SHORT), script, lambda _: HttpResponse(200, b"x" * 64 * 1024 * 1024))
+
+
+def test_who_asks_and_takes_no_answer_is_cut_off() -> None:
+    """Also where each answer is small: they would fill the memory of the server."""
+
+    async def script(edge: Edge) -> None:
+        reader, writer = await edge.connect()
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(5):
+            while not edge.server.census.members:
+                await asyncio.sleep(0)
+            while edge.server.census.members:
+                if not writer.transport.is_closing():
+                    writer.write(ASK * 8)
+                await asyncio.sleep(0.001)
+        writer.transport.abort()
+        assert len(edge.seen) * 100_000 < 16 * 1024 * 1024
+
+    play(ConnectionLimits(send_seconds=SHORT, pipelined=1000), script, lambda _: HttpResponse(200, b"x" * 100_000))
 
 
 def test_a_stream_is_not_cut_off_for_being_quiet() -> None:

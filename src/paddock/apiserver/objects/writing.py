@@ -87,7 +87,8 @@ class ObjectWriter:
         generated = not (raw.get("metadata") or {}).get("name") and (raw.get("metadata") or {}).get("generateName")
         for attempt in range(GENERATED_NAME_ATTEMPTS):
             try:
-                return await self._create(resource, namespace, raw, options)
+                # An attempt writes the name that it chose into the object.
+                return await self._create(resource, namespace, copied(raw) if generated else raw, options)
             except failure.Failure as said:
                 if not generated or said.reason != "AlreadyExists" or attempt + 1 == GENERATED_NAME_ATTEMPTS:
                     raise
@@ -102,7 +103,7 @@ class ObjectWriter:
             gives_up = draft.new["metadata"].get("managedFields") == []
             suffix = metadata.generated_suffix(self._clock.random(5))
             metadata.prepare_create(resource, draft.new, namespace, uid=self._clock.uid(), now=self._clock.now(), suffix=suffix)
-            self._check_namespace(resource, namespace, draft.new["metadata"].get("name", ""))
+            namespace = self._check_namespace(resource, namespace, draft.new["metadata"].get("name", ""))
             draft.sent = raw
             draft.owned = gives_up
             self._prepare_create(draft)
@@ -292,9 +293,10 @@ class ObjectWriter:
             elif given != wanted:
                 raise failure.bad_request(f"the {what} in the data ({given or ''}) does not match the expected {what} ({wanted})")
 
-    def _check_namespace(self, resource: ServedResource, namespace: str, name: str) -> None:
+    def _check_namespace(self, resource: ServedResource, namespace: str, name: str) -> str:
+        """Return the namespace as its own object has it: thousands of keys share that text."""
         if not resource.namespaced:
-            return
+            return namespace
         found = self._store_of.decided(StoreKey("namespaces", "", namespace))
         if found is None:
             raise failure.not_found(failure.FailureTarget(name=namespace, kind="namespaces"))
@@ -302,6 +304,7 @@ class ObjectWriter:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             cause = failure.StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
             raise failure.forbidden(resource.about(name), why, [cause])
+        return found.key.name
 
     def _context(self, options: Options) -> WriteContext:
         return WriteContext(

@@ -9,6 +9,8 @@ from typing import Protocol
 _CHUNK = 1 << 16
 # What is read at once of a guest that writes without a pause.
 _MOST_AT_ONCE = 1 << 20
+# Where one text begins in another is searched by so many bytes, at so many places at most: a guest must not keep the server busy.
+_BEGINNING, _PLACES = 256, 100
 # QEMU has accepted a connection by then, or sent something over it.
 _ACCEPT_SECONDS = 0.3
 
@@ -145,8 +147,16 @@ class SessionSlot:
 
 
 def _overlap(one: bytes, other: bytes) -> int:
-    """The size of the longest end of one text that the other begins with."""
-    return next(size for size in range(min(len(one), len(other)), -1, -1) if other.startswith(one[len(one) - size :]))
+    """The size of the longest end of one text that the other begins with. Of a text that repeats itself, only some places are tried."""
+    beginning, place = other[:_BEGINNING], len(one) - len(other)
+    for _ in range(_PLACES):
+        place = one.find(beginning, max(place, 0))
+        if place < 0:
+            break
+        if other.startswith(one[place:]):
+            return len(one) - place
+        place += 1
+    return next(size for size in range(min(len(one), len(beginning)), -1, -1) if other.startswith(one[len(one) - size :]))
 
 
 def last_screen(log: bytes, lines: int = 24, size: int = 4096) -> bytes:

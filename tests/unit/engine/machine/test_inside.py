@@ -1,6 +1,7 @@
 """The small parts of a machine: its queue of requests, its turn to start, its sessions, and what it reads from QEMU."""
 
 import asyncio
+import random
 import socket
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,29 @@ def test_a_session_misses_nothing_of_a_guest_that_boots(logged: bytes, sent: byt
         assert found == heard
         theirs.send(b"later")
         assert await session.read() == b"later"
+        theirs.close()
+        assert await session.read() == b""
+
+    asyncio.run(script())
+
+
+def test_a_guest_that_floods_its_console_is_caught_up_with() -> None:
+    """QEMU accepts the connection in the middle of it. To compare every size would keep the loop busy for ten seconds."""
+    flood = random.Random(0).randbytes(1 << 20)
+
+    async def script() -> None:
+        ours, theirs = socket.socketpair()
+        log = b"old"
+        session = SessionSlot().give(lambda: ours, lambda: log)
+        assert await session.read() == b"old"
+        log += flood[:700_000]
+        theirs.sendall(flood[690_000:700_000])
+        sending = asyncio.create_task(asyncio.to_thread(theirs.sendall, flood[700_000:]))
+        found = b""
+        while len(found) < len(flood):
+            found += await session.read()
+        assert found == flood
+        await sending
         theirs.close()
         assert await session.read() == b""
 
