@@ -78,8 +78,10 @@ class ControllerManager:
             each.informers.start()
             each.recorder.start()
         self._problem = ""
+        # Later groups are on their own.
+        groups = {group for each in self._members for group in each._controllers}
         try:
-            await together.run([self._act(), *(each.informers.watch() for each in self._members)], until=asyncio.FIRST_COMPLETED)
+            await together.run([self._act(groups), *(each.informers.watch() for each in self._members)], until=asyncio.FIRST_COMPLETED)
         finally:
             self._problem = "the program is stopping"
             for each in self._members:
@@ -94,11 +96,11 @@ class ControllerManager:
         await self.informers.wait_synced()
         await self._control({group})
 
-    async def _act(self) -> None:
+    async def _act(self, groups: set[str]) -> None:
         for each in self._members:
             await each.informers.wait_synced()
         if not self._elections:
-            await self._control({group for each in self._members for group in each._controllers})
+            await self._control(groups)
             return
         work = [election.run(partial(self._control, {group})) for group, election in self._elections.items()]
         await together.run(work, until=asyncio.FIRST_COMPLETED)

@@ -321,6 +321,33 @@ def test_a_program_from_its_start_to_its_end(play: Play) -> None:
     play(script)
 
 
+def test_controllers_that_come_before_the_caches_are_whole_run_once(play: Play) -> None:
+    async def script(world: World) -> None:
+        program = ControllerManager(world.client, component="maps", instance="host", machinery=world.machinery)
+        runs: list[str] = []
+
+        class Counted(Controller):
+            async def run(self) -> None:
+                runs.append(self.name)
+                await super().run()
+
+        async def reconcile(key: Key) -> Outcome:
+            return DONE
+
+        def add(name: str) -> None:
+            program.add(Counted(name, program.informers.of(MAPS), reconcile, machinery=world.machinery))
+
+        add("early")
+        tasks = [asyncio.create_task(program.run()), asyncio.create_task(program.run_later("dialect", lambda: add("late")))]
+        await asyncio.sleep(5)
+        assert sorted(runs) == ["early", "late"]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    play(script)
+
+
 def test_a_program_ends_with_an_informer_that_broke(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(world: World) -> None:
         program = ControllerManager(world.client, component="maps", instance="host", machinery=world.machinery)

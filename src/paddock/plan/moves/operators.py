@@ -5,6 +5,7 @@ from typing import Any
 
 from paddock.meta import ages
 from paddock.plan.moves.moveplan import Hindrance
+from paddock.plan.stakater.marks import PAUSE
 
 Data = dict[str, Any]
 # Holders renew their leases every few seconds, but the clocks of the two computers may differ by minutes.
@@ -22,16 +23,21 @@ def missing(kind: str, dialect: str, leases: Sequence[Data] | None, machines: Se
     ours = [each for each in leases or () if str(each["metadata"]["name"]).endswith(f"-{dialect}")]
     if any(_is_held(each, now) for each in ours):
         return Hindrance()
+    # Another program may have taken over from one of ours, and a single machine may wait for something else.
+    is_served = any(each.get("status") for each in machines)
+    sign = ""
     if ours:
         places = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in ours)
-        return Hindrance(f"no operator looks after {kind} at the target: nobody holds the lease {places}; {start}")
-    if ignored := next((each for each in machines if not each.get("status") and _age(each, now) > _YOUNG_SECONDS), None):
+        sign = f"nobody holds the lease {places}"
+    elif ignored := next((each for each in machines if _is_ignored(each, now)), None):
         metadata = ignored["metadata"]
-        return Hindrance(
-            f"no operator looks after {kind} at the target: {metadata['namespace']}/{metadata['name']}, made "
-            f"{ages.since(now - _age(ignored, now), now)} ago, has no status; {start}"
-        )
-    if any(each.get("status") for each in machines):
+        age = ages.since(now - _age(ignored, now), now)
+        sign = f"{metadata['namespace']}/{metadata['name']}, made {age} ago, has no status"
+    if sign and is_served:
+        return Hindrance(f"perhaps no operator looks after {kind} at the target: {sign}; if so, {start}", is_certain=False)
+    if sign:
+        return Hindrance(f"no operator looks after {kind} at the target: {sign}; {start}")
+    if is_served:
         return Hindrance()
     if leases is None:
         return Hindrance(
@@ -48,6 +54,12 @@ def _is_held(lease: Data, now: float) -> bool:
     spec = lease.get("spec") or {}
     renewed = ages.seconds_of(spec.get("renewTime") or "")
     return bool(spec.get("holderIdentity")) and renewed is not None and now - renewed < _FRESH_SECONDS
+
+
+def _is_ignored(machine: Data, now: float) -> bool:
+    """Return whether a controller would have given the machine a status."""
+    is_paused = (machine["metadata"].get("annotations") or {}).get(PAUSE) == "true"
+    return not machine.get("status") and not is_paused and _age(machine, now) > _YOUNG_SECONDS
 
 
 def _age(data: Data, now: float) -> float:
