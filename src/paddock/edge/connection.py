@@ -229,7 +229,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._size = 0
         self._received = 0
         self._in_head = True
-        self._is_arriving = False
+        self._is_fed = False
+        self._is_arriving: bool = False
         self._after_head = b""
 
     def on_message_begin(self) -> None:
@@ -249,7 +250,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             raise _Refused(HttpResponse(431, b"too many header fields\n"))
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._is_fed = False, True
+        self._in_head = False
+        self._is_fed = True
         self._read_fields()
         headers = self._headers
         if "transfer-encoding" in headers and "content-length" in headers:

@@ -8,7 +8,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 
 from paddock.client.access import Access, StaticCredential
 from paddock.client.errors import Unreachable
-from paddock.client.http.websocket import WebSocket, pod_port
+from paddock.client.http.websocket import WebSocket, connected, pod_port
 from tests.unit.client.talking import listening, play
 from tests.unit.client.test_proxy import Proxy
 
@@ -61,6 +61,27 @@ def test_bytes_pass_without_their_channels() -> None:
                 assert await all_of(stream) == b"hello world"
         assert kubelet.target == "/prefix/api/v1/namespaces/cdi/pods/proxy-1/portforward?ports=8443"
         assert kubelet.protocols == ["v4.channel.k8s.io"] and kubelet.heard[-1] == b"\x00hi"
+
+    play(script)
+
+
+def test_what_a_server_says_at_once_is_received_at_once() -> None:
+    """Its answer and its first words may come in one piece, and nothing after them."""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        protocol = WSConnection(ConnectionType.SERVER)
+        protocol.receive_data(await reader.readuntil(b"\r\n\r\n"))
+        (request,) = protocol.events()
+        assert isinstance(request, Request)
+        accepted = protocol.send(AcceptConnection(subprotocol=request.subprotocols[0]))
+        writer.write(accepted + protocol.send(BytesMessage(data=b"SSH-2.0")))
+        await reader.read()
+
+    async def script() -> None:
+        async with listening(greet) as port:
+            access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
+            async with connected(access, "/portforward/22/tcp") as stream, asyncio.timeout(60):
+                assert await stream.receive() == b"SSH-2.0"
 
     play(script)
 

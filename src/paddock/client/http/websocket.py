@@ -37,21 +37,24 @@ class WebSocket:
     async def open(self, request: Request) -> None:
         """Shake hands; raises the error that the server answered with."""
         self._writer.write(self._protocol.send(request))
-        status, body = 0, b""
-        while True:
+        status, body, is_open = 0, b"", False
+        while not is_open:
             data = await self._reader.read(_CHUNK)
             self._protocol.receive_data(data or None)
             for event in self._protocol.events():
                 match event:
                     case AcceptConnection():
-                        return
+                        is_open = True
                     case RejectConnection(status_code=status):
                         pass
                     case RejectData(data=part, body_finished=is_all):
                         body += bytes(part)
                         if is_all:
                             raise error_of(status, body)
-            if not data:
+                    case _:
+                        # What the server says first may come along with its answer.
+                        self._take(event)
+            if not data and not is_open:
                 raise error_of(status, body) if status else Unreachable("the server hung up", sent=True)
 
     async def send(self, data: bytes) -> None:
