@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 
+from paddock.edge.deadline import Deadline
 from paddock.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
 from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.requestbody import RequestBody
@@ -72,8 +73,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_begun",
         "_body",
         "_census",
+        "_deadline",
         "_doors",
-        "_ends_at",
         "_fields",
         "_handler",
         "_headers",
@@ -98,7 +99,6 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_stopping",
         "_target",
         "_task",
-        "_timer",
         "_transport",
         "_waiting",
         "_writing",
@@ -122,10 +122,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         self._waiting: list[tuple[HttpRequest, bool]] = []
         self._task: asyncio.Task[None] | None = None
-        # when the connection ends if nothing happens, 0 for never; the timer may fire earlier, and is set again then
-        self._ends_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._deadline = Deadline(self._loop, self._expire)
         self._stopping = False
         self._socket: websocket.Session | None = None
         self._refused: _Refused | None = None
@@ -145,7 +143,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._writing = ResponseWriter(self._transport)
         self._peer = self._peer_of(self._transport)
         self._is_welcome = self._census.join(self, self._peer.address)
-        self._arm(self._limits.receive_seconds if self._is_welcome else _UNWANTED_SECONDS)
+        self._deadline.set(self._limits.receive_seconds if self._is_welcome else _UNWANTED_SECONDS)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return _ARRIVING
@@ -185,7 +183,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         else:
             if self._is_arriving and self._begun > earlier and self._incoming is None:
                 # Most requests arrive in one piece, and never get here.
-                self._arm(self._limits.receive_seconds)
+                self._deadline.set(self._limits.receive_seconds)
 
     def eof_received(self) -> bool:
         if self._socket is not None:
@@ -197,7 +195,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._census.leave(self, self._peer.address)
-        self._drop_timer()
+        self._deadline.end()
         if self._rest is not None:
             self._rest.cancel()
         self._writing.lose()
@@ -285,7 +283,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Hand the request on now; its body follows."""
         if len(self._waiting) >= self._limits.pipelined:
             raise _Refused(HttpResponse(429, b"too many requests in one pipeline\n"))
-        self._disarm()
+        self._deadline.clear()
         expects = self._headers.get("expect", "").lower() == "100-continue"
         self._incoming = RequestBody(self._transport, self._limits.receive_seconds, expects=expects)
         request = self._request(b"")
@@ -304,7 +302,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         self._is_arriving = False
-        self._disarm()
+        self._deadline.clear()
         if self._incoming is not None:
             self._incoming.finish()
             self._incoming = None
@@ -364,7 +362,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._transport.abort()
         elif isinstance(answer, StreamResponse):
             # A stream may last long, and a timer takes more than a kilobyte.
-            self._drop_timer()
+            self._deadline.drop()
             await self._writing.stream(answer, keep=keep)
         else:
             await self._upgrade(request, answer)
@@ -423,7 +421,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _refuse(self, refused: _Refused) -> None:
         self._refused = refused
-        self._disarm()
+        self._deadline.clear()
         if self._incoming is not None:
             self._incoming.fail("what came is no HTTP")
         target = self._target.decode("latin-1")
@@ -441,36 +439,8 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     # --- time -------------------------------------------------------------------------------------------------------------
 
-    def _arm(self, seconds: float) -> None:
-        """End the connection after a time, unless `_arm` or `_disarm` is called before. All requests share one timer, which costs less."""
-        self._ends_at = self._loop.time() + seconds
-        if self._timer is None or self._ends_at < self._timer.when():
-            self._look_in(seconds)
-
     def _arm_for_next(self) -> None:
-        self._arm(self._limits.receive_seconds if self._is_arriving else self._limits.idle_seconds)
-
-    def _disarm(self) -> None:
-        self._ends_at = 0.0
-
-    def _drop_timer(self) -> None:
-        self._disarm()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look_in(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(max(seconds, _SHORTEST_SECONDS), self._look)
-
-    def _look(self) -> None:
-        self._timer = None
-        left = self._ends_at - self._loop.time()
-        if self._ends_at and left > _SHORTEST_SECONDS:
-            self._look_in(left)
-        elif self._ends_at:
-            self._expire()
+        self._deadline.set(self._limits.receive_seconds if self._is_arriving else self._limits.idle_seconds)
 
     def _expire(self) -> None:
         if self._task is None:
