@@ -72,9 +72,18 @@ async def upload_place(side: MoveSide) -> UploadPlace:
         raise disklinks.NoUploads("disks cannot be uploaded", why=why, fix="set uploadProxyURLOverride in the CDI object")
     authority = found.authority
     if not authority:
-        bundle = await side.client.find(_MAPS, Key(service.namespace, _BUNDLE))
-        authority = texts(bundle, "data", "ca-bundle.crt")
+        authority = await _bundle(side, service.namespace)
     return UploadPlace(f"https://{service.name}.{service.namespace}.svc", authority)
+
+
+async def _bundle(side: MoveSide, namespace: str) -> str:
+    """Return the certificates of CDI's own authority; nothing if it has none."""
+    try:
+        return texts(await side.client.find(_MAPS, Key(namespace, _BUNDLE)), "data", "ca-bundle.crt")
+    except Forbidden as error:
+        why = f"you may not get ConfigMap {namespace}/{_BUNDLE}, which has the authority of CDI's upload proxy"
+        fix = "ask for that right, or for uploadProxyURLOverride in the CDI object"
+        raise disklinks.NoUploads("disks cannot be uploaded", why=why, fix=fix) from error
 
 
 async def _upload_service(side: MoveSide) -> Key | None:

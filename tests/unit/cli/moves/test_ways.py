@@ -234,6 +234,11 @@ def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
             "CDIConfig names no uploadProxyURL, and you may see no Service",
         ),
         ({CONFIG: {"status": {}}}, {"/api/v1/services", f"{CDI}/services/cdi-uploadproxy"}, "Service cdi/cdi-uploadproxy is inside"),
+        (
+            {CONFIG: {"status": {}}},
+            {"/api/v1/services", f"{CDI}/configmaps/cdi-uploadproxy-signer-bundle"},
+            "may not get ConfigMap cdi/cdi-uploadproxy-signer-bundle",
+        ),
     ],
 )
 def test_a_cluster_without_a_way_for_uploads_says_so(objects: dict[str, Data], forbidden: set[str], said: str) -> None:
