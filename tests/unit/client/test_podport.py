@@ -86,6 +86,22 @@ def test_what_a_server_says_at_once_is_received_at_once() -> None:
     play(script)
 
 
+@pytest.mark.parametrize("answer", [b"SSH-2.0\r\n\r\n", b"HTTP/1.1 101 Fine\r\n\r\n", b""])
+def test_a_server_that_speaks_no_websocket_is_named(answer: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+
+    async def script() -> None:
+        async with listening(say) as port:
+            access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
+            with pytest.raises(Unreachable):
+                async with connected(access, "/console"):
+                    pass
+
+    play(script)
+
+
 def test_a_proxy_leads_to_the_api_server() -> None:
     kubelet, through = Kubelet(*HEADS, BytesMessage(data=b"\x00hello"), CloseConnection(code=1000)), Proxy()
 

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from wsproto import ConnectionType, WSConnection
-from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, RejectData, Request, TextMessage
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, RejectConnection, RejectData, Request, TextMessage
 from wsproto.utilities import ProtocolError
 
 from paddock.client.access import Access
@@ -40,8 +40,7 @@ class WebSocket:
         status, body, is_open = 0, b"", False
         while not is_open:
             data = await self._reader.read(_CHUNK)
-            self._protocol.receive_data(data or None)
-            for event in self._protocol.events():
+            for event in self._events(data):
                 match event:
                     case AcceptConnection():
                         is_open = True
@@ -68,14 +67,18 @@ class WebSocket:
             data = await self._reader.read(_CHUNK)
             if not data:
                 raise Unreachable("the connection was cut off", sent=True)
-            try:
-                self._protocol.receive_data(data)
-                for event in self._protocol.events():
-                    self._take(event)
-            except ProtocolError as error:
-                raise Unreachable("the server does not speak WebSocket", why=str(error), sent=True) from error
+            for event in self._events(data):
+                self._take(event)
         found, self._received = self._received, b""
         return found
+
+    def _events(self, data: bytes) -> Iterator[Event]:
+        """Yield what came; no data is the end of the connection."""
+        try:
+            self._protocol.receive_data(data or None)
+            yield from self._protocol.events()
+        except ProtocolError as error:
+            raise Unreachable("the server does not speak WebSocket", why=str(error), sent=True) from error
 
     def _take(self, event: object) -> None:
         match event:
