@@ -42,11 +42,15 @@ def route(request: HttpRequest) -> RequestRoute:
 
 
 def _below(group: str, version: str, parts: list[str], request: HttpRequest) -> RequestRoute:
-    namespace = ""
     if parts[0] == "watch" and len(parts) >= 2 and request.method == "GET":
         # The old way to ask for a watch: what follows is the place of a list, or of one object.
-        found = _below(group, version, parts[1:], request)
+        found = _place(group, version, parts[1:], request)
         return found if found.subresource else msgspec.structs.replace(found, verb="watch")
+    return _place(group, version, parts, request)
+
+
+def _place(group: str, version: str, parts: list[str], request: HttpRequest) -> RequestRoute:
+    namespace = ""
     if parts[0] == "namespaces" and len(parts) >= 2:
         if len(parts) == 2 or (group == "" and len(parts) == 3 and parts[2] in _NAMESPACE_SUBRESOURCES):
             name, sub = parts[1], parts[2] if len(parts) == 3 else ""

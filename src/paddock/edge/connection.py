@@ -5,6 +5,7 @@ that a request head and body may take, the number of requests waiting in a pipel
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from paddock.edge import websocket
 
 
+_LOG = logging.getLogger(__name__)
 # Shared by all connections: each copies its bytes out before another one reads. Otherwise each read would allocate as much.
 _ARRIVING = memoryview(bytearray(256 * 1024))
 
@@ -351,6 +353,10 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._end_with(self._refused.response)
             elif self._rest is None and not self._transport.is_closing():
                 self._arm_for_next()
+        except Exception:
+            # Handlers answer everything, so this is a defect; the client must not wait for ever.
+            _LOG.exception("a request was not answered", extra={"address": self._peer.address})
+            self._transport.abort()
         finally:
             self._task = None
 

@@ -274,6 +274,17 @@ def test_who_asks_and_takes_no_answer_is_cut_off() -> None:
     play(ConnectionLimits(send_seconds=SHORT, pipelined=1000), script, lambda _: HttpResponse(200, b"x" * 100_000))
 
 
+@timeless
+async def test_a_handler_with_a_defect_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_: HttpRequest) -> HttpResponse:
+        raise ValueError("a defect")
+
+    _, client = connected(broken, greedy=False)
+    client.send(ASK)
+    await asyncio.sleep(0.1)
+    assert client.is_closing() and "a request was not answered" in caplog.text
+
+
 def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
     done = asyncio.Event()
 

@@ -85,6 +85,14 @@ def test_the_old_paths_of_watches(play: Play, place: str) -> None:
     play(script)
 
 
+@pytest.mark.parametrize("target", [f"/api/v1/{'watch/' * 5000}pods", f"{MAPS}?{'a=1&' * 20_000}", f"/api/v1/{'namespaces/a/' * 5000}pods"])
+def test_a_request_of_any_length_has_an_answer(play: Play, target: str) -> None:
+    async def script(api: Harness) -> None:
+        assert (await api.get(target)).status in (200, 404)
+
+    play(script)
+
+
 @pytest.mark.spec("kube-api", 56)
 @pytest.mark.parametrize("start", ["", "&resourceVersion=0"])
 def test_without_a_revision_everything_comes_first(play: Play, start: str) -> None:
