@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from paddock.base.descriptors import write_all
+
 # A certificate that expires within this time is renewed.
 RENEWAL = timedelta(days=30)
 # Certificate and key.
@@ -38,7 +40,7 @@ def show(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
-        os.write(descriptor, certificate + b"\n" + key)
+        write_all(descriptor, certificate + b"\n" + key)
         # An encrypted key would make OpenSSL ask on the terminal.
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=lambda: "")
     finally:

@@ -51,8 +51,8 @@ def run(given: Sequence[str], console: Console) -> int:
         options.error("the guest agent gives no terminal; leave -t out, or use `paddock ssh` or `paddock console`")
     if wrong := [each for each in parsed.env if "=" not in each or each.startswith("=")]:
         options.error(f'-e "{wrong[0]}" is not NAME=VALUE')
+    from paddock.base.descriptors import write_all  # noqa: PLC0415
     from paddock.cli import servers  # noqa: PLC0415
-    from paddock.cli.guests.forwarding import write_all  # noqa: PLC0415
     from paddock.cli.guests.guest import GuestRefused  # noqa: PLC0415
 
     try:

@@ -8,10 +8,10 @@ import tty
 from collections.abc import Iterator
 from typing import Literal
 
+from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.guests.commandline import ConsoleWish
-from paddock.cli.guests.forwarding import write_all
 from paddock.cli.guests.guest import GuestAccess, NotRunning
 from paddock.cli.machines.finding import MachineView, find
 from paddock.client.errors import BadRequest, NotFound, Unreachable

@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 import msgspec
 
+from paddock.base.descriptors import write_all
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli.guests.guest import GuestAccess
 from paddock.client.errors import ApiError, Unreachable
@@ -241,12 +242,6 @@ async def _feed(reader: asyncio.StreamReader) -> None:
     while data := await asyncio.to_thread(os.read, sys.stdin.fileno(), _CHUNK):
         reader.feed_data(data)
     reader.feed_eof()
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it to a descriptor."""
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 async def banner(guest: GuestAccess, port: int, seconds: float) -> bytes:

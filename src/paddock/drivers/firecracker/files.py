@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from paddock.base.descriptors import write_all
 from paddock.contract.errors import ErrorKind, ProviderError
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ def fresh(path: Path, mode: int = 0o600) -> Iterator[int]:
 def put(path: Path, content: bytes) -> None:
     """Write a small file at once."""
     with fresh(path) as handle:
-        os.write(handle, content)
+        write_all(handle, content)
 
 
 def copy(source: Path, target: Path) -> None:

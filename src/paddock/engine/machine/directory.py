@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.observation import RunEnd
@@ -388,7 +389,7 @@ class Directory:
         new = self.path / (name + ".new")
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            os.write(handle, data)
+            write_all(handle, data)
             if durable:
                 os.fsync(handle)
         finally:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from paddock.base.descriptors import write_all
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import overlays
 from paddock.engine.storage.errors import NotAllowed
@@ -48,7 +49,7 @@ def write_whole(path: Path, data: bytes) -> None:
     fresh = path.with_name(f".{path.name}.new")
     number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(number, data)
+        write_all(number, data)
         os.fsync(number)
     finally:
         os.close(number)

@@ -351,3 +351,16 @@ def test_long_texts_are_cut_and_long_lists_end() -> None:
     assert len(agentdata.text("x" * 10_000)) == 1024
     assert len(agentdata.users([{"user": "a"}] * 10_000)) == 1024
     assert agentdata.text("a\x1b]0;title\x07b\u202ec") == "a?]0;title?b?c"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"return":[' + b",".join([b"[[[]]]"] * 6000) + b"]}",
+        b'{"return":[' + b",".join([b"{}"] * 11000) + b"]}",
+        b'{"return":"' + b"\xff" * 70_000 + b'"}',
+    ],
+)
+def test_an_answer_that_takes_long_to_read_is_malformed(line: bytes) -> None:
+    with pytest.raises(agentdata.MalformedAgentData):
+        agentdata.parse(line)

@@ -1,5 +1,6 @@
 """A machine's files: whole at every moment, bounded, and nothing that QEMU could turn against us."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -215,3 +216,23 @@ def test_a_program_that_was_replaced_is_another(tmp_path: Path) -> None:
     # Without a QEMU there is none to move into.
     program.unlink()
     assert not programs.is_outdated(record)
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_record_leaves_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write may take a part first, and fail with the rest."""
+    directory = Directory(tmp_path / "vm")
+    directory.make()
+    directory.write_config(CONFIG)
+    taken: list[int] = []
+
+    def write(handle: int, data: memoryview) -> int:
+        if taken:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        taken.append(written(handle, data[:100]))
+        return taken[0]
+
+    written = os.write
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(OSError, match="no space"):
+        directory.write_config(structs.replace(CONFIG, memory=MemoryConfig(5, 6)))
+    assert directory.read_config() == CONFIG
