@@ -280,6 +280,24 @@ def test_what_a_machine_has_open_is_left_alone(volumes: Volumes, spawn: Callable
     asyncio.run(refused())
 
 
+def test_a_volume_whose_machine_has_not_gone_on_for_a_snapshot_is_left_alone(volumes: Volumes) -> None:
+    async def script() -> None:
+        volume = await volumes.create("v", 8 * MB)
+        writer = subprocess.Popen(["qemu-io", qemuimg._json(volume.layer)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        wait_until("the disk is open", lambda: volumes._there("v").busy)
+        await volumes.next_layer("v", "s")
+        for attempt in (volumes.clone("v", "w", 8 * MB), volumes.delete("v"), volumes.grow("v", 9 * MB)):
+            with pytest.raises(VolumeBusy):
+                await attempt
+        writer.communicate(b"quit\n")
+        await volumes.frozen("v", "s")
+        await volumes.clone("v", "w", 8 * MB)
+        await volumes.delete("v")
+        assert volumes.ids() == {"w"}
+
+    asyncio.run(script())
+
+
 @pytest.mark.parametrize("format", ["raw", "gzip", "qcow2"])
 def test_export_is_flat(volumes: Volumes, work: Path, format: str) -> None:
     async def script() -> None:

@@ -19,6 +19,7 @@ _FICLONE = 0x40049409
 _CHUNK = 4 * 1024 * 1024
 # QEMU's image locks: a byte for each permission that is held (100 on) and for each that is not shared (200 on).
 _LOCKS, _LOCKS_LENGTH = 100, 200
+_WRITING = 101
 _NOT_SHARING_WRITE = 201
 _FLOCK = struct.Struct("hhqqi4x")
 _NO_CLONE = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ETXTBSY, errno.ENOSYS, errno.EPERM)
@@ -172,21 +173,30 @@ def _copy_range(from_: int, to: int, offset: int, count: int) -> None:
         offset, count = offset + copied, count - copied
 
 
-def is_locked(number: int) -> bool:
+def is_locked(number: int, first: int = _LOCKS, count: int = _LOCKS_LENGTH) -> bool:
     """Return whether a QEMU, or `copy`, has the file open in a way that matters to others."""
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _LOCKS, _LOCKS_LENGTH, 0)
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, count, 0)
     kind = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_OFD_GETLK, asked))[0]
     return bool(kind != fcntl.F_UNLCK)
 
 
 def in_use(path: Path) -> bool:
     """Return whether a QEMU has the file open."""
+    return _locked_at(path, _LOCKS, _LOCKS_LENGTH)
+
+
+def is_written(path: Path) -> bool:
+    """Return whether a QEMU has the file open to write."""
+    return _locked_at(path, _WRITING, 1)
+
+
+def _locked_at(path: Path, first: int, count: int) -> bool:
     try:
         number = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        return is_locked(number)
+        return is_locked(number, first, count)
     finally:
         os.close(number)
 

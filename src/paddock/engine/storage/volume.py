@@ -47,7 +47,17 @@ class StoredVolume(Struct, frozen=True):
     @property
     def busy(self) -> bool:
         """True when a QEMU has it open, or will go on with it as it is."""
-        return self.files is None and (self.held or on_disk.in_use(self.layer.path))
+        return self.files is None and (self.held or on_disk.in_use(self.layer.path) or self.is_behind)
+
+    @property
+    def is_behind(self) -> bool:
+        """True while a QEMU writes an older layer: a snapshot has begun, and the machine has not gone on in the new one yet."""
+        layer = self.layer.backing
+        while layer is not None and layer.path.parent == self.directory:
+            if on_disk.is_written(layer.path):
+                return True
+            layer = layer.backing
+        return False
 
 
 class Snapshot(Struct, frozen=True):

@@ -167,6 +167,8 @@ class Volumes:
                 return found
             async with self._locks.hold(source):
                 from_ = self._there(source)
+                if from_.is_behind:
+                    raise busy(source)
                 if from_.size > size:
                     raise too_small(from_.size, size)
                 what = f"cannot copy volume {source}"
