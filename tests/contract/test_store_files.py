@@ -331,6 +331,36 @@ def test_nothing_is_restored_over_what_is_there(path: Path, tmp_path: Path, suff
         backup.restore(tmp_path / "old", path, now=0)
 
 
+def test_a_store_that_is_there_moves_aside_whole(path: Path, tmp_path: Path) -> None:
+    run(path, fill)
+    backup.copy(path, tmp_path / "old")
+    left = killed(path, lambda store: store.put(A, 0, lambda _: b"later").committed())  # type: ignore[arg-type,return-value]
+    aside = backup.place_aside(left, 1_700_000_000.5)
+    assert aside == left.with_name("store.db.before-2023-11-14T22-13-20.500000")
+    floor = backup.restore(tmp_path / "old", left, now=0, aside=aside)
+    assert end_of(left) == floor
+    assert end_of(aside) == 61
+    with pytest.raises(backup.StoreConflict, match=r"before-.* exists; repeat the command"):
+        backup.restore(tmp_path / "old", left, now=0, aside=aside)
+    assert end_of(aside) == 61 and end_of(left) == floor
+
+
+def test_a_store_takes_its_own_place(path: Path) -> None:
+    run(path, fill)
+    left = killed(path)
+    left.with_name("store.db-wal").unlink()
+    floor = backup.restore(left, left, now=0, aside=backup.place_aside(left, 1.0))
+    assert end_of(left) == floor > 60
+
+
+def test_no_store_moves_aside_for_a_backup_that_is_none(path: Path, tmp_path: Path) -> None:
+    run(path, fill)
+    (tmp_path / "wrong").write_bytes(b"no database")
+    with pytest.raises((Damaged, sqlite3.Error)):
+        backup.restore(tmp_path / "wrong", path, now=0, aside=backup.place_aside(path, 1.0))
+    assert end_of(path) == 60
+
+
 @pytest.mark.parametrize("wrong", [b"", b"no database", b"SQLite format 3\0"], ids=["empty", "text", "torn"])
 def test_what_is_no_backup_is_not_restored(path: Path, tmp_path: Path, wrong: bytes) -> None:
     (tmp_path / "wrong").write_bytes(wrong)

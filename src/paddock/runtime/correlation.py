@@ -139,7 +139,10 @@ class Correlator:
             "apiVersion": "v1",
             "kind": "Event",
             # Objects of cluster scope have theirs in `default`, where kubectl looks for them.
-            "metadata": {"name": about.name[: _LONGEST_NAME - len(suffix)] + suffix, "namespace": about.namespace or "default"},
+            "metadata": {
+                "name": about.name[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix,
+                "namespace": about.namespace or "default",
+            },
             "involvedObject": about.data(),
             "reason": told.reason,
             "message": note,

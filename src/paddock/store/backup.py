@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 from paddock.base.errors import Terminal
@@ -13,6 +14,10 @@ from paddock.store.watermark import Watermark
 _REVISIONS_A_SECOND = 2**20
 # How far a restored store skips ahead when the clock says less than its revisions.
 _STEP = 2**40
+
+
+class StoreConflict(Terminal):
+    """A file is where a store or a backup is to be written."""
 
 
 def copy_to(source: sqlite3.Connection, target: Path) -> None:
@@ -41,8 +46,17 @@ def copy(source: Path, target: Path) -> None:
         connection.close()
 
 
-def restore(backup: Path, path: Path, *, now: float) -> int:
+def place_aside(path: Path, now: float) -> Path | None:
+    """Return where the store that is at a path moves to when another one takes its place; None if nothing is there."""
+    if not any(each.exists() for each in _files(path)):
+        return None
+    return path.with_name(f"{path.name}.before-{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H-%M-%S.%f}")
+
+
+def restore(backup: Path, path: Path, *, now: float, aside: Path | None = None) -> int:
     """Put a backup in the place of a store that is not in use; returns the revision from which it continues.
+
+    A store that is there moves to `aside`, and is refused without it: raises `StoreConflict`. It may itself be the backup.
 
     Revisions continue above everything that either may have issued, also when the same backup is restored again, and no history
     is taken over, so that a client that remembers a revision of the lost time lists again instead of missing changes. The new
@@ -52,20 +66,36 @@ def restore(backup: Path, path: Path, *, now: float) -> int:
     fresh = path.with_name(path.name + ".restoring")
     try:
         # A write-ahead log that is left over would be taken for one of the new file.
-        for there in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-            if there.exists():
-                raise Terminal(f"cannot restore to {path}", why=f"{there} exists", fix="move it away first")
-        for left in (fresh, fresh.with_name(fresh.name + "-wal"), fresh.with_name(fresh.name + "-shm")):
+        there = [each for each in _files(path) if each.exists()]
+        if there and aside is None:
+            raise StoreConflict(f"cannot restore to {path}", why=f"{there[-1]} exists", fix="move it away first")
+        if aside is not None and (taken := next((each for each in _files(aside) if each.exists()), None)):
+            raise StoreConflict(f"cannot move {path} aside", why=f"{taken} exists", fix="repeat the command")
+        for left in _files(fresh):
             left.unlink(missing_ok=True)
         copy(backup, fresh)
         floor = _raise_floor(fresh, backup, mark.read(), int(now) * _REVISIONS_A_SECOND)
         _synchronise(fresh)
+        if aside is not None:
+            _move(path, aside)
         fresh.rename(path)
         _synchronise(path.parent)
     finally:
         fresh.unlink(missing_ok=True)
         mark.close()
     return floor
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    """A store and what SQLite keeps beside it. The store moves last: a start that finds it without its log refuses it."""
+    return path.with_name(path.name + "-shm"), path.with_name(path.name + "-wal"), path
+
+
+def _move(path: Path, aside: Path) -> None:
+    for source, target in zip(_files(path), _files(aside), strict=True):
+        if source.exists():
+            source.rename(target)
+    _synchronise(path.parent)
 
 
 def _raise_floor(path: Path, backup: Path, issued: int, time: int) -> int:

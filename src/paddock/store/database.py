@@ -20,7 +20,7 @@ from typing import NamedTuple
 from paddock.store.contract import CommittedWrite, Damaged, StoredValue, StoreKey
 
 FORMAT = 2
-RESTORE = "move it and its -wal and -shm files away, then restore a backup: paddock backup restore"
+RESTORE = "restore a backup: `paddock backup restore --replace FILE` moves what is left aside"
 _SCHEMA = """
 CREATE TABLE log (
     revision INTEGER PRIMARY KEY, collection TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,

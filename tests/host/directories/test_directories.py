@@ -79,13 +79,23 @@ def test_six_directories_have_users_and_networks_of_their_own_and_a_purge_leaves
                 said = command("down", f"--dir={host.root}", "--purge", "--yes")
                 assert said.returncode == 0 and "ends 1 guests" in said.stderr, said.stderr
                 assert host.qemus() == {} and (host.root / "store.db").exists()
+            # What a real engine makes is on the list of what a deletion takes; what a person put there is not.
+            mine = hosts[0].root / "engine" / "mine"
+            mine.write_text("keep me")
+            said = command("down", f"--dir={hosts[0].root}", "--purge", "--delete-data", "--yes")
+            assert said.returncode == 0 and f"{hosts[0].root}: engine/mine, said" in said.stderr, said.stderr
+            # `said` is the log that this test's host keeps there.
+            assert {each for each in hosts[0].root.rglob("*") if not each.is_dir()} == {mine, hosts[0].root / "said"}
+            (hosts[1].root / "said").unlink()
+            said = command("down", f"--dir={hosts[1].root}", "--purge", "--delete-data", "--yes")
+            assert said.returncode == 0 and not hosts[1].root.exists(), said.stderr
             last = hosts[5]
             last.kill()
             for pid in itertools.chain(*last.qemus().values()):
                 os.kill(pid, 9)
             shutil.rmtree(last.root)
             # The next command finds what the directory left.
-            assert "which is gone" in command("down", f"--dir={work / 'h0'}").stderr
+            assert "which is gone" in command("down", f"--dir={work / 'h2'}").stderr
             assert left() == []
         finally:
             for host in hosts:

@@ -32,6 +32,20 @@ def clone(**spec: object) -> VirtualMachineClone:
     return msgspec.convert(document, VirtualMachineClone)
 
 
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("web", "clone-web-12345"),
+        ("a" * 51, f"clone-{'a' * 51}-12345"),
+        ("a" * 63, f"clone-{'a' * 51}-12345"),
+        (f"{'a' * 50}-b", f"clone-{'a' * 50}-12345"),
+        (f"{'a' * 49}.-b", f"clone-{'a' * 49}-12345"),
+    ],
+)
+def test_a_clone_without_a_name_is_called_after_its_source_and_itself(source: str, target: str) -> None:
+    assert clones.target_name(clone(source={"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": source})) == target
+
+
 def cloned(**spec: object) -> dict[str, object]:
     found: dict[str, object] = apply_json_patch(SOURCE, list(clones.patches(clone(**spec), SOURCE)))
     return found

@@ -5,7 +5,9 @@ import random
 from typing import Any
 
 import msgspec
+import pytest
 
+from paddock.base import names
 from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
 from paddock.client.localtransport import LocalTransport
@@ -145,6 +147,14 @@ def test_notes_and_names_have_an_end() -> None:
     assert decision is not None
     assert len(decision.event["message"].encode()) <= 1024
     assert len(decision.event["metadata"]["name"]) == 253
+
+
+@pytest.mark.parametrize("count", range(225, 253))
+@pytest.mark.parametrize("joint", [".", "-"])
+def test_a_name_that_is_cut_is_a_name(count: int, joint: str) -> None:
+    about = InvolvedObject("v1", "ConfigMap", "default", f"{'n' * count}{joint}".ljust(253, "b"), "u")
+    decision = Correlator("c", "h").decide(EventRequest(about, "Normal", "Long", ""), 1.8e9)
+    assert decision is not None and names.is_subdomain(decision.event["metadata"]["name"])
 
 
 def test_a_part_of_a_program_speaks_under_its_own_name() -> None:

@@ -11,11 +11,11 @@ from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.store import backup
 
-TEXT = """Copy the store of a server to a file. The server may be running. `paddock backup restore FILE` replaces the store of a
-stopped server with such a file; to write to a file of that name, call it ./restore."""
+TEXT = """Copy the store of a server to a file. The server may be running. `paddock backup restore FILE` restores the store of a
+stopped server from such a file; to write to a file of that name, call it ./restore."""
 
 # The way back is a command below this one.
-COMMANDS = {"restore": ("paddock.app.commands.backup_restore", "Replace the store of a stopped server with a backup")}
+COMMANDS = {"restore": ("paddock.app.commands.backup_restore", "Restore the store of a stopped server from a backup")}
 
 
 def parser() -> Parser:

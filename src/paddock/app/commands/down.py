@@ -16,6 +16,8 @@ from paddock.cli.exits import GOOD
 
 TEXT = """Stop the control plane. Guests keep running, and the next `paddock up` adopts them. With --guests, the guests shut down as
 well, and those that should run start again with the next `paddock up`."""
+_DELETE = """With --purge: also delete all objects and disks, and the directory if nothing else is in it; refused for a directory without
+a server's data"""
 _SERVER_SECONDS, _GUEST_SECONDS = 60.0, 300.0
 # A process that was killed and waits for a device stays longer.
 _KILL_SECONDS = 5.0
@@ -32,7 +34,7 @@ def parser() -> arguments.Parser:
     options.add_argument("--all", action="store_true", help="With --guests: of all directories of root on this host, too")
     words = "Also end its guests and remove its networks, control groups and user IDs from this host; keep disks and objects"
     options.add_argument("--purge", action="store_true", help=words)
-    options.add_argument("--delete-data", action="store_true", help="With --purge: also delete the directory with all objects and disks")
+    options.add_argument("--delete-data", action="store_true", help=_DELETE)
     options.add_argument("--yes", action="store_true", help="With --purge: do not ask for confirmation")
     return options
 
@@ -112,8 +114,10 @@ def _wait_for(found: process.RunningServer, patience: float) -> None:
 
 
 def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.app.directory import purge  # noqa: PLC0415 - a plain stop does without the engine
+    from paddock.app.directory import contents, purge  # noqa: PLC0415 - a plain stop does without the engine
 
+    if parsed.delete_data:
+        contents.check(places.root)
     for line in purge.describe(places, data=parsed.delete_data, orderly=parsed.guests):
         console.say(f"paddock: {line}")
     if parsed.yes:
@@ -129,13 +133,15 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415
 
-    from paddock.app.directory import contexts, purge  # noqa: PLC0415
+    from paddock.app.directory import contents, contexts, purge  # noqa: PLC0415
 
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():
-        purge.delete(places)
+        contents.delete(places.root)
         contexts.forget(places.root, os.environ)
-        console.out(f"deleted {places.root}\n")
+        if kept := contents.others(places.root):
+            console.say(f"paddock: kept what Paddock did not make in {places.root}: {contents.listed(kept)}")
+        console.out(f"deleted {'the data of Paddock in ' if places.root.exists() else ''}{places.root}\n")
     console.out(f"removed what {places.root} had on this host\n")
 
 

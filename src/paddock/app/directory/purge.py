@@ -4,12 +4,12 @@ No server runs meanwhile. Every step may be repeated.
 """
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from paddock.app.directory import contents
 from paddock.app.directory import guests as residents
 from paddock.app.directory.paths import DataPaths
 from paddock.base.errors import Transient
@@ -31,7 +31,10 @@ def describe(places: DataPaths, *, data: bool, orderly: bool = False) -> list[st
     guests = guests if count else "ends no guest, as none runs"
     lines = [f"this {guests}", f"it removes the networks, control groups and user numbers that {places.root} has on this host"]
     if data:
-        return [*lines, f"it DELETES {places.root} with all objects, disks, snapshots, images and keys; pools elsewhere (--pool) stay"]
+        place = f"{places.root}, a link to {places.root.resolve()}," if places.root.is_symlink() else f"{places.root}"
+        lines.append(f"it DELETES {place} with all objects, disks, snapshots, images and keys; pools elsewhere (--pool) stay")
+        kept = contents.others(places.root)
+        return [*lines, *([f"it keeps what Paddock did not make there: {contents.listed(kept)}"] if kept else [])]
     return [*lines, f"objects, disks, snapshots and images in {places.root} stay; --delete-data removes them as well"]
 
 
@@ -66,11 +69,6 @@ def end_guests(guests: Sequence[Directory], patience: float) -> None:
     left = [each.id for each in guests if each.locked()]
     if left:
         raise Transient(f"{len(left)} guests did not end within {patience:g} s", why=", ".join(left), fix="repeat the command")
-
-
-def delete(places: DataPaths) -> None:
-    """Remove the directory with everything in it."""
-    shutil.rmtree(places.root)
 
 
 def _processes(machine: Directory) -> list[int]:

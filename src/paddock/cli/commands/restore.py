@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from paddock.cli.machines.finding import MachineView
 
 _TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. What the guest wrote since
-then is lost, so take a snapshot before if you may want it. `paddock backup restore` replaces the store of a server."""
+then is lost, so take a snapshot before if you may want it. `paddock backup restore` restores the store of a server."""
 _EXITS = {0: "success", 1: "nothing was changed: the answer was no, or --yes is missing", 2: "wrong usage, or the restore failed"}
 
 

@@ -112,7 +112,7 @@ def _card(
 
 def hostname_of(instance: VirtualMachineInstance) -> str:
     """The guest's host name: its own, else the machine's up to the first dot."""
-    return instance.spec.hostname or instance.metadata.name.partition(".")[0][:63]
+    return instance.spec.hostname or instance.metadata.name.partition(".")[0][:63].rstrip("-")
 
 
 def queues_of(spec: VirtualMachineInstanceSpec, card: Interface) -> int:

@@ -14,6 +14,7 @@ Data = dict[str, Any]
 SNAPSHOT, CREATING, RESTORE = "SnapshotInProgress", "CreatingTargetVM", "RestoreInProgress"
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
+_LONGEST_NAME = 63
 # A clone is somebody else: what Kubernetes and its tools remember of the first one is not taken over.
 _NEVER = ("kubectl.kubernetes.io/last-applied-configuration", "restore.kubevirt.io/lastRestoreUID")
 
@@ -23,7 +24,9 @@ def target_name(clone: VirtualMachineClone) -> str:
     target = clone.spec.target
     if target is not None and target.name:
         return target.name
-    return f"clone-{clone.spec.source.name}-{(clone.metadata.uid or '')[:5]}"[:63]
+    suffix = f"-{(clone.metadata.uid or '')[:5]}"
+    # The source's name gives way, because the suffix alone tells two clones of one source apart.
+    return f"clone-{clone.spec.source.name}"[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
 
 
 def snapshot_name(clone: VirtualMachineClone) -> str:

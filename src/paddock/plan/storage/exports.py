@@ -1,5 +1,6 @@
 """Exports: which volumes there are to fetch, and under which addresses (docs/spec/kubevirt.md 7.4). Pure."""
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +27,7 @@ FORMATS = {"raw": "disk.img", "gzip": "disk.img.gz", "tar.gz": "disk.tar.gz"}
 _OF_DISKS, _OF_FILES = ("raw", "gzip"), ("tar.gz",)
 MANIFESTS = {"all": "manifests/all", "auth-header-secret": "manifests/secret"}
 _TTL_SECONDS = 7200.0
+_LONGEST_NAME = 253
 
 
 class ExportedVolume(msgspec.Struct, frozen=True):
@@ -52,7 +54,12 @@ def expires(export: VirtualMachineExport) -> str:
 
 def secret_name(export: VirtualMachineExport) -> str:
     """The Secret with the token: the one named, or one of our own."""
-    return export.spec.tokenSecretRef or f"export-token-{export.metadata.name}"[:253]
+    if export.spec.tokenSecretRef:
+        return export.spec.tokenSecretRef
+    name = f"export-token-{export.metadata.name}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - 9].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def path_of(export: VirtualMachineExport, rest: str) -> str:

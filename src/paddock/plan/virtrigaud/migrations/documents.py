@@ -38,7 +38,7 @@ def claim(migration: VMMigration, disks: Sequence[MigratedDisk]) -> PersistentVo
         metadata=ObjectMeta(
             name=transfer.claim_name(migration),
             namespace=namespace_of(migration),
-            labels={marks.COMPONENT_LABEL: marks.MIGRATION_STORAGE, marks.MIGRATION_LABEL: migration.metadata.name[:63].rstrip("-")},
+            labels={marks.COMPONENT_LABEL: marks.MIGRATION_STORAGE, marks.MIGRATION_LABEL: migration.metadata.name[:63].rstrip("-.")},
             annotations={marks.MIGRATION_UID: migration.metadata.uid or ""},
         ),
         spec=PersistentVolumeClaimSpec(

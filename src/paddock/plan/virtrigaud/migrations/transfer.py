@@ -159,4 +159,4 @@ def _shortened(name: str) -> str:
     if len(name) <= _LONGEST:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: _LONGEST - 9].rstrip('-')}-{digest}"
+    return f"{name[: _LONGEST - 9].rstrip('-.')}-{digest}"

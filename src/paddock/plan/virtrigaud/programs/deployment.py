@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import names
 from paddock.contract import tls
 from paddock.contract.issuing import ManagedCertificates
 from paddock.dialects.virtrigaud.provider import Provider, ProviderService
@@ -187,6 +188,12 @@ def _container(provider: Provider, wish: ClusterWish, mounts: Sequence[Data]) ->
     }
 
 
+def _volume_of(claim: str) -> str:
+    """The volume of a staging claim. A claim's name may be longer than a volume's and have dots, so a sum stands for such a one."""
+    name = f"{_CLAIM_VOLUME}{claim}"
+    return name if names.is_label(name) else f"{_CLAIM_VOLUME}{hashlib.sha256(claim.encode()).hexdigest()[:16]}"
+
+
 def _files(provider: Provider, wish: ClusterWish) -> tuple[list[Data], list[Data]]:
     """The mounts and the volumes."""
     found: list[tuple[str, str, bool, Data]] = [
@@ -197,8 +204,7 @@ def _files(provider: Provider, wish: ClusterWish) -> tuple[list[Data], list[Data
         found.append(("provider-tls", _TLS, True, {"secret": secret}))
     found.append(("tmp", "/tmp", False, {"emptyDir": {}}))
     found += [
-        (f"{_CLAIM_VOLUME}{claim}"[:63].rstrip("-"), f"{_STAGING}/{claim}", False, {"persistentVolumeClaim": {"claimName": claim}})
-        for claim in sorted(wish.claims)
+        (_volume_of(claim), f"{_STAGING}/{claim}", False, {"persistentVolumeClaim": {"claimName": claim}}) for claim in sorted(wish.claims)
     ]
     if provider.spec.type == "libvirt":
         memory = {"emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}}
