@@ -16,7 +16,7 @@ from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots.locks import MachineLock
-from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
+from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
@@ -26,7 +26,7 @@ from paddock.meta import adoption, ages
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan.pool import preservation
 from paddock.plan.snapshots import restores as plan
-from paddock.plan.snapshots.machines import volumes_of
+from paddock.plan.snapshots.machines import SUCCEEDED, volumes_of
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
@@ -99,6 +99,7 @@ class RestoreReconciler:
         # What cannot be done is refused before anything is touched.
         plan.check(restore, content, (machine.read(MACHINES).metadata.annotations or {}) if machine is not None else None)
         plan.machine(restore, content, found, fresh=True)
+        await self._check_data(restore, found)
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
@@ -124,9 +125,26 @@ class RestoreReconciler:
         status = snapshot.read(SNAPSHOTS).status if snapshot is not None else None
         if status is not None and status.phase == "Failed":
             raise plan.RestoreRefused(f"snapshot {name} failed", fix="take another one")
-        if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
+        # One that has lost volumes since is no longer ready: each volume is checked below, and the refusal names it.
+        taken = status is not None and (status.readyToUse or status.phase == SUCCEEDED)
+        if status is None or not taken or not status.virtualMachineSnapshotContentName:
             return None
-        return await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        try:
+            return await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        except NotFound as error:
+            why = f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
+            raise plan.RestoreRefused(f"snapshot {name} cannot be restored", why=why, fix="restore another snapshot") from error
+
+    async def _check_data(self, restore: VirtualMachineRestore, found: Iterable[plan.RestoredVolume]) -> None:
+        """Refuse to go on without the data of a volume that is still to be filled: what it replaces may be the last copy."""
+        for volume in found:
+            if self._filled(restore, volume.claim):
+                continue
+            key = Key(restore.metadata.namespace or "", volume.snapshot)
+            # Not from the cache: it may show one that is gone.
+            there = await self._client.find(VOLUME_SNAPSHOTS, key) if volume.snapshot else None
+            held = there is not None and self._volumes.get_snapshot(there.metadata.uid or "") is not None
+            plan.check_data(volume, there, held=held)
 
     # --- the target -------------------------------------------------------------------------------------------------------
 
