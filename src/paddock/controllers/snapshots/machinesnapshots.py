@@ -13,7 +13,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, ApiError, NotFound
+from paddock.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.client.options import DELETE, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.locks import MachineLock
@@ -80,10 +80,10 @@ class MachineSnapshotReconciler:
             return DONE
         try:
             why = await self._take(seen, snapshot)
-        except ApiError:
+        except Conflict:
             raise
         except PaddockError as error:
-            # Said, and tried again until the deadline.
+            # Also what the server refuses, or cannot do now: the machine is locked, and the deadline holds whatever is in the way.
             why = str(error)
         return await self._wait(seen, snapshot, why) if why else DONE
 
