@@ -2,6 +2,7 @@
 
     snapshot ready -> target at rest -> claims, each filled from a VolumeSnapshot -> the machine written anew -> complete
 
+Restored in place, the machine is written before its former claims go. Otherwise it stays as it is until the new claims are filled.
 While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
 """
 
@@ -11,8 +12,9 @@ from typing import Any
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
+from paddock.client.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound, Unreachable
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots.locks import MachineLock
@@ -83,9 +85,15 @@ class RestoreReconciler:
         except plan.RestoreRefused as error:
             await self._fail(seen, restore, str(error))
             return DONE
+        except (Conflict, Unreachable):
+            # The one is gone at the next look; with the other, the status cannot be written either.
+            raise
+        except PaddockError as error:
+            await self._wait(seen, restore, str(error))
+            raise
         if not waits:
             return DONE
-        await self._statuses.write(seen, _progress(restore, waits, ages.timestamp(self._clock.seconds())))
+        await self._wait(seen, restore, waits)
         return again(_WAIT_SECONDS)
 
     async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> str:
@@ -103,7 +111,8 @@ class RestoreReconciler:
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
-        if machine is not None:
+        in_place = restore.spec.volumeRestorePolicy == "InPlace"
+        if machine is not None and in_place:
             # First: a template of a DataVolume that is cleared away below would make it anew.
             await self._machine(restore, content, found, machine)
         await self._clear(restore, target.namespace, found, backups)
@@ -113,8 +122,9 @@ class RestoreReconciler:
             )
         if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
             return f"waiting for {', '.join(missing)} to be filled"
-        if machine is None:
-            await self._machine(restore, content, found, None)
+        if machine is None or not in_place:
+            # Last: one whose claims are refused stays on those that it has.
+            await self._machine(restore, content, found, machine)
         if not await self._own(restore, target, [each.claim for each in found]):
             raise plan.RestoreRefused(f"{target.name} was deleted while it was restored", fix="restore it once more")
         await self._finish(seen, restore, found)
@@ -324,6 +334,9 @@ class RestoreReconciler:
             reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
         )
         await self._unlock(restore)
+
+    async def _wait(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
+        await self._statuses.write(seen, _progress(restore, why, ages.timestamp(self._clock.seconds())))
 
     async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
         now = ages.timestamp(self._clock.seconds())
