@@ -7,13 +7,15 @@ import msgspec
 
 from paddock.schema.field import Field, Object, Time
 
+_LONGEST_REASON = 1024
+
 
 class Condition(Object):
     """One observed aspect of an object."""
 
     type: Annotated[str, Field("The aspect.", required=True)] = ""
     status: Annotated[str, Field("Whether it holds.", required=True, enum=("True", "False", "Unknown"))] = ""
-    reason: Annotated[str | None, Field("One word for programs.", max_length=1024)] = None
+    reason: Annotated[str | None, Field("One word for programs.", max_length=_LONGEST_REASON)] = None
     message: Annotated[str | None, Field("A sentence for people: what, why, what to do.", max_length=32768)] = None
     lastTransitionTime: Annotated[Time | None, Field("When the status last changed.")] = None
     lastProbeTime: Annotated[Time | None, Field("When it was last looked at.", nullable=True)] = None
@@ -24,12 +26,13 @@ def settled(before: Sequence[Condition] | None, wanted: Iterable[Condition], now
     """The conditions of a status after a check: the checked ones as found, the others as they were.
 
     The time of a transition stays while the status stays. When nothing differs the result equals `before`, so nothing is written.
+    A reason that quotes an error is cut to its longest: the server would refuse the whole status for it.
     """
     found = {each.type: each for each in before or ()}
     for each in wanted:
         old = found.get(each.type)
         since = old.lastTransitionTime if old is not None and old.status == each.status and old.lastTransitionTime else now
-        found[each.type] = msgspec.structs.replace(each, lastTransitionTime=since)
+        found[each.type] = msgspec.structs.replace(each, reason=each.reason and each.reason[:_LONGEST_REASON], lastTransitionTime=since)
     return list(found.values())
 
 

@@ -180,6 +180,33 @@ def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> N
     play(killed, script)
 
 
+@pytest.mark.spec("kubevirt", 79)
+def test_a_restore_of_a_snapshot_that_lost_its_data_leaves_the_disk(killed: KilledPaddock) -> None:
+    async def script() -> None:
+        await begin(killed)
+        async with killed.talk() as talk:
+            disk, run = await uid_of(talk, f"{CLAIMS}/disk"), await uid_of(talk, f"{VMIS}/web")
+            (lost,) = (await talk.get(VOLUME_SNAPSHOTS))["items"]
+            await drop(talk, f"{VOLUME_SNAPSHOTS}/{lost['metadata']['name']}")
+            await has_snapshots(talk, 0)
+            await talk.until(f"{SNAPSHOTS}/one", lambda found: not found["status"]["readyToUse"], "it says so", 30)
+        in_place = restore("r", "web", volumeRestorePolicy="InPlace", targetReadinessPolicy="StopTarget")
+
+        async def refused(talk: Talk) -> None:
+            found = await talk.until(f"{RESTORES}/r", lambda found: found.get("status", {}).get("complete") is False, "it is refused", 30)
+            assert f"VolumeSnapshot {lost['metadata']['name']} does not exist" in found["status"]["conditions"][0]["reason"]
+            assert (await uid_of(talk, f"{CLAIMS}/disk"), await uid_of(talk, f"{VMIS}/web")) == (disk, run)
+            await check(killed, talk, web=2)
+
+        await killed.step(lambda talk: ensure(talk, RESTORES, in_place), refused)
+        async with killed.talk() as talk:
+            for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
+                await drop(talk, path)
+        await killed.check_empty()
+
+    play(killed, script)
+
+
 async def check_held(killed: KilledPaddock, talk: Talk, **wanted: int) -> None:
     """Fail unless these are the snapshots, and the guest had written so often on the disk of each."""
     uids = {each["metadata"]["uid"]: each["metadata"]["name"] for each in (await talk.get(SNAPSHOTS))["items"]}

@@ -2,10 +2,12 @@
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import pytest
 
-from paddock.engine.storage.errors import StoreFull
+from paddock.client.errors import Unreachable
+from paddock.controllers.snapshots.restores import RestoreReconciler
 from tests.fakehost import FakeHost
 from tests.scenario.disks.world import DATA_VOLUMES, POOLS, UNCONFIRMED, pool
 from tests.scenario.hosts import snapshotting
@@ -94,8 +96,12 @@ def test_a_machine_of_a_pool_leaves_the_claims_that_were_restored_for_it(play: P
 
 
 @pytest.mark.spec("kubevirt", 111)
-def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_already(play: Play) -> None:
+def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_already(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(host: FakeHost) -> None:
+        async def end(self: RestoreReconciler, *arguments: Any) -> bool:
+            raise Unreachable("the process ended", sent=True)
+
+        monkeypatch.setattr(RestoreReconciler, "_own", end)
         await host.end()
         wire = host.interrupted()
         wire.late = {"virtualmachines": 2.0}
@@ -105,7 +111,6 @@ def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_alr
         await host.make(snapshotting.snapshot())
         await asyncio.sleep(30)
         former = await snapshotting.claim_of(host)
-        host.engine.volumes.failures.extend([StoreFull("cannot restore", why="there is no space left")] * 100)
         await host.make(snapshotting.restore())
         for _ in range(1000):
             claim = await snapshotting.claim_of(host)
@@ -114,6 +119,7 @@ def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_alr
                 break
             await asyncio.sleep(0.01)
         assert claim != former
+        monkeypatch.undo()
         await host.delete("VirtualMachineRestore", snapshotting.SNAPSHOT, "back")
         await asyncio.sleep(60)
         assert await snapshotting.restored(host) == {}

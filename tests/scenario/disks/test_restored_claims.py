@@ -14,7 +14,6 @@ import pytest
 from paddock.client.errors import Unreachable
 from paddock.client.target import Key
 from paddock.controllers.snapshots.restores import RestoreReconciler
-from paddock.engine.storage.errors import StoreFull
 from paddock.meta import adoption
 from tests.fakehost import FakeHost
 from tests.scenario.hosts import snapshotting
@@ -80,15 +79,21 @@ def test_a_restore_leaves_nothing_whatever_is_deleted_at_any_request(play: Play,
 
 
 @pytest.mark.spec("kubevirt", 129)
-def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is_on_them(play: Play) -> None:
+def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is_on_them(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def script(host: FakeHost) -> None:
+        async def end(self: RestoreReconciler, *arguments: Any) -> bool:
+            raise Unreachable("the process ended", sent=True)
+
         await snapshotting.web(host, "Halted")
         await asyncio.sleep(20)
         await host.make(snapshotting.snapshot())
         await asyncio.sleep(20)
-        host.engine.volumes.failures.extend([StoreFull("cannot restore", why="there is no space left")] * 3)
+        monkeypatch.setattr(RestoreReconciler, "_own", end)
         await host.make(snapshotting.restore())
-        await asyncio.sleep(1)
+        await asyncio.sleep(10)
+        monkeypatch.undo()
         (claim,) = [name for name in await names(host, CLAIMS) if name.startswith("restore-")]
         assert await snapshotting.claim_of(host) == claim
         await host.api.delete(f"{RESTORES}/back")

@@ -64,5 +64,11 @@ async def content_of(host: FakeHost, claim: str) -> str:
     return host.engine.volumes.content[uid]
 
 
+async def volume_snapshot_of(host: FakeHost, name: str = "one") -> str:
+    """The VolumeSnapshot of the disk in a snapshot."""
+    content = await host.get("VirtualMachineSnapshotContent", SNAPSHOT, (await taken(host, name))["virtualMachineSnapshotContentName"])
+    return str(content["spec"]["volumeBackups"][0]["volumeSnapshotName"])
+
+
 def conditions(status: Data) -> dict[str, str]:
     return {each["type"]: each["status"] for each in status["conditions"]}

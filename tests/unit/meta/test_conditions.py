@@ -29,3 +29,8 @@ def test_holds() -> None:
     assert holds([READY, OTHER], "Ready")
     assert not holds([READY, OTHER], "Theirs")
     assert not holds(None, "Ready")
+
+
+def test_a_reason_that_is_too_long_is_cut() -> None:
+    (found,) = settled(None, [Condition(type="A", status="True", reason="x" * 2000)], NOW)
+    assert found.reason == "x" * 1024

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
 from paddock.meta.wire import from_data
@@ -129,3 +130,23 @@ def test_nobody_else_loses_a_disk() -> None:
 )
 def test_a_target_that_runs(policy: str | None, running: bool, age: float, found: str) -> None:
     assert plan.waits(policy, running, age) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "held", "why"),
+    [
+        ("s", {"name": "s"}, True, ""),
+        ("s", None, False, "VolumeSnapshot s does not exist"),
+        ("s", {"name": "s", "deletionTimestamp": "2026-01-01T00:00:00Z"}, True, "VolumeSnapshot s is being deleted"),
+        ("s", {"name": "s"}, False, "the data of VolumeSnapshot s is missing from the disk pool"),
+        ("", None, False, "the snapshot does not include it"),
+    ],
+)
+def test_a_volume_is_restored_only_while_its_data_is_there(name: str, metadata: dict[str, Any] | None, held: bool, why: str) -> None:
+    there = from_data({"metadata": metadata}, VolumeSnapshot) if metadata is not None else None
+    volume = plan.RestoredVolume("root", "disk", name)
+    if not why:
+        plan.check_data(volume, there, held=held)
+        return
+    with pytest.raises(plan.RestoreRefused, match=f"volume root cannot be restored: {why}"):
+        plan.check_data(volume, there, held=held)

@@ -8,8 +8,9 @@ A clone that has succeeded goes with its target.
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.errors import AlreadyExists, Conflict, NotFound, Unreachable
 from paddock.client.options import DELETE
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import clone, restore, snapshot, virtualmachine
@@ -58,11 +59,23 @@ class CloneReconciler:
             if clone.status.phase == plan.SUCCEEDED and await self._is_gone(Key(key.namespace, plan.target_name(clone))):
                 await self._delete(CLONES.path(key.namespace, key.name))
             return DONE
-        phase, why = await self._forward(clone)
-        status = plan.status(clone, phase, ages.timestamp(self._clock.seconds()), why)
-        if await self._statuses.write(seen, status) is not None:
+        try:
+            phase, why = await self._forward(clone)
+        except (Conflict, Unreachable):
+            # The one is gone at the next look; with the other, the status cannot be written either.
+            raise
+        except PaddockError as error:
+            before = clone.status.phase if clone.status is not None else None
+            await self._write(seen, clone, before or plan.SNAPSHOT, str(error))
+            raise
+        if await self._write(seen, clone, phase, why):
             self._tell(seen, phase, why)
         return DONE
+
+    async def _write(self, seen: CachedObject, clone: VirtualMachineClone, phase: str, why: str) -> bool:
+        """Write the status; False when it says so already."""
+        status = plan.status(clone, phase, ages.timestamp(self._clock.seconds()), why)
+        return await self._statuses.write(seen, status) is not None
 
     async def _forward(self, clone: VirtualMachineClone) -> tuple[str, str]:
         """Go as far as possible; the phase it is in, and why when that needs words."""
@@ -89,11 +102,13 @@ class CloneReconciler:
             await self._create(SNAPSHOTS.path(namespace), plan.snapshot(clone))
             return plan.SNAPSHOT, ""
         status = snapshot.read(SNAPSHOTS).status
-        if status is not None and status.phase == "Failed":
-            return plan.FAILED, status.error.message or "" if status.error is not None else "the snapshot failed"
+        if status is not None and (status.phase == "Failed" or (status.phase == "Succeeded" and not status.readyToUse)):
+            return plan.FAILED, (status.error.message if status.error is not None else None) or "the snapshot failed"
         if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
             return plan.SNAPSHOT, ""
-        content = await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        content = await self._client.find(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        if content is None:
+            return plan.FAILED, f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
         await self._create(RESTORES.path(namespace), plan.restore(clone, content.spec.source.virtualMachine or {}))
         return plan.CREATING, ""
 

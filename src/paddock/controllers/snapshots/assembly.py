@@ -10,6 +10,7 @@ from paddock.controllers.snapshots.volumesnapshots import VolumeSnapshotReconcil
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.instance.brief import brief
+from paddock.plan.snapshots import machines as plan
 from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller
 from paddock.runtime.informer import Informer
@@ -35,6 +36,7 @@ def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) ->
     # All that are under way wait for something; there are few.
     for informer in (machines, claims, volume_snapshots):
         taking.watch(informer, lambda change: _unfinished(snapshots, change))
+    taking.watch(volume_snapshots, lambda change: _losers(snapshots, change))
     program.add(taking)
 
     seen = restores.RestoreCaches(restored, snapshots, machines, instances, claims)
@@ -60,6 +62,14 @@ def _claims_of_ended(change: CacheChange) -> list[Key]:
     if change.new is not None:
         return []
     return [Key(change.seen.key.namespace, name) for name in brief(change.seen.raw).claims]
+
+
+def _losers(snapshots: Informer, change: CacheChange) -> list[Key]:
+    """The machine's snapshot that a VolumeSnapshot belongs to which goes."""
+    if change.new is not None and not change.new.meta.going:
+        return []
+    key = change.seen.key
+    return [seen.key for seen in snapshots.cache.by("namespace", key.namespace) if plan.is_part(seen.meta.uid, key.name)]
 
 
 def _unfinished(informer: Informer, change: CacheChange) -> list[Key]:

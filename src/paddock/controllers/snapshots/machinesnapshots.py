@@ -5,6 +5,7 @@
 While one is taken the machine's status names it, and its spec does not change. After the deadline it is given up.
 """
 
+import contextlib
 from collections.abc import Mapping
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, ApiError, NotFound
+from paddock.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.client.options import DELETE, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.locks import MachineLock
@@ -72,15 +73,17 @@ class MachineSnapshotReconciler:
             return await self._remove(seen, snapshot)
         if snapshot.status is not None and snapshot.status.phase in (plan.SUCCEEDED, plan.FAILED):
             await self._unlock(snapshot)
+            if snapshot.status.phase == plan.SUCCEEDED:
+                await self._check_data(seen, snapshot, snapshot.status)
             return DONE
         if await finalizers.put_on(self._client, SNAPSHOTS, seen.meta, _FINALIZER):
             return DONE
         try:
             why = await self._take(seen, snapshot)
-        except ApiError:
+        except Conflict:
             raise
         except PaddockError as error:
-            # Said, and tried again until the deadline.
+            # Also what the server refuses, or cannot do now: the machine is locked, and the deadline holds whatever is in the way.
             why = str(error)
         return await self._wait(seen, snapshot, why) if why else DONE
 
@@ -189,6 +192,30 @@ class MachineSnapshotReconciler:
     def _is_static(self, namespace: str, name: str) -> bool:
         found = self._claim(namespace, name)
         return found is not None and hostdirectories.is_static(msgspec.json.decode(found.raw))
+
+    # --- keeping ----------------------------------------------------------------------------------------------------------
+
+    async def _check_data(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> None:
+        """Report VolumeSnapshots of a snapshot that were deleted, and their data with them."""
+        included = status.snapshotVolumes.includedVolumes if status.snapshotVolumes is not None else None
+        names = [plan.volume_snapshot_name(snapshot, volume) for volume in included or ()]
+        gone = [name for name in names if await self._is_gone(Key(seen.key.namespace, name))]
+        why = f"VolumeSnapshots ({','.join(gone)}) missing"
+        if not gone or (status.error is not None and status.error.message == why):
+            return
+        now = ages.timestamp(self._clock.seconds())
+        with contextlib.suppress(NotFound):
+            content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
+            await self._content_statuses.change(content, {"readyToUse": False, "error": {"time": now, "message": why}})
+        await self._statuses.write(seen, plan.lost(status, now, why))
+        self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", "VolumeSnapshotMissing", why)
+
+    async def _is_gone(self, key: Key) -> bool:
+        if (cached := self._caches.volume_snapshots.cache.get(key)) is not None and not cached.meta.going:
+            return False
+        # The cache may be behind, and what is written stays.
+        found = await self._client.find(VOLUME_SNAPSHOTS, key)
+        return found is None or bool(found.metadata.deletionTimestamp)
 
     # --- the machine ------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
     snapshot ready -> target at rest -> claims, each filled from a VolumeSnapshot -> the machine written anew -> complete
 
+Restored in place, the machine is written before its former claims go. Otherwise it stays as it is until the new claims are filled.
 While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
 """
 
@@ -11,12 +12,13 @@ from typing import Any
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
+from paddock.client.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound, Unreachable
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots.locks import MachineLock
-from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
+from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
@@ -26,7 +28,7 @@ from paddock.meta import adoption, ages
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan.pool import preservation
 from paddock.plan.snapshots import restores as plan
-from paddock.plan.snapshots.machines import volumes_of
+from paddock.plan.snapshots.machines import SUCCEEDED, volumes_of
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
@@ -83,9 +85,15 @@ class RestoreReconciler:
         except plan.RestoreRefused as error:
             await self._fail(seen, restore, str(error))
             return DONE
+        except (Conflict, Unreachable):
+            # The one is gone at the next look; with the other, the status cannot be written either.
+            raise
+        except PaddockError as error:
+            await self._wait(seen, restore, str(error))
+            raise
         if not waits:
             return DONE
-        await self._statuses.write(seen, _progress(restore, waits, ages.timestamp(self._clock.seconds())))
+        await self._wait(seen, restore, waits)
         return again(_WAIT_SECONDS)
 
     async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> str:
@@ -99,10 +107,12 @@ class RestoreReconciler:
         # What cannot be done is refused before anything is touched.
         plan.check(restore, content, (machine.read(MACHINES).metadata.annotations or {}) if machine is not None else None)
         plan.machine(restore, content, found, fresh=True)
+        await self._check_data(restore, found)
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
-        if machine is not None:
+        in_place = restore.spec.volumeRestorePolicy == "InPlace"
+        if machine is not None and in_place:
             # First: a template of a DataVolume that is cleared away below would make it anew.
             await self._machine(restore, content, found, machine)
         await self._clear(restore, target.namespace, found, backups)
@@ -112,8 +122,9 @@ class RestoreReconciler:
             )
         if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
             return f"waiting for {', '.join(missing)} to be filled"
-        if machine is None:
-            await self._machine(restore, content, found, None)
+        if machine is None or not in_place:
+            # Last: one whose claims are refused stays on those that it has.
+            await self._machine(restore, content, found, machine)
         if not await self._own(restore, target, [each.claim for each in found]):
             raise plan.RestoreRefused(f"{target.name} was deleted while it was restored", fix="restore it once more")
         await self._finish(seen, restore, found)
@@ -124,9 +135,26 @@ class RestoreReconciler:
         status = snapshot.read(SNAPSHOTS).status if snapshot is not None else None
         if status is not None and status.phase == "Failed":
             raise plan.RestoreRefused(f"snapshot {name} failed", fix="take another one")
-        if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
+        # One that has lost volumes since is no longer ready: each volume is checked below, and the refusal names it.
+        taken = status is not None and (status.readyToUse or status.phase == SUCCEEDED)
+        if status is None or not taken or not status.virtualMachineSnapshotContentName:
             return None
-        return await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        try:
+            return await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        except NotFound as error:
+            why = f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
+            raise plan.RestoreRefused(f"snapshot {name} cannot be restored", why=why, fix="restore another snapshot") from error
+
+    async def _check_data(self, restore: VirtualMachineRestore, found: Iterable[plan.RestoredVolume]) -> None:
+        """Refuse to go on without the data of a volume that is still to be filled: what it replaces may be the last copy."""
+        for volume in found:
+            if self._filled(restore, volume.claim):
+                continue
+            key = Key(restore.metadata.namespace or "", volume.snapshot)
+            # Not from the cache: it may show one that is gone.
+            there = await self._client.find(VOLUME_SNAPSHOTS, key) if volume.snapshot else None
+            held = there is not None and self._volumes.get_snapshot(there.metadata.uid or "") is not None
+            plan.check_data(volume, there, held=held)
 
     # --- the target -------------------------------------------------------------------------------------------------------
 
@@ -306,6 +334,9 @@ class RestoreReconciler:
             reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
         )
         await self._unlock(restore)
+
+    async def _wait(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
+        await self._statuses.write(seen, _progress(restore, why, ages.timestamp(self._clock.seconds())))
 
     async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
         now = ages.timestamp(self._clock.seconds())

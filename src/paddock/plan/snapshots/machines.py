@@ -61,7 +61,16 @@ def content_name(snapshot: VirtualMachineSnapshot) -> str:
 
 def volume_snapshot_name(snapshot: VirtualMachineSnapshot, volume: str) -> str:
     """The snapshot of one of its volumes."""
-    return f"vmsnapshot-{snapshot.metadata.uid}-volume-{volume}"
+    return f"{_prefix(snapshot.metadata.uid or '')}{volume}"
+
+
+def is_part(uid: str, name: str) -> bool:
+    """Return whether a VolumeSnapshot of this name is one of the snapshot with this UID."""
+    return name.startswith(_prefix(uid))
+
+
+def _prefix(uid: str) -> str:
+    return f"vmsnapshot-{uid}-volume-"
 
 
 def copy_of(machine: VirtualMachine) -> dict[str, Any]:
@@ -129,6 +138,12 @@ def failed(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
     return msgspec.structs.replace(
         before, phase=FAILED, readyToUse=False, error=SnapshotError(time=now, message=why), conditions=settled(conditions, [failure], now)
     )
+
+
+def lost(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
+    """It was taken, and has lost volumes since."""
+    conditions = _conditions(before, now, ready=False, reason="In error state", progressing=False)
+    return msgspec.structs.replace(before, readyToUse=False, error=SnapshotError(time=now, message=why), conditions=conditions)
 
 
 def _conditions(before: SnapshotStatus, now: str, *, ready: bool, reason: str, progressing: bool | None = None) -> list[Condition]:

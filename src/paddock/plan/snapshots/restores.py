@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.meta import patch
@@ -72,6 +73,19 @@ def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent
     names = [each.claim for each in volumes(restore, content)]
     if len(set(names)) < len(names):
         raise RestoreRefused("two volumes would be restored to one claim", fix="choose different names in volumeRestoreOverrides")
+
+
+def check_data(volume: RestoredVolume, snapshot: VolumeSnapshot | None, *, held: bool) -> None:
+    """Refuse a volume whose VolumeSnapshot is gone; `held` says whether the engine has its data."""
+    if snapshot is None:
+        why = f"VolumeSnapshot {volume.snapshot} does not exist" if volume.snapshot else "the snapshot does not include it"
+    elif snapshot.metadata.deletionTimestamp:
+        why = f"VolumeSnapshot {volume.snapshot} is being deleted"
+    elif not held:
+        why = f"the data of VolumeSnapshot {volume.snapshot} is missing from the disk pool"
+    else:
+        return
+    raise RestoreRefused(f"volume {volume.name} cannot be restored", why=why, fix="restore another snapshot")
 
 
 def is_former(volume: RestoredVolume, backup: VolumeBackup) -> bool:
