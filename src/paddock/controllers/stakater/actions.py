@@ -43,7 +43,6 @@ _LOG = logging.getLogger(__name__)
 MANAGER = "paddock-stakater"
 WRITE = WriteOptions(manager=MANAGER)
 _APPLY = WriteOptions(manager=MANAGER, force=True)
-_ORPHAN = "orphan"
 _TARGETS: dict[type[Resource], Target[Any]] = {
     Secret: targets.SECRETS,
     kubevirt.VirtualMachine: targets.MACHINE_DATA,
@@ -299,7 +298,7 @@ class MachineCleanup:
 
     async def step(self, look: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
-        if _ORPHAN in (look.seen.meta.finalizers or ()):
+        if finalizers.leaves_dependents(look.seen.meta):
             # Everything is to be left where it is.
             await self._acts.release_roots(look.key)
             return True
