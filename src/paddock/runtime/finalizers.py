@@ -8,6 +8,15 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Target
 from paddock.runtime.cache import CachedObject, Meta
 
+# Kubernetes' finalizer of a deletion that leaves the dependents (`--cascade=orphan`). The garbage collector takes it off as soon as it
+# has taken the owner's references off the dependents.
+ORPHAN = "orphan"
+
+
+def leaves_dependents(meta: Meta) -> bool:
+    """Return whether an object is being deleted without its dependents, and the garbage collector has not finished with them."""
+    return meta.going and ORPHAN in (meta.finalizers or ())
+
 
 async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> CachedObject | None:
     """Make sure that an object waits for us; the object as it is then, when something was written. One that is going takes no new ones.

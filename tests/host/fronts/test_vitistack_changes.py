@@ -161,6 +161,27 @@ def test_a_machine_that_is_deleted_comes_back_and_a_claim_does_not(play: Play, o
     play(script)
 
 
+@pytest.mark.spec("vitistack", 83)
+def test_an_orphaning_deletion_leaves_the_guest_and_its_disks(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        await make(talk, origin, disks=[ROOT, DATA])
+        first = await run(talk)
+        places = [f"{VMS}/web", f"{CLAIMS}/web-root", f"{CLAIMS}/web-data"]
+        before = [await identity(talk, each) for each in places]
+        await talk.client.request("DELETE", f"{MACHINES}/web", (("propagationPolicy", "Orphan"),))
+        await talk.until(f"{MACHINES}/web", lambda found: not found, "the Machine is gone")
+        await asyncio.sleep(5)
+        assert [await identity(talk, each) for each in places] == before
+        assert await identity(talk, f"{VMIS}/web") == first
+        # The disks are there still, so the machine starts from them.
+        await talk.verb("web", "stop", gracePeriod=0)
+        await talk.until(f"{VMIS}/web", lambda found: not found, "its guest is off")
+        await talk.verb("web", "start")
+        await talk.until(f"{VMIS}/web", lambda found: phase(found) == "Running", "its guest runs again")
+
+    play(script)
+
+
 @pytest.mark.spec("vitistack", 27, 68)
 def test_a_claim_that_waits_for_its_machine_does_not_hold_it(play: Play, origin: Server) -> None:
     async def script(talk: Talk) -> None:

@@ -39,6 +39,7 @@ _GOOD = frozenset(
         "ProviderRuntimeReady",
         "Ready",
         "Running",
+        "SourceDeleted",
         "StorageReady",
         "Synced",
         "Synchronized",

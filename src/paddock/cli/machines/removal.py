@@ -100,7 +100,7 @@ def owned_claims(machine: MachineView, claims: Collection[Mapping[str, Any]], vo
         found |= {
             texts(each, "metadata", "name")
             for each in claims
-            if (at(each, "metadata", "labels") or {}).get("vitistack.io/machine") == machine.name
+            if (at(each, "metadata", "labels") or {}).get("vitistack.io/machine") == machine.name and _owners(each)
         }
     return found
 

@@ -50,7 +50,6 @@ from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.kubermatic.forward import mark_machine, mark_pool, to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
 
-_ORPHAN = "orphan"
 _POOL_TEMPLATES = ("spec", "virtualMachineTemplate", "spec", "dataVolumeTemplates")
 
 
@@ -85,7 +84,7 @@ class ClusterMirror:
         if change.new is None:
             self._alone.discard(seen.meta.uid)
             self._unread.forget(seen.meta.uid)
-        elif seen.meta.going and _ORPHAN in (seen.meta.finalizers or ()):
+        elif finalizers.leaves_dependents(seen.meta):
             self._alone.add(seen.meta.uid)
 
     async def reconcile(self, key: Key) -> Outcome:

@@ -35,7 +35,7 @@ from paddock.runtime.controller import EventRecorder
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
 from paddock.runtime.informer import Informer
-from paddock.runtime.reference import InvolvedObject
+from paddock.runtime.reference import InvolvedObject, is_owned
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.stakater import to_kubevirt
 
@@ -43,7 +43,6 @@ _LOG = logging.getLogger(__name__)
 MANAGER = "paddock-stakater"
 WRITE = WriteOptions(manager=MANAGER)
 _APPLY = WriteOptions(manager=MANAGER, force=True)
-_ORPHAN = "orphan"
 _TARGETS: dict[type[Resource], Target[Any]] = {
     Secret: targets.SECRETS,
     kubevirt.VirtualMachine: targets.MACHINE_DATA,
@@ -299,8 +298,7 @@ class MachineCleanup:
 
     async def step(self, look: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
-        if _ORPHAN in (look.seen.meta.finalizers or ()):
-            # Everything is to be left where it is.
+        if self._is_released(look):
             await self._acts.release_roots(look.key)
             return True
         left = self._left(look)
@@ -321,6 +319,14 @@ class MachineCleanup:
                 await self._acts.release_roots(look.key)
         look.came = PassOutcome(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
         return False
+
+    def _is_released(self, look: ReconcilePass) -> bool:
+        """Return whether everything is left where it is, because the deletion leaves the dependents.
+
+        When the collector has finished with them, the generated machine is there and has no owner, and its disks are still its own.
+        """
+        found = self._caches.machines.cache.get(look.key)
+        return finalizers.leaves_dependents(look.seen.meta) or (found is not None and not is_owned(found.meta, look.seen.meta.uid))
 
     def stalled_in(self, look: ReconcilePass) -> float:
         """Return the seconds until the deletion has taken too long, and report it once when they are over."""

@@ -41,7 +41,6 @@ from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
-_ORPHAN = "orphan"
 _INSTALLATION = Key("kubevirt", "kubevirt")
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachine-controller"
@@ -98,8 +97,7 @@ class VirtualMachineReconciler:
 
     async def _end(self, sight: ObservedVirtualMachine) -> Outcome:
         """Without its machine an instance ends, unless it was to be left alone; the disks follow their owner."""
-        orphaned = _ORPHAN in (sight.meta.finalizers or ())
-        if sight.instance is not None and sight.is_ours and not orphaned:
+        if sight.instance is not None and sight.is_ours and not finalizers.leaves_dependents(sight.meta):
             look = _Look(sight, LifecycleDecision(RunStep.KEEP))
             if sight.instance.metadata.deletionTimestamp is None:
                 grace = sight.machine.metadata.deletionGracePeriodSeconds

@@ -99,14 +99,14 @@ class DiskStorage:
     async def drop_image(self, owner: CachedObject, name: str) -> None:
         """The installation image is not wanted any more: its DataVolume goes, and its claim with it."""
         seen = self._caches.volumes.cache.get(Key(owner.key.namespace, name))
-        if seen is not None and not seen.meta.going and seen in self._caches.volumes_of(owner.key, owner.meta.uid):
+        if seen is not None and not seen.meta.going and seen in self._caches.own_volumes(owner):
             await delete_seen(self._client, targets.VOLUMES, seen)
 
     async def clear(self, owner: CachedObject) -> None:
-        """Delete every claim that was made for a machine; those of DataVolumes go with them."""
-        for seen in self._caches.volumes_of(owner.key, owner.meta.uid):
+        """Delete every claim of a machine; those of DataVolumes go with them."""
+        for seen in self._caches.own_volumes(owner):
             await delete_seen(self._client, targets.VOLUMES, seen)
-        for seen in self._caches.claims_of(owner.key, owner.meta.uid):
+        for seen in self._caches.own_claims(owner):
             await delete_seen(self._client, targets.CLAIM_DATA, seen)
 
 
@@ -219,6 +219,10 @@ class MachineFinalizer:
     async def step(self, look: MachineContext, said: str) -> RemainingObjects | None:
         """Do what comes next; what is still there, or None when the machine has been let go. The log has the step `said`."""
         if FINALIZER not in (look.seen.meta.finalizers or ()):
+            return None
+        if finalizers.leaves_dependents(look.seen.meta):
+            _LOG.info("releasing machine without its dependents")
+            await finalizers.take_off(self._client, targets.MACHINES, look.seen.meta, FINALIZER)
             return None
         networks = networks_of(look.seen)
         remains = self._caches.remains(look.seen, (each.name for each in networks))

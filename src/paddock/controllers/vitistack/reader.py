@@ -10,7 +10,7 @@ from paddock.controllers.vitistack import targets
 from paddock.dialects.vitistack.marks import MACHINE
 from paddock.plan.vitistack.objects import RemainingObjects
 from paddock.plan.vitistack.phases import PENDING
-from paddock.runtime.cache import CacheChange, CachedObject, by_label
+from paddock.runtime.cache import CacheChange, CachedObject, CachedOwner, by_label
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.runtime.memo import StateMemo
@@ -97,6 +97,8 @@ class VitistackCaches:
         self.machines.cache.index(REFERS, references)
         for each in (self.claims, self.volumes):
             each.cache.index(LABELLED, by_label(MACHINE))
+        # the kinds between a machine and what goes with it
+        self._between = {(each.target.group, each.target.kind): each for each in (self.vms, self.volumes)}
         self.by_plural = {each.target.plural: each for each in (self.networks, self.templates, self.attachments, self.secrets)}
         # counts the changes of classes: all machines together read all of them
         self.classes_revision = 0
@@ -123,12 +125,20 @@ class VitistackCaches:
         return [seen.key for seen in self.machines.cache.by(REFERS, f"{informer.target.plural}/{key}")]
 
     def claims_of(self, key: Key, uid: str) -> list[CachedObject]:
-        """The claims that were made for a machine, those of disks that it has no longer, too."""
+        """The claims that were made for a machine, or put in their place: those of disks that it has no longer, too."""
         return _of(self.claims, key, uid)
 
     def volumes_of(self, key: Key, uid: str) -> list[CachedObject]:
-        """The DataVolumes that were made for a machine."""
+        """The DataVolumes that were made for a machine, or put in their place."""
         return _of(self.volumes, key, uid)
+
+    def own_claims(self, seen: CachedObject) -> list[CachedObject]:
+        """The claims that go with a machine."""
+        return [each for each in self.claims_of(seen.key, seen.meta.uid) if self._goes_with(each, seen.meta.uid)]
+
+    def own_volumes(self, seen: CachedObject) -> list[CachedObject]:
+        """The DataVolumes that go with a machine."""
+        return [each for each in self.volumes_of(seen.key, seen.meta.uid) if self._goes_with(each, seen.meta.uid)]
 
     def vm_of(self, seen: CachedObject) -> CachedObject | None:
         """The VirtualMachine of a machine; None when that of its name is not its own."""
@@ -143,13 +153,31 @@ class VitistackCaches:
     def remains(self, seen: CachedObject, networks: Iterable[str]) -> RemainingObjects:
         """Return the remaining objects of a machine under deletion."""
         key, name = seen.key, str(seen.key)
-        left = dict.fromkeys(each.meta.name for each in (*self.claims_of(key, seen.meta.uid), *self.volumes_of(key, seen.meta.uid)))
+        left = dict.fromkeys(each.meta.name for each in (*self.own_claims(seen), *self.own_volumes(seen)))
+        instance = self.instance_of(key)
         return RemainingObjects(
             vm=self.vm_of(seen) is not None,
-            instance=self.instance_of(key) is not None,
+            instance=instance is not None and self._goes_with(instance, seen.meta.uid),
             claims=tuple(left),
             networks=tuple(each for each in dict.fromkeys(networks) if name in self.connected(Key(key.namespace, each))),
         )
+
+    def _goes_with(self, seen: CachedObject, uid: str) -> bool:
+        """Return whether the machine of this UID owns an object, or owns its owner.
+
+        The label alone is not enough: an object without an owner was released by a deletion that leaves the dependents, or put in place
+        by a user. A machine uses such objects, and they outlive it.
+        """
+        owners = seen.meta.ownerReferences or ()
+        return is_owned(seen.meta, uid) or (bool(owners) and all(self._owner_goes(seen.key.namespace, each, uid) for each in owners))
+
+    def _owner_goes(self, namespace: str, owner: CachedOwner, uid: str) -> bool:
+        informer = self._between.get((owner.group, owner.kind))
+        if informer is None:
+            return False
+        found = informer.cache.get(Key(namespace, owner.name))
+        # The garbage collector deletes the dependents of an owner that is gone.
+        return found is None or found.meta.uid != owner.uid or self._goes_with(found, uid)
 
     def connected(self, key: Key) -> tuple[str, ...]:
         """The machines that a network's status lists."""

@@ -48,6 +48,7 @@ EXPORT_COMPLETE, TRANSFER_COMPLETE, IMPORT_COMPLETE = "ExportComplete", "Transfe
 WAITING_FOR_MOUNT = "WaitingForStorageMount"
 MIGRATION_STARTED, MIGRATION_COMPLETE, MIGRATION_FAILED = "MigrationStarted", "MigrationComplete", "MigrationFailed"
 CLEANED_UP, CLEANUP_PENDING, CLEANUP_INCOMPLETE = "CleanedUp", "CleanupPending", "CleanupIncomplete"
+SOURCE_KEPT = "SourceKept"
 # of snapshots
 CREATED = "Created"
 EXPIRED = "Expired"

@@ -137,6 +137,30 @@ def test_what_was_made_is_left_where_that_is_asked_for(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.parametrize("runs", [True, False], ids=["on", "off"])
+def test_what_was_made_is_left_also_by_an_operator_that_was_away(play: Play, runs: bool) -> None:
+    """It finds the finalizer `orphan` taken off, and the references of the dependents gone."""
+
+    async def script(stage: Stage) -> None:
+        await stage.make(front(service={"enabled": True}, cloudInit={"password": "a password"}, additionalDisks=[DISK]))
+        await stage.available()
+        if not runs:
+            await stage.parameters(runStrategy="Halted")
+            await asyncio.sleep(60)
+        await stage.host.end()
+        before = await stage.everything()
+        await stage.delete(options="?propagationPolicy=Orphan")
+        await asyncio.sleep(30)
+        await stage.host.begin()
+        await asyncio.sleep(300)
+        assert await stage.front() == {}
+        gone = {each for each in before if each.startswith(KINDS["front"])}
+        assert (await stage.everything()).keys() == before.keys() - gone
+        assert "infrastructure.stakater.com/root-disk" not in ((await stage.volume("web-rootdisk"))["metadata"].get("finalizers") or ())
+
+    play(script)
+
+
 def test_a_machine_that_was_torn_away_leaves_no_disk_that_cannot_go(play: Play) -> None:
     """Somebody took our finalizer off: the collector clears away what it can, and we hold nothing."""
 

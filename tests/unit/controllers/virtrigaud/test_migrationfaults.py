@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from paddock.contract import messages as m
@@ -259,6 +260,64 @@ async def test_the_source_is_deleted_after_a_good_validation_only(tmp_path: Path
         await world.life.gone("web")
         assert not await world.power(world.source) and await world.power(world.target) == ["On"]
         assert "SourceDeleted" in await world.life.events("move")
+
+
+@pytest.mark.spec("virtrigaud", 90)
+@pytest.mark.parametrize("silent", ["moved-migrated", "moved-migrated-data"])
+@timeless
+async def test_a_checksum_that_nobody_compared_keeps_the_source(silent: str, tmp_path: Path) -> None:
+    """A Provider that reports no checksum of one disk, until the migration does without the check."""
+    async with moving(tmp_path) as world:
+        import_ = world.target.import_disk
+
+        async def speechless(request: m.ImportDiskRequest) -> m.ImportDiskResponse:
+            answer = await import_(request)
+            return msgspec.structs.replace(answer, checksum="") if request.target_name == silent else answer
+
+        world.target.import_disk = speechless  # type: ignore[method-assign]
+        await world.life.make(migration(source={"deleteAfterMigration": True}, target={"powerOn": True}))
+        status = await world.until("Ready")
+        await world.clean()
+        await asyncio.sleep(3600)
+        assert status["validationResults"] == {"diskSizeMatch": True}
+        assert await world.power(world.source) == ["Off"] and await world.power(world.target) == ["On"]
+        found = await world.life.condition("SourceDeleted", "move", KIND)
+        name = "data" if silent.endswith("data") else "root"
+        assert (found["status"], found["reason"]) == ("False", "SourceKept")
+        assert found["message"] == (
+            f"VirtualMachine default/web stays: the Providers reported no pair of checksums for {name}; delete the source by hand, "
+            "or set spec.options.validationChecks.checkChecksum to false"
+        )
+        assert (await world.life.events("move")).count("SourceKept") == 1
+        await world.life.merge("move", {"spec": {"options": {"validationChecks": {"checkChecksum": False}}}}, kind=KIND)
+        await world.life.gone("web")
+        await world.clean()
+        conditions = (await world.life.status("move", KIND))["conditions"]
+        assert "SourceDeleted" not in [each["type"] for each in conditions]
+
+
+@pytest.mark.spec("virtrigaud", 90)
+@timeless
+async def test_checksums_are_compared_at_the_end_without_those_on_the_way(tmp_path: Path) -> None:
+    """Of Providers that report a checksum when the task has ended, as most do."""
+    async with moving(tmp_path) as world:
+        export, import_ = world.source.export_disk, world.target.import_disk
+
+        async def exported(request: m.ExportDiskRequest) -> m.ExportDiskResponse:
+            answer = await export(request)
+            return msgspec.structs.replace(answer, checksum="") if answer.task else answer
+
+        async def imported(request: m.ImportDiskRequest) -> m.ImportDiskResponse:
+            answer = await import_(request)
+            return msgspec.structs.replace(answer, checksum="") if answer.task else answer
+
+        world.source.export_disk = exported  # type: ignore[method-assign]
+        world.target.import_disk = imported  # type: ignore[method-assign]
+        options = {"verifyChecksums": False}
+        await world.life.make(migration(source={"deleteAfterMigration": True}, target={"powerOn": True}, options=options))
+        status = await world.until("Ready")
+        assert status["validationResults"] == {"diskSizeMatch": True, "checksumMatch": True}
+        await world.life.gone("web")
 
 
 @pytest.mark.spec("virtrigaud", 90)

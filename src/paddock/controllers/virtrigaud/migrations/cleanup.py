@@ -167,13 +167,9 @@ class MigrationCleanup:
     # --- the source -----------------------------------------------------------------------------------------------------------
 
     async def _delete_source(self, look: MigrationPass) -> None:
-        """Delete the source, if the migration says so and every check has succeeded."""
-        results = look.status.validationResults
-        checks = phases.checks_of(look.migration)
+        """Delete the source, if the migration says so and every check that it asks for has succeeded."""
+        look.drop(phases.SOURCE_DELETED)
         if not look.migration.spec.source.deleteAfterMigration or look.phase != phases.READY:
-            return
-        good = results is not None and not results.validationErrors and not (checks.checkDiskSize and results.diskSizeMatch is not True)
-        if not good or (results is not None and results.checksumMatch is False):
             return
         key = Key(look.namespace, look.migration.spec.source.vmRef.name)
         try:
@@ -181,10 +177,18 @@ class MigrationCleanup:
             machine = await look.parts.client.get(targets.MACHINES, key)
             if machine.metadata.deletionTimestamp is not None or not _was_moved(look, machine.metadata.annotations or {}):
                 return
+            if problem := phases.unproven(look.migration):
+                self._keep_source(look, f"VirtualMachine {key} stays: {problem}")
+                return
             await look.parts.client.delete(targets.MACHINES, key, DeletionOptions(uid=machine.metadata.uid or ""))
         except (NotFound, Conflict):
             return
         look.tell("SourceDeleted", f"VirtualMachine {look.namespace}/{machine.metadata.name} is deleted; its successor is good")
+
+    @staticmethod
+    def _keep_source(look: MigrationPass, message: str) -> None:
+        look.say(false(phases.SOURCE_DELETED, reasons.SOURCE_KEPT, message))
+        look.tell(reasons.SOURCE_KEPT, message, "Warning")
 
 
 def _was_moved(look: MigrationPass, annotations: dict[str, str]) -> bool:

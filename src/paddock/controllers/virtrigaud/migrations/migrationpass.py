@@ -100,6 +100,7 @@ class MigrationPass:
         """Report conditions at the end of the pass."""
         for each in values:
             self.values[each.type] = each
+            self.dropped.discard(each.type)
 
     def drop(self, type: str) -> None:
         """Remove a condition."""

@@ -177,12 +177,12 @@ class MigratedMachine:
 
 
 def _check_sums(look: MigrationPass, results: ValidationResults) -> ValidationResults:
-    """Compare the checksums of all disks, as far as the providers have told them."""
-    told = [each for each in look.disks if each.checksum and each.targetChecksum]
-    if not told:
-        # Nobody has compared anything, and a status does not say that somebody has.
+    """Compare the checksums of all disks. They match only if both Providers have reported that of every disk."""
+    known = [each for each in look.disks if each.checksum and each.targetChecksum]
+    wrong = [each.name for each in known if each.checksum != each.targetChecksum]
+    if not wrong and (not known or len(known) < len(look.disks)):
+        # A status does not claim a comparison that nobody made.
         return results
-    wrong = [each.name for each in told if each.checksum != each.targetChecksum]
     problems = [*(results.validationErrors or ()), *(f"the disk {name} has another checksum at the target" for name in wrong)]
     return msgspec.structs.replace(results, checksumMatch=not wrong, validationErrors=problems or None)
 

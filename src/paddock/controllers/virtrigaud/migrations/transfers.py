@@ -23,7 +23,7 @@ from paddock.controllers.virtrigaud.migrations.migrationpass import (
 )
 from paddock.dialects.virtrigaud.vmmigration import MigratedDisk
 from paddock.plan.virtrigaud import reasons
-from paddock.plan.virtrigaud.migrations import documents, transfer
+from paddock.plan.virtrigaud.migrations import documents, phases, transfer
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_RESTARTS = 1
@@ -97,7 +97,7 @@ class MigrationTransfers:
     @staticmethod
     def _wants_sum(look: MigrationPass, disk: MigratedDisk) -> bool:
         """Return whether a complete export has to be asked for its checksum: the same call again answers with it."""
-        return transfer.options_of(look.migration).verifyChecksums and not disk.checksum
+        return phases.wants_sums(look.migration) and not disk.checksum
 
     # --- importing ------------------------------------------------------------------------------------------------------------
 
@@ -118,8 +118,8 @@ class MigrationTransfers:
                 self._restart(look, msgspec.structs.replace(disk, importTask=None), f"{end.place}: {state.error}", None)
             if not state.done:
                 raise MigrationHeld(reasons.TRANSFERRING, f"the disk {disk.name} is being imported", POLL_SECONDS)
-            verify = transfer.options_of(look.migration).verifyChecksums
-            disk = look.put(msgspec.structs.replace(disk, importTask=None, imported=None if verify and not disk.targetChecksum else True))
+            asks = phases.wants_sums(look.migration) and not disk.targetChecksum
+            disk = look.put(msgspec.structs.replace(disk, importTask=None, imported=None if asks else True))
             if disk.imported:
                 return
         try:

@@ -18,6 +18,7 @@ from paddock.dialects.virtrigaud.vmmigration import (
     MigratedDisk,
     MigrationProgress,
     ValidationChecks,
+    ValidationResults,
     VMMigration,
     VMMigrationStatus,
 )
@@ -52,7 +53,7 @@ _COMPLETE = {
     CREATING: (reasons.MIGRATION_COMPLETE, "the new machine exists"),
     VALIDATING_TARGET: (reasons.VALIDATION_COMPLETE, "the checks succeeded"),
 }
-CLEANUP = "CleanedUp"
+CLEANUP, SOURCE_DELETED = "CleanedUp", "SourceDeleted"
 _LONGEST_DELAY = 1800.0
 
 
@@ -87,6 +88,27 @@ def held(phase: str, reason: str, message: str) -> tuple[AspectValue, ...]:
 def checks_of(migration: VMMigration) -> ValidationChecks:
     """The checks at the end."""
     return transfer.options_of(migration).validationChecks or ValidationChecks()
+
+
+def wants_sums(migration: VMMigration) -> bool:
+    """Return whether the Providers are asked for the checksums of the disks."""
+    return transfer.options_of(migration).verifyChecksums or checks_of(migration).checkChecksum
+
+
+def unproven(migration: VMMigration) -> str:
+    """Return which requested check has not succeeded, and what to do; empty when the source may be deleted."""
+    checks, status = checks_of(migration), transfer.status_of(migration)
+    results = status.validationResults or ValidationResults()
+    if results.validationErrors:
+        return f"{'; '.join(results.validationErrors)}; check the new machine, and delete the source by hand"
+    by_hand = "delete the source by hand, or set spec.options.validationChecks"
+    if checks.checkDiskSize and not results.diskSizeMatch:
+        return f"nobody compared the sizes of the disks; {by_hand}.checkDiskSize to false"
+    if checks.checkChecksum and not results.checksumMatch:
+        names = ", ".join(each.name for each in status.disks or () if not (each.checksum and each.targetChecksum))
+        why = f"the Providers reported no pair of checksums for {names}" if names else "nobody compared the checksums of the disks"
+        return f"{why}; {by_hand}.checkChecksum to false"
+    return ""
 
 
 def starts_target(migration: VMMigration) -> bool:
