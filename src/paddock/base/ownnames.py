@@ -52,6 +52,12 @@ TRANSFER_SOURCE = OwnName(
     "Paddock",
     "UID of the claim that an ObjectTransfer copied",
 )
+FILLED = OwnName(
+    "paddock.dev/filled",
+    "annotation of a PersistentVolume",
+    "Paddock",
+    "`true`: the volume has held a disk. If it is missing, the claim is Lost, and Paddock makes no blank one in its place",
+)
 COMMON_INSTANCETYPES = OwnName(
     "paddock.dev/common-instancetypes",
     "annotation of the KubeVirt object",
@@ -101,6 +107,7 @@ ALL: Sequence[OwnName] = (
     GUEST_SIZE,
     MADE_BY,
     TRANSFER_SOURCE,
+    FILLED,
     COMMON_INSTANCETYPES,
     DELETE_PROTECTION,
     SERVER,

@@ -35,6 +35,7 @@ HOST_DISK_READ_ONLY: Final = "HostDiskReadOnly"
 HOST_DISK_FAILED: Final = "HostDiskFailed"
 VOLUME_TOO_SMALL: Final = "VolumeTooSmall"
 VOLUME_TOO_LARGE: Final = "VolumeTooLarge"
+VOLUME_LOST: Final = "VolumeLost"
 
 SECRET_MISSING: Final = "SecretNotFound"
 

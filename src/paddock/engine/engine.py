@@ -94,7 +94,9 @@ class Engine:
         self.networks.forward_by(self._forward)
         await self.networks.open()
         await self.machines.adopt()
-        self._upkeep.start()
+        # Volumes in a pool that is not mounted have images below them that nobody else names.
+        if self.volumes.is_whole:
+            self._upkeep.start()
 
     def _look(self, config: MachineConfig) -> HostView:
         return replace(self.facts.view(config), root=self.root)

@@ -2,6 +2,8 @@
 
 claim -> PersistentVolume `pvc-UID` -> bound -> transfer -> the engine's volume UID is there -> grows with the claim
 
+A claim is filled once. When its volume is missing later it is Lost, until the volume is there again (`losses`).
+
 A machine waits for the engine's volume, so it never sees a disk half filled. While a machine has the volume open it grows through
 that machine: whoever runs machines compares `plan.claimsizes.guest_size` with the volume's size, and this controller writes the new
 capacity down when the volume has it.
@@ -17,6 +19,7 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
+from paddock.controllers.storage.losses import LostVolumes
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
@@ -27,7 +30,7 @@ from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import StoredVolume, too_large
 from paddock.plan.instance.brief import brief
-from paddock.plan.storage import binding, claimsizes, contents, transfers
+from paddock.plan.storage import binding, claimsizes, contents, lostvolumes, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
@@ -38,6 +41,8 @@ _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-c
 _PROVISIONED = "volume.kubernetes.io/storage-provisioner"
 # A machine makes its disk larger; nobody tells when.
 _GROWTH_SECONDS = 2.0
+# A directory is put back; nobody tells either.
+_LOST_SECONDS = 30.0
 
 
 class ClaimReconciler:
@@ -52,6 +57,7 @@ class ClaimReconciler:
         self._transfers = running
         self._filling = filling
         self._teller = teller
+        self._losses = LostVolumes(client, world, volumes, teller)
         self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
         self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
 
@@ -64,6 +70,13 @@ class ClaimReconciler:
             self._transfers.forget(seen.meta.uid)
             return DONE
         if not is_bound(claim) and await self._give_default(claim, key):
+            # The watch brings us here again.
+            return DONE
+        if self._losses.is_gone(seen.meta.uid):
+            await self._losses.lose(claim, seen)
+            return again(_LOST_SECONDS)
+        if lostvolumes.is_lost(claim) and self._world.was_filled(seen.meta.uid):
+            await self._losses.find(seen)
             # The watch brings us here again.
             return DONE
         found = self._class(claim, seen)
@@ -122,7 +135,7 @@ class ClaimReconciler:
 
     async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> None:
         """Give it a volume."""
-        name, size = f"pvc-{meta.uid}", quantity.binary(claimsizes.request_of(claim))
+        name, size = lostvolumes.name_of(meta.uid), quantity.binary(claimsizes.request_of(claim))
         volume = self._world.volumes.expectations.latest(Key("", name))
         if volume is None:
             path = self._volumes.place(meta.uid, (found.parameters or {}).get(POOL, ""))
@@ -138,7 +151,7 @@ class ClaimReconciler:
         bound = CachedObject.of(await self._client.patch_raw(CLAIMS, meta.key, merge_patch(document)))
         self._world.claims.expectations.wrote(bound)
         modes = claim.spec.accessModes if claim.spec is not None else None
-        await self._statuses.change(bound, {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}})
+        await self._statuses.change(bound, {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}, "conditions": None})
 
     # --- filling ----------------------------------------------------------------------------------------------------------
 
@@ -146,6 +159,7 @@ class ClaimReconciler:
         volume = self._volumes.get(meta.uid)
         content = contents.of_claim(claim, self._world.lookup)
         if volume is not None:
+            await self._losses.note(meta.uid)
             await self._note(claim, content, filled=True)
             return await self._grow(claim, volume)
         if isinstance(content, UnclearContent):
@@ -161,7 +175,7 @@ class ClaimReconciler:
         goal = Goal(uid=meta.uid, claim=meta.key, size=claimsizes.guest_size(claim), pool=pool, content=content)
         now = self._transfers.ensure(meta.uid, meta.key, self._filling.work(goal), restarts=_restarts(claim))
         await self._note(claim, content, filled=False)
-        if now.stage == "failed" and content == contents.BLANK:
+        if now.stage in ("failed", "waiting") and content == contents.BLANK:
             self._tell(meta, "Warning", "ProvisioningFailed", now.message)
         return DONE if now.stage == "failed" else again(self._transfers.wait_seconds(meta.uid))
 
@@ -201,7 +215,9 @@ class ClaimReconciler:
                 return again(_GROWTH_SECONDS)
         if volume.size >= size and claimsizes.needs_growth(claim):
             text = quantity.binary(claimsizes.request_of(claim))
-            await self._client.patch(VOLUMES, Key("", f"pvc-{volume.id}"), merge_patch({"spec": {"capacity": {"storage": text}}}))
+            await self._client.patch(
+                VOLUMES, Key("", lostvolumes.name_of(volume.id)), merge_patch({"spec": {"capacity": {"storage": text}}})
+            )
             await self._change_status(key, {"capacity": {"storage": text}, "conditions": None})
         return DONE
 
@@ -241,7 +257,7 @@ def persistent_volume(claim: PersistentVolumeClaim, found: StorageClass, size: s
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {
-            "name": f"pvc-{meta.uid}",
+            "name": lostvolumes.name_of(meta.uid or ""),
             "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
             "finalizers": [VOLUME_PROTECTION],
         },

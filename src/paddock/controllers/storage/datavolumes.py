@@ -16,7 +16,7 @@ from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
 from paddock.meta import ages
-from paddock.plan.storage import claimsizes, contents, transfers
+from paddock.plan.storage import claimsizes, contents, lostvolumes, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.plan.storage.datavolumeclaims import ADOPT, ClaimContext, claim_of
 from paddock.plan.storage.transfers import FINAL, Report, TransferFacts
@@ -169,7 +169,7 @@ class DataVolumeReconciler:
         )
 
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
-        if is_bound(claim) or claim.spec is None or BIND_NOW in (claim.metadata.annotations or {}):
+        if is_bound(claim) or lostvolumes.is_lost(claim) or claim.spec is None or BIND_NOW in (claim.metadata.annotations or {}):
             return False
         found = self._world.storage_class(claim.spec.storageClassName)
         place = Key(claim.metadata.namespace or "", claim.metadata.name)

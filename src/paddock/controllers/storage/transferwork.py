@@ -77,6 +77,8 @@ class TransferWork:
         if hostdirectories.is_static(to_data(source)):
             why = "has a volume that an administrator made, which is no disk"
             raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy {why}", fix="name a claim of Paddock's own class")
+        if volume is None and self._world.was_filled(source.metadata.uid or ""):
+            raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy has lost its volume")
         if volume is None:
             raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy is not filled yet")
         if self._world.users(place):

@@ -51,6 +51,8 @@ class UploadTargets:
             return "it is not there"
         if self._volumes.get(uid) is not None:
             return "filled"
+        if self._world.was_filled(uid):
+            return "its volume is lost"
         content = contents.of_claim(found, self._world.lookup)
         if not isinstance(content, VolumeContent) or content.kind != "upload":
             return "it is no target of an upload"

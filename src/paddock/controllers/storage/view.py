@@ -9,7 +9,7 @@ from paddock.dialects.core.storageclass import StorageClass, default_class
 from paddock.dialects.kubevirt.cdiconfig import CDIConfig
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
-from paddock.plan.storage import claimsizes
+from paddock.plan.storage import claimsizes, lostvolumes
 from paddock.plan.storage.contents import Lookup
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
@@ -66,6 +66,11 @@ class StorageView:
     def volume(self, name: str) -> Data | None:
         """A PersistentVolume."""
         return self.read(self.volumes, targets.VOLUMES, Key("", name))
+
+    def was_filled(self, uid: str) -> bool:
+        """Return whether the volume of a claim has held a disk."""
+        seen = self.volumes.expectations.latest(Key("", lostvolumes.name_of(uid)))
+        return seen is not None and lostvolumes.was_filled(seen.read(targets.VOLUMES))
 
     def storage_class(self, name: str | None) -> StorageClass | None:
         """The class of this name, or the default for machines where none is named."""

@@ -30,6 +30,7 @@ from paddock.engine.storage.volume import StoredVolume
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
+from paddock.plan.storage import lostvolumes
 from paddock.runtime.informer import Informer
 
 T = TypeVar("T")
@@ -288,6 +289,9 @@ class DiskLayers:
             self._check_filled(key, volume.dataVolume.name, claim)
         if claim is None:
             raise prerequisites.failed("FailedPvcNotFound", f"PVC {key.namespace}/{name} does not exist, waiting for it to appear")
+        if lostvolumes.is_lost(claim):
+            why = f"PVC {name} is lost: {lostvolumes.message_of(claim)}"
+            raise prerequisites.failed("FailedPvcNotFound", why, code=reasons.VOLUME_LOST)
         if claim.status is None or claim.status.phase != "Bound":
             raise prerequisites.volumes("PVCNotBound", f"PVC {name} is not bound yet")
         if not _shared(claim) and not _shareable(instance, volume.name):

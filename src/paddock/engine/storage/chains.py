@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import records
-from paddock.engine.storage.errors import VolumeBroken, VolumeMissing
+from paddock.engine.storage.errors import StoreFailed, VolumeBroken, VolumeMissing
 from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, VolumeRecord
 
@@ -37,6 +37,9 @@ def resolved(places: VolumePaths, base: Base, depth: int = 0) -> DiskLayer:
     directory = places.find(base.volume)
     record = records.read(directory / RECORD) if directory is not None else None
     found = next((each for each in record.layers if each.name == base.layer), None) if record is not None else None
+    if directory is None and places.closed:
+        why = "a pool is not mounted, and it may be there"
+        raise StoreFailed(f"cannot find volume {base.volume}", why=why, fix="mount the pool and restart the server")
     if directory is None or record is None or found is None or depth > _DEEPEST:
         raise VolumeBroken(f"layer {base.layer} of volume {base.volume} is not there", fix="restore it from a backup")
     return layer_of(places, directory, record, found, depth)

@@ -19,6 +19,8 @@ class VolumePaths(Struct, frozen=True):
 
     root: Path
     pools: Mapping[str, Path]
+    # directories of pools that are not mounted: what is there does not count
+    closed: frozenset[Path] = frozenset()
 
     def pool(self, name: str) -> Path:
         """The directory of a pool."""
@@ -30,6 +32,11 @@ class VolumePaths(Struct, frozen=True):
     @property
     def every_pool(self) -> tuple[Path, ...]:
         """All directories with volumes."""
+        return tuple(each for each in self.configured if each not in self.closed)
+
+    @property
+    def configured(self) -> tuple[Path, ...]:
+        """All directories for volumes, whether they are mounted or not."""
         return (self.root / "volumes", *self.pools.values())
 
     @property

@@ -19,11 +19,12 @@ from pathlib import Path
 import msgspec
 
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import chains, errors, exports, files, headers, qemuimg, records
+from paddock.engine.storage import chains, errors, exports, files, headers, preparation, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
 from paddock.engine.storage.layerusers import LayerUsers
 from paddock.engine.storage.namedlocks import NamedLocks
 from paddock.engine.storage.paths import RECORD, VolumePaths, checked
+from paddock.engine.storage.pools import PoolMarkers
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
 from paddock.engine.storage.threads import blocking
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, rounded, too_small
@@ -41,6 +42,7 @@ class Volumes:
 
     def __init__(self, root: Path, pools: Mapping[str, Path] | None = None) -> None:
         self._places = VolumePaths(root, dict(pools or {}))
+        self._markers = PoolMarkers(root)
         self._locks = NamedLocks()
         self._shares: dict[Path, bool] = {}
         # the disk in this layer belongs to a suspended machine
@@ -56,19 +58,8 @@ class Volumes:
 
     def prepare(self) -> None:
         """Once, at the start: directories are there, and what a sudden end left half made is gone. Blocking."""
-        for directory in (*self._places.every_pool, self._places.snapshots, self._places.scratch):
-            with errors.spoken("cannot use the directory of volumes", directory):
-                directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-                # A QEMU with a user of its own passes through, and sees only what it was given the name of.
-                directory.chmod(0o711)
-                for left in directory.glob(".*"):
-                    shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
-        if os.geteuid() == 0:
-            chains.close_to_others(self._places)
-        self._users = LayerUsers.load(self._places)
-        while (unneeded := self._users.unneeded()) is not None:
-            files.remove(unneeded)
-            self._users.forget(unneeded.name)
+        self._places = preparation.opened(self._places, self._markers)
+        self._users = preparation.cleared(self._places)
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
@@ -91,6 +82,11 @@ class Volumes:
             return None
         layer = chains.resolved(self._places, FrozenBase(record.volume, record.layer))
         return Snapshot(id, record.volume, record.size, layer)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all pools are there, so that what no volume uses is not used."""
+        return not self._places.closed
 
     def ids(self) -> set[str]:
         """All volumes there are."""
@@ -341,7 +337,8 @@ class Volumes:
         """Merge two layers; False when each of them is needed."""
         volume = self._there(id)
         record = self._record(volume.directory)
-        place = chains.superfluous(record, self._users.layers(id))
+        # A volume in a pool that is not mounted may have any of them below its own.
+        place = chains.superfluous(record, self._users.layers(id)) if self.is_whole else None
         if place is None:
             return False
         if volume.busy:
@@ -436,6 +433,8 @@ class Volumes:
         """A directory to make a volume in, which is gone if it did not become one."""
         place = self._places.pool(pool)
         fresh = place / f".new-{checked(id)}"
+        async with self._locks.hold("/pools"):
+            await blocking(what, place, self._markers.mark, place)
         with errors.spoken(what, place):
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
@@ -484,7 +483,7 @@ class Volumes:
         """Remove deleted volumes that nothing needs. Each may have held another, so again until nothing goes."""
         # No volume has this id.
         async with self._locks.hold("/sweep"):
-            while (directory := self._users.unneeded()) is not None:
+            while self.is_whole and (directory := self._users.unneeded()) is not None:
                 async with self._locks.hold(directory.name):
                     if self._users.is_unneeded(directory.name):
                         await blocking(f"cannot remove volume {directory.name}", directory.parent, files.remove, directory)

@@ -139,7 +139,9 @@ def _fraction(text: str) -> float | None:
 def _conditions(seen: TransferFacts, phase: str) -> Iterator[DataCondition]:
     yield _bound(seen)
     running = phase.endswith("InProgress")
-    if phase == "Succeeded":
+    if phase == "Succeeded" and seen.claim == "lost":
+        yield DataCondition(type="Ready", status="False", reason="ClaimLost", message=f"Claim {seen.name} Lost")
+    elif phase == "Succeeded":
         yield DataCondition(type="Ready", status="True")
     elif seen.transfer.code:
         yield DataCondition(type="Ready", status="False", reason=seen.transfer.code, message=seen.transfer.message)

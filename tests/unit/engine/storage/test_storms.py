@@ -19,6 +19,7 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import files, qemuimg, volumes
 from paddock.engine.storage.errors import NotAllowed, VolumeMissing
 from paddock.engine.storage.paths import VolumePaths
+from paddock.engine.storage.pools import MARKER
 from paddock.engine.storage.records import FrozenBase
 from paddock.engine.storage.volumes import Volumes
 
@@ -207,7 +208,7 @@ class Storm:
             await again.delete(volume)
         for path in sorted((self.root / "snapshots").glob("*.json")):
             await again.delete_snapshot(path.stem)
-        assert list((self.root / "volumes").iterdir()) == [] and list((self.root / "snapshots").iterdir()) == []
+        assert [each.name for each in (self.root / "volumes").iterdir()] == [MARKER] and list((self.root / "snapshots").iterdir()) == []
 
 
 class Ended(BaseException):

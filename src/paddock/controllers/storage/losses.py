@@ -1,0 +1,63 @@
+"""The effects of `plan.storage.lostvolumes`: notes on PersistentVolumes, and the statuses of a claim whose volume went or came back."""
+
+from paddock.client.client import Client
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.controllers.storage.ports import VolumeStorePort
+from paddock.controllers.storage.targets import CLAIMS, POOL, VOLUMES
+from paddock.controllers.storage.view import StorageView
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.plan.storage import lostvolumes
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
+from paddock.runtime.reference import reference
+from paddock.runtime.statuses import StatusWriter
+
+
+class LostVolumes:
+    """Remembers which claims were filled, and says which of their volumes are gone."""
+
+    def __init__(self, client: Client, world: StorageView, volumes: VolumeStorePort, teller: EventRecorder) -> None:
+        self._client = client
+        self._world = world
+        self._volumes = volumes
+        self._teller = teller
+        self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
+        self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
+
+    def is_gone(self, uid: str) -> bool:
+        """Return whether the volume of a claim was filled and is not there."""
+        return self._world.was_filled(uid) and self._volumes.get(uid) is None
+
+    async def note(self, uid: str) -> None:
+        """Write down that a claim is filled. The note goes with the PersistentVolume, so with the claim that has this UID."""
+        key = Key("", lostvolumes.name_of(uid))
+        if self._world.was_filled(uid) or self._world.volumes.expectations.latest(key) is None:
+            return
+        document = {"metadata": {"annotations": {lostvolumes.FILLED: "true"}}}
+        written = CachedObject.of(await self._client.patch_raw(VOLUMES, key, merge_patch(document)))
+        self._world.volumes.expectations.wrote(written)
+
+    async def lose(self, claim: PersistentVolumeClaim, seen: CachedObject) -> None:
+        """Say that the volume is gone."""
+        volume = self._world.volumes.expectations.latest(Key("", lostvolumes.name_of(seen.meta.uid)))
+        if volume is None or lostvolumes.is_lost(claim):
+            return
+        text = lostvolumes.explanation(volume.read(VOLUMES), self._pool(claim))
+        await self._volume_statuses.change(volume, lostvolumes.volume_status(text))
+        await self._statuses.change(seen, lostvolumes.claim_status(text))
+        self._teller.tell(reference(CLAIMS, seen.meta), "Warning", "ClaimLost", text)
+
+    async def find(self, seen: CachedObject) -> None:
+        """Say that the volume is there again."""
+        key = Key("", lostvolumes.name_of(seen.meta.uid))
+        volume = self._world.volumes.expectations.latest(key)
+        if volume is not None:
+            await self._volume_statuses.change(volume, lostvolumes.VOLUME_FOUND)
+        await self._statuses.change(seen, lostvolumes.CLAIM_FOUND)
+        self._teller.tell(reference(CLAIMS, seen.meta), "Normal", "VolumeFound", f"volume {key.name} is there again")
+
+    def _pool(self, claim: PersistentVolumeClaim) -> str:
+        name = claim.spec.storageClassName if claim.spec is not None else None
+        found = self._world.storage_class(name) if name else None
+        return ((found.parameters if found is not None else None) or {}).get(POOL, "")
