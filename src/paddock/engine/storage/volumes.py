@@ -110,8 +110,7 @@ class Volumes:
         if base is not None and base.virtual_size > size:
             raise too_small(base.virtual_size, size)
         async with self._locks.hold(id):
-            found = self.get(id)
-            if found is not None:
+            if (found := self.get(id)) is not None:
                 return found
             size = rounded(size)
             what = f"cannot make volume {id}"
@@ -144,8 +143,7 @@ class Volumes:
     async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> StoredVolume:
         """A volume of files instead of a disk. `fill` puts them into a directory; it runs in a thread."""
         async with self._locks.hold(id):
-            found = self.get(id)
-            if found is not None:
+            if (found := self.get(id)) is not None:
                 return found
             what = f"cannot make volume {id}"
             async with self._making(id, pool, what) as fresh:
@@ -158,8 +156,7 @@ class Volumes:
     async def clone(self, source: str, id: str, size: int, *, tell: Tell | None = None, pool: str = "") -> StoredVolume:
         """A volume that begins with what another holds, which must be at rest. Only what the other wrote itself is copied."""
         async with self._locks.hold(id):
-            found = self.get(id)
-            if found is not None:
+            if (found := self.get(id)) is not None:
                 return found
             async with self._locks.hold(source):
                 from_ = self._there(source)
@@ -293,8 +290,7 @@ class Volumes:
     async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> StoredVolume:
         """A volume that begins with what a snapshot holds."""
         async with self._locks.hold(id):
-            found = self.get(id)
-            if found is not None:
+            if (found := self.get(id)) is not None:
                 return found
             held = self.get_snapshot(snapshot)
             if held is None:
