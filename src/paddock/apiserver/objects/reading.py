@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -47,6 +48,24 @@ class FutureRevision(PaddockError):
         super().__init__(f"revision {asked} does not exist yet", why=f"the newest is {current}")
         self.asked = asked
         self.current = current
+
+
+# Python reads no more than 4300 digits, but digits of every script.
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_REVISION = re.compile(r"[0-9]{1,20}")
+
+
+def read_number(name: str, text: str, form: re.Pattern[str] = _NUMBER) -> int:
+    """Return the value of a parameter that is a whole number of 64 bits; raises a `Failure`."""
+    if form.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    raise failure.bad_request(f'{name}: Invalid value: "{shown}": must be a whole number')
+
+
+def read_revision(text: str) -> int:
+    """Return the value of the parameter `resourceVersion`, 0 when it is empty; raises a `Failure`."""
+    return read_number("resourceVersion", text or "0", _REVISION)
 
 
 class ObjectReader:
@@ -97,10 +116,9 @@ class ObjectReader:
     def _not_before(self, revision: str, current: int) -> None:
         if revision in ("", "0"):
             return
-        if not revision.isdecimal():
-            raise failure.bad_request(f'resourceVersion: Invalid value: "{revision}": must be a whole number')
-        if int(revision) > current:
-            raise FutureRevision(int(revision), current)
+        asked = read_revision(revision)
+        if asked > current:
+            raise FutureRevision(asked, current)
 
     def _latest(self, resource: ServedResource, query: Query) -> Iterable[StoredValue]:
         name = query.fields.exact("metadata.name")

@@ -333,6 +333,34 @@ def test_pages_show_one_moment(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.parametrize("name", ["limit", "resourceVersion", "timeoutSeconds", "gracePeriodSeconds"])
+@pytest.mark.parametrize("text", ["--5", "9" * 20, "9" * 5000, "1.5", "x", "%D9%A3"])
+def test_parameters_that_are_no_numbers(play: Play, name: str, text: str) -> None:
+    async def script(api: Harness) -> None:
+        await api.post(MAPS, config_map("a"))
+        match name:
+            case "gracePeriodSeconds":
+                answer = await api.delete(f"{MAPS}/a?{name}={text}")
+            case "timeoutSeconds":
+                answer = await api.get(f"{MAPS}?watch=1&{name}={text}")
+            case _:
+                answer = await api.get(f"{MAPS}?{name}={text}")
+        assert (answer.status, answer.reason) == (400, "BadRequest")
+        assert answer.data["message"].startswith(f'{name}: Invalid value: "')
+        assert len(answer.data["message"]) < 120
+
+    play(script)
+
+
+def test_numbers_may_be_negative_where_they_count_for_none(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        await api.post(MAPS, config_map("a"))
+        assert names(await api.get(f"{MAPS}?limit=-1")) == ["a"]
+        assert (await api.get(f"{MAPS}?resourceVersion=-1")).status == 400
+
+    play(script)
+
+
 def test_lists_of_a_revision(play: Play) -> None:
     async def script(api: Harness) -> None:
         made = (await api.post(MAPS, config_map("a"))).data["metadata"]["resourceVersion"]
