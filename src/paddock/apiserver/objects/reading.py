@@ -4,7 +4,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -170,10 +170,13 @@ class ObjectReader:
         revision, after = _read_token(query.token, resource.collection)
         if revision < 0:
             return self._page(resource, query, self._latest(resource, query), self.store.revision, after)
+        if revision > self.store.revision:
+            # The store was restored from a backup, and the token is of what came after it.
+            raise _expired(f"is of resource version {revision}, which does not exist", after)
         try:
             records = self._at(resource, query, revision)
         except Compacted:
-            raise self._too_old(after) from None
+            raise _expired("is too old to display a consistent list result", after) from None
         return self._page(resource, query, records, revision, after)
 
     def _at(self, resource: ServedResource, query: Query, revision: int) -> Iterable[StoredValue]:
@@ -181,16 +184,6 @@ class ObjectReader:
         if not any(change.key.collection == resource.collection for change in self.store.history(revision)):
             return self._latest(resource, query)
         return self._narrow(query, self.store.snapshot(resource.collection, revision))
-
-    def _too_old(self, after: StoreKey) -> failure.Failure:
-        said = failure.expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
-            "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
-            "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
-            "time the first chunk was returned and now may show up in the list."
-        )
-        said.continue_token = _token(-1, after)
-        return said
 
 
 _OPTIONS = failure.FailureTarget(group="meta.k8s.io", kind="ListOptions")
@@ -200,21 +193,41 @@ def _bad_match(why: str) -> failure.Failure:
     return failure.invalid(_OPTIONS, [finding.forbidden(("resourceVersionMatch",), why, "list/match")])
 
 
+def _expired(why: str, after: StoreKey) -> failure.Failure:
+    said = failure.expired(
+        f"The provided continue parameter {why}. You can start a new list without the "
+        "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+        "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+        "time the first chunk was returned and now may show up in the list."
+    )
+    said.continue_token = _token(-1, after)
+    return said
+
+
+class _Token(msgspec.Struct, frozen=True):
+    """What a continue token holds: where the next page of a list begins, and the revision of all its pages, -1 for the newest."""
+
+    v: Literal["meta.k8s.io/v1"]
+    rv: int
+    start: str
+
+
 def _token(revision: int, after: StoreKey) -> str:
-    said = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{after.namespace}/{after.name}"})
+    said = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, f"{after.namespace}/{after.name}"))
     return base64.urlsafe_b64encode(said).decode().rstrip("=")
 
 
 def _read_token(token: str, collection: str) -> tuple[int, StoreKey]:
     try:
-        said: Any = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, slash, name = said["start"].partition("/")
-        revision = int(said["rv"])
-    except (binascii.Error, ValueError, msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        said = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
         raise failure.bad_request(f"continue key is not valid: {error}") from None
+    namespace, slash, name = said.start.partition("/")
     if not slash:
         raise failure.bad_request("continue key is not valid: it names no place")
-    return revision, StoreKey(collection, namespace, name)
+    if not said.rv:
+        raise failure.bad_request("continue key is not valid: incorrect encoded start resourceVersion")
+    return said.rv, StoreKey(collection, namespace, name)
 
 
 class Fields:

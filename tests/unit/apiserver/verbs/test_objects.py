@@ -1,5 +1,6 @@
 """create, get, update, list and delete of objects, as docs/spec/kube-api.md sections 2 and 5.1 say."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -329,6 +330,36 @@ def test_pages_show_one_moment(play: Play) -> None:
         assert names(rest) == ["d", "e"]
         for token in ("x", "e30", "%00"):
             assert (await api.get(f"{MAPS}?continue={token}")).status == 400
+
+    play(script)
+
+
+def _continue(revision: str, version: str = "meta.k8s.io/v1") -> str:
+    return base64.urlsafe_b64encode(f'{{"v":"{version}","rv":{revision},"start":"default/a"}}'.encode()).decode().rstrip("=")
+
+
+@pytest.mark.spec("kube-api", 47)
+def test_a_token_of_a_revision_that_does_not_exist_is_expired(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        for name in "abc":
+            await api.post(MAPS, config_map(name))
+        lost = await api.get(f"{MAPS}?limit=2&continue={_continue(str(api.store.revision + 1))}")
+        assert (lost.status, lost.reason) == (410, "Expired")
+        assert names(await api.get(f"{MAPS}?continue={lost.data['metadata']['continue']}")) == ["b", "c"]
+        assert names(await api.get(f"{MAPS}?continue={_continue(str(api.store.revision))}")) == ["b", "c"]
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [*map(_continue, ("0", "1.5", '"1"', "true", "null", "1e400", "9" * 5000)), _continue("1", "meta.k8s.io/v2"), _continue("-1")[:-4]],
+)
+def test_tokens_that_no_server_made(play: Play, token: str) -> None:
+    async def script(api: Harness) -> None:
+        answer = await api.get(f"{MAPS}?continue={token}")
+        assert answer.status == 400
+        assert answer.data["message"].startswith("continue key is not valid: ")
 
     play(script)
 
