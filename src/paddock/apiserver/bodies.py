@@ -35,7 +35,9 @@ def read_object(request: HttpRequest) -> Body:
     """The object in a body; raises a `Failure`."""
     media = media_type(request)
     if media == _PROTOBUF:
-        return Body(protobuf.decode(request.body))
+        decoded = protobuf.decode(request.body)
+        check_depth(decoded)
+        return Body(decoded)
     if media in _YAML:
         body = read_yaml(request.body)
     elif media in ("application/json", ""):

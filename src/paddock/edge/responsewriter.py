@@ -80,7 +80,7 @@ class ResponseWriter:
             await self._write_pieces(head, response.pieces(_PIECE), seconds)
         if self._full is not None:
             # The next request waits until the other end takes its answers.
-            await self._taken(seconds)
+            await self.taken(seconds)
 
     async def _write_pieces(self, head: bytes, pieces: Iterable[bytes | memoryview], seconds: float) -> None:
         """A large body goes out piece by piece, as the other end takes it: it is neither copied whole nor kept twice, and other
@@ -91,18 +91,7 @@ class ResponseWriter:
                 return
             self.transport.write(piece)
             await asyncio.sleep(0)
-            await self._taken(seconds)
-
-    async def _taken(self, seconds: float) -> None:
-        """Wait for room, as long as the other end takes something."""
-        while self._full is not None:
-            before = self.backlog
-            try:
-                async with asyncio.timeout(seconds):
-                    await self.drained()
-            except TimeoutError:
-                if self.backlog >= before:
-                    raise
+            await self.taken(seconds)
 
     async def stream(self, answer: StreamResponse, *, keep: bool) -> None:
         """Write the head at once, then whatever the stream writes."""
@@ -127,6 +116,22 @@ class ResponseWriter:
         """Write bytes as they are."""
         if not self.transport.is_closing():
             self.transport.write(data)
+
+    @property
+    def full(self) -> bool:
+        """True while the other end does not take what is written."""
+        return self._full is not None
+
+    async def taken(self, seconds: float) -> None:
+        """Wait for room, as long as the other end takes something; raises `TimeoutError` when it takes nothing for so many seconds."""
+        while self._full is not None:
+            before = self.backlog
+            try:
+                async with asyncio.timeout(seconds):
+                    await self.drained()
+            except TimeoutError:
+                if self.backlog >= before:
+                    raise
 
     async def drained(self) -> None:
         """Wait until the transport has room, or is gone."""

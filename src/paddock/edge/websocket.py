@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from itertools import islice
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, TextMessage
@@ -16,8 +17,16 @@ PING_SECONDS = 15.0
 LARGEST_MESSAGE = 16 * 1024 * 1024
 # So long the other end has to say goodbye, too, before the connection is taken from it.
 FAREWELL_SECONDS = 2.0
+# A client that takes nothing for so long, and wants its pings answered, is cut off.
+SEND_SECONDS = 60.0
 # What may wait to be received before reading pauses.
 _UNREAD_BYTES = 1024 * 1024
+# A frame takes memory, even an empty one.
+_LEAST_COST = 64
+# A message in more parts ends the session, too.
+MOST_PARTS = LARGEST_MESSAGE // _LEAST_COST
+# A read may bring forty thousand frames, which take a second; other connections get their turn in between.
+_FRAMES_PER_TURN = 256
 
 
 class Session:
@@ -37,6 +46,12 @@ class Session:
         # the other end has closed as well, or is gone
         self._over = asyncio.Event()
         self._pinger: asyncio.TimerHandle | None = None
+        # the next turn, while frames wait for it
+        self._turn: asyncio.Handle | None = None
+        self._is_left = False
+        # the newest ping, while the other end takes nothing, and what answers it
+        self._unanswered: Ping | None = None
+        self._answering: asyncio.Task[None] | None = None
 
     @property
     def backlog(self) -> int:
@@ -83,9 +98,9 @@ class Session:
             self._arrived.clear()
             await self._arrived.wait()
         message = self._messages.popleft()
-        self._unread -= len(message)
-        if self._unread <= _UNREAD_BYTES // 2 and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._unread -= _cost(message)
+        if self._unread <= _UNREAD_BYTES // 2:
+            self._pace()
         return message
 
     def send(self, message: bytes | str) -> None:
@@ -105,8 +120,7 @@ class Session:
 
     async def farewell(self) -> None:
         """Wait until the other end has closed, too: a connection that ends with bytes unread takes the close frame with it."""
-        if not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._pace()
         try:
             async with asyncio.timeout(FAREWELL_SECONDS):
                 await self._over.wait()
@@ -126,21 +140,56 @@ class Session:
             return
         try:
             self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                self._take(event)
         except ProtocolError as error:
-            self.close(1002, str(error)[:100])
-            self._over.set()
+            self._fail(error)
+            return
+        if self._turn is None:
+            self._take_some()
 
     def eof_received(self) -> None:
         """The other end will send no more."""
-        self._over.set()
-        self._end()
+        self._leave()
 
     def connection_lost(self) -> None:
         """The connection is gone."""
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._turn is not None:
+            # The frames that came before are taken first.
+            self._is_left = True
+            return
         self._over.set()
         self._end()
+
+    def _take_some(self) -> None:
+        """Take the frames that have come, a number of them in each turn of the loop."""
+        self._turn, taken = None, 0
+        try:
+            for event in islice(self._protocol.events(), _FRAMES_PER_TURN):
+                taken += 1
+                self._take(event)
+        except ProtocolError as error:
+            self._fail(error)
+        if taken == _FRAMES_PER_TURN and not self._over.is_set():
+            self._turn = asyncio.get_running_loop().call_soon(self._take_some)
+        elif self._is_left:
+            self._leave()
+        self._pace()
+
+    def _fail(self, error: ProtocolError) -> None:
+        self.close(1002, str(error)[:100])
+        self._over.set()
+
+    def _pace(self) -> None:
+        """Read on, or pause while what came before waits here. After the close nothing does but the end, which is read for."""
+        if self._transport.is_closing():
+            return
+        waits = not self._closed and (self._unread > _UNREAD_BYTES or self._unanswered is not None)
+        if waits or self._turn is not None:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def _take(self, event: object) -> None:
         if self._closed:
@@ -150,7 +199,7 @@ class Session:
         elif isinstance(event, TextMessage | BytesMessage):
             self._take_part(event)
         elif isinstance(event, Ping):
-            self._send(event.response())
+            self._answer(event)
         elif isinstance(event, CloseConnection):
             self._send(event.response())
             self._over.set()
@@ -159,7 +208,7 @@ class Session:
     def _take_part(self, event: TextMessage | BytesMessage) -> None:
         data = bytes(event.data) if isinstance(event, BytesMessage) else str(event.data)
         self._part_size += len(data)
-        if self._part_size > LARGEST_MESSAGE:
+        if self._part_size > LARGEST_MESSAGE or len(self._parts) >= MOST_PARTS:
             self.close(1009, "message too large")
             return
         self._parts.append(data)
@@ -170,10 +219,28 @@ class Session:
         )
         self._parts, self._part_size = [], 0
         self._messages.append(whole)
-        self._unread += len(whole)
-        if self._unread > _UNREAD_BYTES:
-            self._transport.pause_reading()
+        self._unread += _cost(whole)
         self._arrived.set()
+
+    def _answer(self, ping: Ping) -> None:
+        """Answer a ping; while the other end takes nothing, the newest waits, whose answer is one to all before it (RFC 6455 5.5.3)."""
+        if not self._writing.full:
+            self._send(ping.response())
+            return
+        self._unanswered = ping
+        if self._answering is None:
+            self._answering = asyncio.get_running_loop().create_task(self._answer_later())
+
+    async def _answer_later(self) -> None:
+        try:
+            await self._writing.taken(SEND_SECONDS)
+        except TimeoutError:
+            self._transport.abort()
+            return
+        ping, self._unanswered, self._answering = self._unanswered, None, None
+        if ping is not None and not self._closed:
+            self._send(ping.response())
+        self._pace()
 
     def _send(self, event: object) -> None:
         try:
@@ -197,3 +264,10 @@ class Session:
         self._arrived.set()
         if self._pinger is not None:
             self._pinger.cancel()
+        if self._answering is not None:
+            self._answering.cancel()
+
+
+def _cost(message: bytes | str) -> int:
+    """What an unread message counts for."""
+    return max(len(message), _LEAST_COST)

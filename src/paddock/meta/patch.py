@@ -36,7 +36,11 @@ class _Expense:
 
     def copy(self, value: Any) -> Any:
         """Return a copy. Its JSON says how large it is, and reading that is faster than walking over the value."""
-        text = orjson.dumps(value)
+        try:
+            text = orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            # Earlier operations can nest a value deeper than any body is read.
+            raise BadPatch("Unable to complete the copy, the value is nested too deep") from None
         self._copied += len(text)
         if self._copied > MOST_COPIED:
             size = f"the accumulated size increase of copy is {self._copied}, exceeding the limit {MOST_COPIED}"

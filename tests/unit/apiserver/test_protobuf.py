@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver import protobuf
+from paddock.apiserver import bodies, protobuf
 from paddock.apiserver.builtin import tabled
 from paddock.apiserver.kindtable import table
 from paddock.dialects import catalog
+from paddock.edge.http import ConnectionPeer, HttpRequest
 from paddock.meta.failure import Failure
 
 
@@ -59,6 +60,20 @@ def test_times(seconds: int, nanos: int, text: str) -> None:
 def test_a_time_that_no_calendar_has_is_refused() -> None:
     with pytest.raises(Failure, match="cannot be read"):
         protobuf.decode(lease(message((1, 1 << 60))))
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(100, True), (900, False)])
+def test_what_nests_deeper_than_other_bodies_may_is_refused(depth: int, is_read: bool) -> None:
+    fields = message((1, '{"a":' * depth + "1" + "}" * depth))
+    managed = message((1, "m"), (2, "Update"), (3, "v1"), (6, "FieldsV1"), (7, fields))
+    body = framed("v1", "ConfigMap", message((1, message((1, "a"), (17, managed)))))
+    request = HttpRequest("PUT", "/x", {"content-type": "application/vnd.kubernetes.protobuf"}, body, ConnectionPeer("a"))
+    if is_read:
+        assert bodies.read_object(request).data["metadata"]["name"] == "a"
+        return
+    with pytest.raises(Failure, match="nested deeper than 200 levels") as refused:
+        bodies.read_object(request)
+    assert refused.value.code == 400
 
 
 def definition(schema: bytes) -> bytes:

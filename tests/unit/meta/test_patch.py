@@ -32,6 +32,15 @@ def test_json_patches(document: Any, operations: list[Any], result: Any) -> None
     assert document == before
 
 
+def test_a_copy_of_what_operations_have_nested_deep_is_refused() -> None:
+    nested: Any = {}
+    for _ in range(150):
+        nested = {"a": nested}
+    deepen = [{"op": "add", "path": "/z" + "/a" * 150 * times, "value": nested} for times in range(4)]
+    with pytest.raises(patch.BadPatch, match="operation 4: Unable to complete the copy, the value is nested too deep"):
+        patch.apply_json_patch({}, [*deepen, {"op": "copy", "from": "/z", "path": "/y"}])
+
+
 @pytest.mark.spec("kube-api", 72)
 @pytest.mark.parametrize(
     ("document", "operation"),

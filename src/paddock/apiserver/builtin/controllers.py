@@ -3,6 +3,7 @@
 They are stored as kube-apiserver stores them. Their status is what whoever runs pods writes into it.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ _NOT_NEGATIVE = "must be greater than or equal to 0"
 _IMMUTABLE = "field is immutable"
 _TEMPLATE = ("spec", "template")
 _GENERATION = "deprecated.daemonset.template.generation"
+# Python reads no more than 4300 digits, but digits of every script.
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _STATEFUL_CHANGES = ("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy")
 _STATEFUL_FIXED = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
@@ -175,7 +178,7 @@ class DaemonSetStrategy(ControllerStrategy):
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Another template is another generation of it."""
         count = str((old["metadata"].get("annotations") or {}).get(_GENERATION) or "1")
-        if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template") and count.isdecimal():
+        if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template") and _NUMBER.fullmatch(count):
             count = str(int(count) + 1)
         new["metadata"].setdefault("annotations", {})[_GENERATION] = count
         return new
@@ -363,12 +366,10 @@ def schedule_problem(text: str) -> str:
 
 def _range_problem(part: str, name: str, least: int, most: int) -> str:
     span, slash, step = part.partition("/")
-    if slash and (not step.isdecimal() or int(step) == 0):
-        return (
-            f"failed to parse int from {step}: invalid step"
-            if not step.isdecimal()
-            else f"step of range should be a positive number: {part}"
-        )
+    if slash and not _NUMBER.fullmatch(step):
+        return f"failed to parse int from {step}: invalid step"
+    if slash and int(step) == 0:
+        return f"step of range should be a positive number: {part}"
     if span in ("*", "?"):
         return ""
     ends = [_number(each, name) for each in span.split("-")]
@@ -388,7 +389,7 @@ def _number(text: str, name: str) -> int | None:
     words = {"month": dict(zip(_MONTHS, range(1, 13), strict=True)), "weekday": dict(zip(_DAYS, range(7), strict=True))}.get(name, {})
     if text.lower() in words:
         return words[text.lower()]
-    return int(text) if text.isdecimal() else None
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 STRATEGIES: dict[tuple[str, str], Any] = {

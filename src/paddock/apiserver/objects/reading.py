@@ -2,8 +2,9 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -47,6 +48,24 @@ class FutureRevision(PaddockError):
         super().__init__(f"revision {asked} does not exist yet", why=f"the newest is {current}")
         self.asked = asked
         self.current = current
+
+
+# Python reads no more than 4300 digits, but digits of every script.
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_REVISION = re.compile(r"[0-9]{1,20}")
+
+
+def read_number(name: str, text: str, form: re.Pattern[str] = _NUMBER) -> int:
+    """Return the value of a parameter that is a whole number of 64 bits; raises a `Failure`."""
+    if form.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    raise failure.bad_request(f'{name}: Invalid value: "{shown}": must be a whole number')
+
+
+def read_revision(text: str) -> int:
+    """Return the value of the parameter `resourceVersion`, 0 when it is empty; raises a `Failure`."""
+    return read_number("resourceVersion", text or "0", _REVISION)
 
 
 class ObjectReader:
@@ -97,10 +116,9 @@ class ObjectReader:
     def _not_before(self, revision: str, current: int) -> None:
         if revision in ("", "0"):
             return
-        if not revision.isdecimal():
-            raise failure.bad_request(f'resourceVersion: Invalid value: "{revision}": must be a whole number')
-        if int(revision) > current:
-            raise FutureRevision(int(revision), current)
+        asked = read_revision(revision)
+        if asked > current:
+            raise FutureRevision(asked, current)
 
     def _latest(self, resource: ServedResource, query: Query) -> Iterable[StoredValue]:
         name = query.fields.exact("metadata.name")
@@ -152,10 +170,13 @@ class ObjectReader:
         revision, after = _read_token(query.token, resource.collection)
         if revision < 0:
             return self._page(resource, query, self._latest(resource, query), self.store.revision, after)
+        if revision > self.store.revision:
+            # The store was restored from a backup, and the token is of what came after it.
+            raise _expired(f"is of resource version {revision}, which does not exist", after)
         try:
             records = self._at(resource, query, revision)
         except Compacted:
-            raise self._too_old(after) from None
+            raise _expired("is too old to display a consistent list result", after) from None
         return self._page(resource, query, records, revision, after)
 
     def _at(self, resource: ServedResource, query: Query, revision: int) -> Iterable[StoredValue]:
@@ -163,16 +184,6 @@ class ObjectReader:
         if not any(change.key.collection == resource.collection for change in self.store.history(revision)):
             return self._latest(resource, query)
         return self._narrow(query, self.store.snapshot(resource.collection, revision))
-
-    def _too_old(self, after: StoreKey) -> failure.Failure:
-        said = failure.expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
-            "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
-            "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
-            "time the first chunk was returned and now may show up in the list."
-        )
-        said.continue_token = _token(-1, after)
-        return said
 
 
 _OPTIONS = failure.FailureTarget(group="meta.k8s.io", kind="ListOptions")
@@ -182,21 +193,41 @@ def _bad_match(why: str) -> failure.Failure:
     return failure.invalid(_OPTIONS, [finding.forbidden(("resourceVersionMatch",), why, "list/match")])
 
 
+def _expired(why: str, after: StoreKey) -> failure.Failure:
+    said = failure.expired(
+        f"The provided continue parameter {why}. You can start a new list without the "
+        "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+        "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+        "time the first chunk was returned and now may show up in the list."
+    )
+    said.continue_token = _token(-1, after)
+    return said
+
+
+class _Token(msgspec.Struct, frozen=True):
+    """What a continue token holds: where the next page of a list begins, and the revision of all its pages, -1 for the newest."""
+
+    v: Literal["meta.k8s.io/v1"]
+    rv: int
+    start: str
+
+
 def _token(revision: int, after: StoreKey) -> str:
-    said = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{after.namespace}/{after.name}"})
+    said = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, f"{after.namespace}/{after.name}"))
     return base64.urlsafe_b64encode(said).decode().rstrip("=")
 
 
 def _read_token(token: str, collection: str) -> tuple[int, StoreKey]:
     try:
-        said: Any = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, slash, name = said["start"].partition("/")
-        revision = int(said["rv"])
-    except (binascii.Error, ValueError, msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        said = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
         raise failure.bad_request(f"continue key is not valid: {error}") from None
+    namespace, slash, name = said.start.partition("/")
     if not slash:
         raise failure.bad_request("continue key is not valid: it names no place")
-    return revision, StoreKey(collection, namespace, name)
+    if not said.rv:
+        raise failure.bad_request("continue key is not valid: incorrect encoded start resourceVersion")
+    return said.rv, StoreKey(collection, namespace, name)
 
 
 class Fields:

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext
-from paddock.apiserver.objects.reading import Query
+from paddock.apiserver.objects.reading import Query, read_number
 from paddock.apiserver.objects.requests import DeleteOptions, Options
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.edge.http import HttpRequest
@@ -26,14 +26,11 @@ def list_query(call: RequestContext) -> Query:
     fields = _fields(call)
     if route.name:
         fields = FieldQuery((*fields.conditions, *parse_fields(f"metadata.name={route.name}").conditions))
-    limit = request.parameter("limit") or "0"
-    if not limit.lstrip("-").isdecimal():
-        raise failure.bad_request(f'limit: Invalid value: "{limit}": must be a whole number')
     return Query(
         namespace=route.namespace if call.resource.namespaced else "",
         labels=_labels(request.parameter("labelSelector")),
         fields=fields,
-        limit=max(0, int(limit)),
+        limit=max(0, read_number("limit", request.parameter("limit") or "0")),
         token=request.parameter("continue"),
         revision=request.parameter("resourceVersion"),
         match=request.parameter("resourceVersionMatch"),
@@ -114,8 +111,8 @@ def _wrong_dry_run(values: list[str]) -> Iterator[Finding]:
 def _grace(said: dict[str, Any], request: HttpRequest) -> int | None:
     """The patience a deletion has, from its body, else from the query."""
     given = said.get("gracePeriodSeconds")
-    if given is None and (text := request.parameter("gracePeriodSeconds")).isdecimal():
-        given = int(text)
+    if given is None and (text := request.parameter("gracePeriodSeconds")):
+        given = read_number("gracePeriodSeconds", text)
     return given if isinstance(given, int) else None
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from paddock.apiserver.context import RequestContext, ServerParts
 from paddock.apiserver.objects.encoding import Data, encode
-from paddock.apiserver.objects.reading import Fields, FutureRevision, ListPage, Query
+from paddock.apiserver.objects.reading import Fields, FutureRevision, ListPage, Query, read_number, read_revision
 from paddock.apiserver.objects.watches import ADDED, ERROR, OpenWatch, line
 from paddock.apiserver.representation import Renderer, answer, form_of
 from paddock.apiserver.resources.resource import ServedResource
@@ -124,9 +124,7 @@ def _refuse(field: str, why: str) -> failure.Failure:
 def _start(request: HttpRequest, query: Query) -> _Start:
     """The combination of parameters of docs/spec/kube-api.md section 3.2; raises a `Failure` for those that mean nothing."""
     sends = request.query.get("sendInitialEvents")
-    if query.revision and not query.revision.isdecimal():
-        raise failure.bad_request(f'resourceVersion: Invalid value: "{query.revision}": must be a whole number')
-    revision = int(query.revision or 0)
+    revision = read_revision(query.revision)
     if sends is None:
         if query.match:
             raise _refuse("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
@@ -144,8 +142,8 @@ def _start(request: HttpRequest, query: Query) -> _Start:
 
 
 def _seconds(request: HttpRequest) -> float:
-    given = request.parameter("timeoutSeconds")
-    if given.isdecimal() and int(given) > 0:
+    given = read_number("timeoutSeconds", request.parameter("timeoutSeconds") or "0")
+    if given > 0:
         return float(given)
     return random.uniform(*_WATCH_SECONDS)
 

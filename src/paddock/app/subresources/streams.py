@@ -271,7 +271,7 @@ def _port(call: RequestContext) -> tuple[int, str]:
     _, _, rest = call.route.subresource.partition("/")
     text, _, protocol = rest.partition("/")
     protocol = protocol or "tcp"
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
+    if not text.isascii() or not text.isdecimal() or len(text) > 5 or not 1 <= int(text) <= 65535:
         raise failure.bad_request(f"invalid port {text[:20]!r}: must be a number from 1 to 65535")
     if protocol not in ("tcp", "udp"):
         raise failure.bad_request(f"invalid protocol {protocol[:20]!r}: must be tcp or udp")

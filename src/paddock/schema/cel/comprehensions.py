@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from paddock.schema.cel.errors import EvaluationError
-from paddock.schema.cel.values import find_key, name_of
+from paddock.schema.cel.values import has_key, name_of
 
 Frame = list[Any]
 Code = Callable[[Frame], Any]
@@ -104,7 +104,7 @@ def _transform_entry(rounds: Rounds, codes: list[Code]) -> Code:
             if tests and not truth(tests[0](frame)):
                 continue
             for key, value in change(frame).items():
-                if find_key(made, key) is not None:
+                if has_key(made, key):
                     raise EvaluationError("insert failed: key already exists")
                 made[key] = value
         return made

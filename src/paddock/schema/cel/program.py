@@ -2,7 +2,8 @@
 
 A frame is a list: the budget, then the variables, then the variables of macros; where each stands is settled when the expression
 is compiled. What an expression costs is known without counting every step: a comprehension pays the size of its body in each
-round, a function that walks a text or a list pays its length, and nothing else can repeat.
+round, a function that walks a text or a list pays its length, one that compares values pays for what stands inside of them, and
+nothing else can repeat.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from paddock.schema.cel import functions, syntax
 from paddock.schema.cel.comprehensions import MACROS, Code, Frame, Macro, rounds_over, truth
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
 from paddock.schema.cel.functions.function import Function
-from paddock.schema.cel.values import NONE, TYPES, Message, Optional, find_key, name_of
+from paddock.schema.cel.values import NONE, TYPES, Message, Optional, has_key, name_of
 
 # Nobody writes a rule that needs more, and the closures are called inside one another.
 RULE_LIMIT = 1_000_000
@@ -202,7 +203,7 @@ class _Compiler:
                     if not _need_optional(value).there:
                         continue
                     value = value.value
-                if find_key(found, key) is not None:
+                if has_key(found, key):
                     raise EvaluationError("insert failed: key already exists")
                 found[key] = value
             return found
@@ -369,7 +370,7 @@ def _at(value: Any, key: Any) -> Any:
             raise EvaluationError(f"index out of bounds: {key}")
         return value[int(key)]
     if isinstance(value, dict):
-        if find_key(value, key) is None:
+        if not has_key(value, key):
             raise EvaluationError(f"no such key: {key}")
         return value[key]
     raise EvaluationError(f"no such overload: {name_of(value)}[{name_of(key)}]")
@@ -383,7 +384,7 @@ def _optional_index(value: Any, key: Any) -> Optional:
     if isinstance(value, list):
         return Optional(value[key], True) if isinstance(key, int) and 0 <= key < len(value) else NONE
     if isinstance(value, dict):
-        return Optional(value[key], True) if find_key(value, key) is not None else NONE
+        return Optional(value[key], True) if has_key(value, key) else NONE
     raise EvaluationError(f"no such overload: {name_of(value)}[{name_of(key)}]")
 
 

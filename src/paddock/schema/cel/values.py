@@ -13,6 +13,10 @@ import msgspec
 from paddock.schema.cel.errors import EvaluationError
 
 SECOND = 10**9
+# Takes units of the budget of an expression; raises `OutOfBudget` when there are not so many.
+Spend = Callable[[int], None]
+# Characters that are compared for a unit: comparing them is fast, and a kube-apiserver takes nothing for those inside of lists.
+_CHARACTERS = 1000
 
 
 class UInt(int):
@@ -123,31 +127,41 @@ class UnorderedList(list[Any]):
         super().__init__(entries)
         self.keys = keys
 
-    def place(self, entry: Any) -> Any:
+    def place(self, spend: Spend, entry: Any) -> Any:
         """Return the key of an entry."""
+        spend(1)
         if self.keys:
-            return tuple(_hashable(entry.get(key)) for key in self.keys) if isinstance(entry, dict) else None
-        return _hashable(entry)
+            return tuple(_hashable(spend, entry.get(key)) for key in self.keys) if isinstance(entry, dict) else None
+        return _hashable(spend, entry)
 
-    def equals(self, other: list[Any]) -> bool:
+    def equals(self, spend: Spend, other: list[Any]) -> bool:
         """The same entries in any order."""
         if len(self) != len(other):
             return False
-        mine = {self.place(entry): entry for entry in self}
-        return all((place := self.place(entry)) in mine and (not self.keys or equal(mine[place], entry)) for entry in other)
-
-    def merged(self, other: list[Any]) -> "UnorderedList":
-        """Its entries, those that the other has, too, as they are there; then the other's own."""
-        made = {self.place(entry): entry for entry in self}
+        mine = {self.place(spend, entry): entry for entry in self}
         for entry in other:
-            if self.keys or self.place(entry) not in made:
-                made[self.place(entry)] = entry
+            place = self.place(spend, entry)
+            if place not in mine or (self.keys and not equal(spend, mine[place], entry)):
+                return False
+        return True
+
+    def merged(self, spend: Spend, other: list[Any]) -> "UnorderedList":
+        """Its entries, those that the other has, too, as they are there; then the other's own."""
+        made = {self.place(spend, entry): entry for entry in self}
+        for entry in other:
+            place = self.place(spend, entry)
+            if self.keys or place not in made:
+                made[place] = entry
         return UnorderedList(made.values(), self.keys)
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(spend: Spend, value: Any) -> Any:
     """A value that can be looked up; to Python true is 1."""
-    return msgspec.json.encode(value, order="sorted") if isinstance(value, dict | list) else (type(value), value)
+    if not isinstance(value, dict | list):
+        return type(value), value
+    text = msgspec.json.encode(value, order="sorted")
+    spend(len(text) // 10)
+    return text
 
 
 _NAMES: dict[type, str] = {
@@ -186,37 +200,74 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def equal(one: Any, other: Any) -> bool:
-    """Equality across types: numbers by value, everything else only with its own kind."""
+def equal(spend: Spend, one: Any, other: Any) -> bool:
+    """Equality across types: numbers by value, everything else only with its own kind.
+
+    Pays a unit for each value inside that is compared. The two themselves are the caller's to pay. A value need not equal itself:
+    NaN does not, nor does what holds it.
+    """
+    if isinstance(one, str):
+        # first, because most values are texts
+        return isinstance(other, str) and _equal_texts(spend, one, other)
     if isinstance(one, UnorderedList):
-        return isinstance(other, list) and one.equals(other)
+        return isinstance(other, list) and one.equals(spend, other)
     if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(equal, one, other))
+        return isinstance(other, list) and len(one) == len(other) and _equal_pairs(spend, zip(one, other, strict=True))
     if isinstance(one, dict):
         if not isinstance(other, dict) or len(one) != len(other):
             return False
-        return all((found := find_key(other, key)) is not None and equal(value, other[found[0]]) for key, value in one.items())
+        return _equal_pairs(spend, ((value, other[key] if has_key(other, key) else _NOTHING) for key, value in one.items()))
     if is_number(one):
         return is_number(other) and bool(one == other)
     if isinstance(one, Optional):
-        return isinstance(other, Optional) and one.there == other.there and equal(one.value, other.value)
+        return isinstance(other, Optional) and one.there == other.there and equal(spend, one.value, other.value)
     if isinstance(one, Semver) and isinstance(other, Semver):
         return (one.major, one.minor, one.patch, one.before) == (other.major, other.minor, other.patch, other.before)
+    if isinstance(one, bytes):
+        return isinstance(other, bytes) and _equal_texts(spend, one, other)
     return type(one) is type(other) and bool(one == other)
 
 
-def find_key(mapping: dict[Any, Any], key: Any) -> tuple[Any] | None:
-    """The key of a map that equals a value, wrapped; None without one."""
+# Equals no value.
+_NOTHING = object()
+
+
+def _equal_texts(spend: Spend, one: str | bytes, other: str | bytes) -> bool:
+    if len(one) != len(other):
+        return False
+    spend(len(one) // _CHARACTERS)
+    return one == other
+
+
+def _equal_pairs(spend: Spend, pairs: Iterable[tuple[Any, Any]]) -> bool:
+    for one, other in pairs:
+        spend(1)
+        if not equal(spend, one, other):
+            return False
+    return True
+
+
+class _Key:
+    """A key that is found only by its own kind: to Python true is 1."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: Any) -> None:
+        self._key = key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, bool) is isinstance(self._key, bool) and bool(other == self._key)
+
+
+def has_key(mapping: dict[Any, Any], key: Any) -> bool:
+    """Return whether a map has a key that equals a value."""
     try:
-        if key not in mapping:
-            return None
+        return key in mapping and (isinstance(key, str) or _Key(key) in mapping)
     except TypeError:
         raise EvaluationError(f"unsupported key type: {name_of(key)}") from None
-    if isinstance(key, bool) or key in (0, 1):
-        # To Python true is 1.
-        found = next((each for each in mapping if each == key), None)
-        return (key,) if isinstance(found, bool) == isinstance(key, bool) else None
-    return (key,)
 
 
 def no_overload(name: str, *values: Any) -> EvaluationError:

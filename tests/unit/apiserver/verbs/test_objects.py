@@ -306,33 +306,6 @@ def test_selectors(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 45, 46, 47)
-def test_pages_show_one_moment(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        for name in "abcde":
-            await api.post(MAPS, config_map(name))
-        first = await api.get(f"{MAPS}?limit=2")
-        assert names(first) == ["a", "b"]
-        assert first.data["metadata"]["remainingItemCount"] == 3
-        await api.delete(f"{MAPS}/c")
-        await api.post(MAPS, config_map("aa"))
-        second = await api.get(f"{MAPS}?limit=2&continue={first.data['metadata']['continue']}")
-        assert names(second) == ["c", "d"]
-        assert second.data["metadata"]["resourceVersion"] == first.data["metadata"]["resourceVersion"]
-        last = await api.get(f"{MAPS}?limit=2&continue={second.data['metadata']['continue']}")
-        assert names(last) == ["e"]
-        assert "continue" not in last.data["metadata"]
-        await api.store.compact(api.store.revision)
-        old = await api.get(f"{MAPS}?limit=2&continue={first.data['metadata']['continue']}")
-        assert (old.status, old.reason) == (410, "Expired")
-        rest = await api.get(f"{MAPS}?continue={old.data['metadata']['continue']}")
-        assert names(rest) == ["d", "e"]
-        for token in ("x", "e30", "%00"):
-            assert (await api.get(f"{MAPS}?continue={token}")).status == 400
-
-    play(script)
-
-
 def test_lists_of_a_revision(play: Play) -> None:
     async def script(api: Harness) -> None:
         made = (await api.post(MAPS, config_map("a"))).data["metadata"]["resourceVersion"]

@@ -257,6 +257,7 @@ async def test_datagrams_keep_their_bounds() -> None:
         ("0", 400, "invalid port"),
         ("65536", 400, "invalid port"),
         ("ssh", 400, "invalid port"),
+        ("9" * 5000, 400, "invalid port"),
         ("22/sctp", 400, "invalid protocol"),
         ("22/tcp/more", 400, "invalid protocol"),
         ("4444", 500, "connection refused"),

@@ -7,8 +7,18 @@ import pytest
 from paddock.schema.cel import syntax
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
 from paddock.schema.cel.program import CompiledExpression, CostMeter, unescape
+from paddock.schema.cel.values import UnorderedList
 
-SELF: dict[str, Any] = {"list": ["a", "b", "c"], "map": {"x": 1, "y": 2}, "n": 3, "s": "text", "none": None}
+SELF: dict[str, Any] = {
+    "list": ["a", "b", "c"],
+    "map": {"x": 1, "y": 2},
+    "n": 3,
+    "s": "text",
+    "none": None,
+    "set": UnorderedList(map(str, range(200))),
+    "long": "x" * 20_000,
+    "other": "x" * 19_999 + "y",
+}
 
 
 def value(text: str, budget: int = 100_000) -> Any:
@@ -35,6 +45,9 @@ true || 1 / 0 == 1
 !(false && 1 / 0 == 1)
 !(1 / 0 == 1 && false)
 true ? true : 1 / 0 == 1
+!(1 in {true: 0}) && !(true in {1: 0}) && 1 in {1: 0} && 1.0 in {1: 0} && 0u in {0: 1} && false in {false: 1} && !(0 in {'0': 1})
+{1: 2} == {1: 2.0} && {1: 2} != {true: 2} && {0: 1} != {false: 1} && {1: 2} == {1.0: 2} && {'a': 1} != {'b': 1}
+cel.bind(x, [0.0 / 0.0], x != x) && b'a' == b'a' && b'a' != b'b' && dyn(b'a') != 'a' && dyn('a') != b'a' && dyn([b'ab']) != ['ab']
 2 in [1, 2] && !(3 in [1, 2]) && 'x' in self.map && !(1 in [true])
 has(self.n) && !has(self.zzz) && has(self.map.x)
 self.list.all(x, x < 'z') && self.list.exists(x, x == 'b') && self.list.exists_one(x, x == 'b')
@@ -163,6 +176,11 @@ def test_no_expressions(text: str, at: int) -> None:
     assert caught.value.at == at or len(text) > 50
 
 
+def _doubled(text: str) -> str:
+    """An expression with a list `l` of two lists that are the same, which are of two again, thirty times."""
+    return "cel.bind(l, [1], " + "cel.bind(l, [l, l], " * 30 + text + ")" * 31
+
+
 @pytest.mark.spec("kube-api", 107)
 @pytest.mark.parametrize(
     "text",
@@ -171,11 +189,39 @@ def test_no_expressions(text: str, at: int) -> None:
         "self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, self.list.all(e, self.list.all(f, true))))))",
         "[1, 2, 3].map(a, lists.range(900)).map(l, l.map(x, l.map(y, x + y))).size() > 0",
         "lists.range(1000).map(x, 'aaaaaaaaaaaaaaaaaaaa').join(',').matches('(a+)+b')",
+        # what stands inside of values is compared, too
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, [l] == [l]))",
+        "cel.bind(l, {'l': lists.range(200)}, lists.range(20).all(i, l == l))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, optional.of(l) == optional.of(l)))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, l in [l]))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, [l].indexOf(l) == 0))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, [l].lastIndexOf(l) == 0))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, [l, l].distinct().size() == 1))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, sets.contains([l], [l])))",
+        "cel.bind(l, lists.range(200), lists.range(20).all(i, sets.intersects([l], [l])))",
+        _doubled("'%s'.format([l]) != ''"),
+        _doubled("l == l"),
+        "lists.range(20).all(i, [self.set] == [self.set])",
+        "lists.range(20).all(i, (self.set + self.set).size() == 200)",
+        "lists.range(60).all(i, [self.long] != [self.other])",
     ],
 )
 def test_what_costs_too_much_is_stopped(text: str) -> None:
     with pytest.raises(OutOfBudget):
         value(text, 1500)
+
+
+class _Unwalked(dict[Any, Any]):
+    def __iter__(self) -> Any:
+        raise AssertionError("somebody walks over the map")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("1 in self", True), ("self[0] == 5", True), ("true in self", False), ("self[?false].hasValue()", False)]
+)
+def test_a_key_is_looked_up(text: str, found: bool) -> None:
+    many = _Unwalked({2: 0, 0: 5, 1: 6})
+    assert CompiledExpression(syntax.parse(text), ("self",)).run((many,), CostMeter(100)) is found
 
 
 @pytest.mark.parametrize(

@@ -53,19 +53,19 @@ def _extreme(name: str, value: Any, budget: CostBudget, better: Any) -> Any:
 
 def _index_of(budget: CostBudget, value: Any, wanted: Any) -> int:
     entries = _walk("indexOf", value, budget)
-    return next((index for index, each in enumerate(entries) if equal(each, wanted)), -1)
+    return next((index for index, each in enumerate(entries) if equal(budget.spend, each, wanted)), -1)
 
 
 def _last_index_of(budget: CostBudget, value: Any, wanted: Any) -> int:
     entries = _walk("lastIndexOf", value, budget)
-    return next((index for index in range(len(entries) - 1, -1, -1) if equal(entries[index], wanted)), -1)
+    return next((index for index in range(len(entries) - 1, -1, -1) if equal(budget.spend, entries[index], wanted)), -1)
 
 
 def _distinct(budget: CostBudget, value: Any) -> list[Any]:
     found: list[Any] = []
     for each in _walk("distinct", value, budget):
         budget.spend(len(found))
-        if not any(equal(each, other) for other in found):
+        if not any(equal(budget.spend, each, other) for other in found):
             found.append(each)
     return found
 
@@ -104,7 +104,7 @@ def _range(budget: CostBudget, count: Any) -> list[int]:
 def _contains(budget: CostBudget, one: Any, other: Any) -> bool:
     entries, wanted = _walk("sets.contains", one, budget), _walk("sets.contains", other, budget)
     budget.spend(len(entries) * len(wanted))
-    return all(any(equal(each, entry) for entry in entries) for each in wanted)
+    return all(any(equal(budget.spend, each, entry) for entry in entries) for each in wanted)
 
 
 def _equivalent(budget: CostBudget, one: Any, other: Any) -> bool:
@@ -114,7 +114,7 @@ def _equivalent(budget: CostBudget, one: Any, other: Any) -> bool:
 def _intersects(budget: CostBudget, one: Any, other: Any) -> bool:
     entries, wanted = _walk("sets.intersects", one, budget), _walk("sets.intersects", other, budget)
     budget.spend(len(entries) * len(wanted))
-    return any(any(equal(each, entry) for entry in entries) for each in wanted)
+    return any(any(equal(budget.spend, each, entry) for entry in entries) for each in wanted)
 
 
 def _end(entries: list[Any], index: int) -> Any:

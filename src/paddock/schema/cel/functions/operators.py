@@ -15,7 +15,7 @@ from paddock.schema.cel.values import (
     checked,
     checked_unsigned,
     equal,
-    find_key,
+    has_key,
     is_number,
     no_overload,
 )
@@ -30,7 +30,7 @@ def _size(value: Any) -> int:
 
 def _equal(budget: CostBudget, one: Any, other: Any) -> bool:
     budget.spend(min(_size(one), _size(other)) // 10)
-    return equal(one, other)
+    return equal(budget.spend, one, other)
 
 
 def _unequal(budget: CostBudget, one: Any, other: Any) -> bool:
@@ -52,7 +52,7 @@ def _compare(sign: str, holds: Callable[[Any, Any], bool]) -> Function:
 def _add(budget: CostBudget, one: Any, other: Any) -> Any:
     if isinstance(one, list) and isinstance(other, list):
         budget.spend((len(one) + len(other)) // 10)
-        return one.merged(other) if isinstance(one, UnorderedList) else [*one, *other]
+        return one.merged(budget.spend, other) if isinstance(one, UnorderedList) else [*one, *other]
     if isinstance(one, str | bytes) and type(one) is type(other):
         budget.spend((len(one) + len(other)) // 10)
         joined: Any = one
@@ -126,10 +126,10 @@ def _negate(budget: CostBudget, one: Any) -> Any:
 
 def _in(budget: CostBudget, one: Any, other: Any) -> bool:
     if isinstance(other, dict):
-        return find_key(other, one) is not None
+        return has_key(other, one)
     if isinstance(other, list):
         budget.spend(len(other))
-        return any(equal(one, each) for each in other)
+        return any(equal(budget.spend, one, each) for each in other)
     raise no_overload("@in", one, other)
 
 

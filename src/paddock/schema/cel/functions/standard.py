@@ -17,7 +17,6 @@ from paddock.schema.cel.values import (
     UInt,
     checked,
     checked_unsigned,
-    equal,
     is_number,
     name_of,
     no_overload,
@@ -161,7 +160,7 @@ def _none(budget: CostBudget) -> Optional:
 
 
 def _of_non_zero(budget: CostBudget, value: Any) -> Optional:
-    zero = value is None or equal(value, False) or (is_number(value) and value == 0) or value in ("", b"", [], {})
+    zero = value is None or value is False or (is_number(value) and value == 0) or value in ("", b"", [], {})
     return NONE if zero else Optional(value, True)
 
 

@@ -128,6 +128,7 @@ _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d{1,3}))?([sdfeboxX]))")
 def _format(budget: CostBudget, text: Any, values: Any) -> str:
     if not (isinstance(text, str) and isinstance(values, list)):
         raise NotMine(str(no_overload("format", text, values)))
+    budget.spend(len(text) // 10 + 1)
     made, at, used = [], 0, 0
     while (mark := text.find("%", at)) >= 0:
         clause = _CLAUSE.match(text, mark)
@@ -139,17 +140,17 @@ def _format(budget: CostBudget, text: Any, values: Any) -> str:
         elif used >= len(values):
             raise EvaluationError(f"index {used} out of range")
         else:
-            made.append(_clause(clause[3], clause[2], values[used]))
+            made.append(_clause(budget, clause[3], clause[2], values[used]))
             used += 1
         at = clause.end()
     made.append(text[at:])
-    budget.spend(sum(map(len, made)) // 10 + len(made))
     return "".join(made)
 
 
-def _clause(word: str, precision: str | None, value: Any) -> str:
+def _clause(budget: CostBudget, word: str, precision: str | None, value: Any) -> str:
+    budget.spend(1)
     if word == "s":
-        return _shown(value)
+        return _shown(budget, value)
     if word in "fe":
         if not is_number(value):
             raise EvaluationError(f"%{word} clause can only be used on numbers")
@@ -163,6 +164,7 @@ def _clause(word: str, precision: str | None, value: Any) -> str:
             return "1" if value else "0"
         return f"{_integer(value, word):b}"
     if word in "xX" and isinstance(value, str | bytes):
+        budget.spend(len(value) // 10)
         data = value.encode() if isinstance(value, str) else value
         return data.hex() if word == "x" else data.hex().upper()
     return f"{_integer(value, word):{word}}"
@@ -174,11 +176,13 @@ def _integer(value: Any, word: str) -> int:
     return int(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(budget: CostBudget, value: Any) -> str:
+    """A value as text, paid for before it is made: values can be parts of one another many times over."""
+    budget.spend(1 + (len(value) // 10 if isinstance(value, str | bytes) else 0))
     if isinstance(value, list):
-        return "[" + ", ".join(_shown(each) for each in value) + "]"
+        return "[" + ", ".join(_shown(budget, each) for each in value) + "]"
     if isinstance(value, dict):
-        pairs = sorted((_shown(key), _shown(member)) for key, member in value.items())
+        pairs = sorted((_shown(budget, key), _shown(budget, member)) for key, member in value.items())
         return "{" + ", ".join(f"{key}: {member}" for key, member in pairs) + "}"
     if value is None:
         return "null"
