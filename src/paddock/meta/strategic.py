@@ -1,13 +1,19 @@
-"""Strategic merge patches of built-in kinds (docs/spec/kube-api.md section 4.2)."""
+"""Strategic merge patches of built-in kinds (docs/spec/kube-api.md section 4.2).
+
+Clients send lists of any length, so no list is searched: an index finds entries by the JSON of their merge key, where true is not 1.
+"""
 
 from typing import Any
 
 from paddock.base.jsondata import copied
+from paddock.meta.apply.places import encoded
 from paddock.meta.patch import BadPatch
 
 Data = dict[str, Any]
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
+# A deleted entry keeps its place until the end, so that the index of the others stays right.
+_GONE = object()
 
 
 def apply(document: Data, patch: Data, schema: Data) -> Data:
@@ -27,7 +33,8 @@ def _merge_map(live: Data, patch: Data, schema: Data) -> Data:
         retained = patch[_RETAIN]
         if not isinstance(retained, list):
             raise BadPatch(f"{_RETAIN} must be a list")
-        live = {key: value for key, value in live.items() if key in retained}
+        kept = {key for key in retained if isinstance(key, str)}
+        live = {key: value for key, value in live.items() if key in kept}
     for key, value in patch.items():
         if key.startswith("$"):
             continue
@@ -75,25 +82,45 @@ def _merge(live: Any, value: Any, schema: Data, patch: Data, key: str) -> Any:
 def _merge_list(live: list[Any], patch: list[Any], schema: Data) -> list[Any]:
     merge_key = schema.get("x-kubernetes-patch-merge-key")
     if merge_key is None:
-        return live + [value for index, value in enumerate(patch) if value not in live and value not in patch[:index]]
+        return _united(live, patch)
     if any(isinstance(entry, dict) and entry.get(_DIRECTIVE) == "replace" for entry in patch):
         return [copied(entry) for entry in patch if _DIRECTIVE not in entry]
+    merged = list(live)
+    places: dict[str, list[int]] = {}
+    for index, each in enumerate(live):
+        if isinstance(each, dict):
+            places.setdefault(encoded(each.get(merge_key)), []).append(index)
+    item = schema.get("items") or {}
     for entry in patch:
         if not isinstance(entry, dict) or merge_key not in entry:
             raise BadPatch(f"map: {entry!r} does not contain declared merge key: {merge_key}")
-        found = [index for index, each in enumerate(live) if isinstance(each, dict) and each.get(merge_key) == entry[merge_key]]
+        name = encoded(entry[merge_key])
         if entry.get(_DIRECTIVE) == "delete":
-            live = [each for index, each in enumerate(live) if index not in found]
-        elif found:
-            live[found[0]] = _merge_map(live[found[0]], entry, schema.get("items") or {})
+            for index in places.pop(name, ()):
+                merged[index] = _GONE
+        elif name in places:
+            first = places[name][0]
+            merged[first] = _merge_map(merged[first], entry, item)
         else:
-            live.append(_merge_map({}, entry, schema.get("items") or {}))
-    return live
+            places[name] = [len(merged)]
+            merged.append(_merge_map({}, entry, item))
+    return [each for each in merged if each is not _GONE]
+
+
+def _united(live: list[Any], patch: list[Any]) -> list[Any]:
+    """The live values, and those of the patch that are new."""
+    new: dict[str, Any] = {}
+    for value in patch:
+        new.setdefault(encoded(value), value)
+    for value in live:
+        new.pop(encoded(value), None)
+    return [*live, *new.values()]
 
 
 def _delete_from(live: Data, key: str, gone: Any) -> None:
     if isinstance(live.get(key), list) and isinstance(gone, list):
-        live[key] = [value for value in live[key] if value not in gone]
+        named = {encoded(value) for value in gone}
+        live[key] = [value for value in live[key] if encoded(value) not in named]
 
 
 def _reorder(live: Data, key: str, order: Any, schema: Data) -> None:
@@ -105,19 +132,25 @@ def _ordered(made: list[Any], order: list[Any], schema: Data) -> list[Any]:
     """Entries in the order given; others stay behind the neighbour they followed."""
     merge_key = schema.get("x-kubernetes-patch-merge-key")
 
-    def name(entry: Any) -> Any:
-        return entry.get(merge_key) if merge_key and isinstance(entry, dict) else entry
+    def name(entry: Any) -> str:
+        return encoded(entry.get(merge_key) if merge_key and isinstance(entry, dict) else entry)
 
-    wanted = [name(entry) for entry in order]
-    ranked = sorted((entry for entry in made if name(entry) in wanted), key=lambda entry: wanted.index(name(entry)))
-    result: list[Any] = []
-    for index, entry in enumerate(made):
-        if name(entry) in wanted:
-            continue
-        before = next((name(each) for each in reversed(made[:index]) if name(each) in wanted), None)
-        result.append((wanted.index(before) if before is not None else -1, entry))
-    placed = [entry for rank, entry in result if rank == -1]
-    for rank, entry in enumerate(ranked):
+    ranks: dict[str, int] = {}
+    for entry in order:
+        ranks.setdefault(name(entry), len(ranks))
+    ranked: list[tuple[int, Any]] = []
+    followers: dict[int, list[Any]] = {}
+    # The rank of the last neighbour that the order names; -1 before the first.
+    neighbour = -1
+    for entry in made:
+        rank = ranks.get(name(entry))
+        if rank is None:
+            followers.setdefault(neighbour, []).append(entry)
+        else:
+            ranked.append((rank, entry))
+            neighbour = rank
+    placed = followers.pop(-1, [])
+    for rank, entry in sorted(ranked, key=lambda each: each[0]):
         placed.append(entry)
-        placed.extend(extra for place, extra in result if place == wanted.index(name(entry)) and place >= 0 and rank >= 0)
+        placed.extend(followers.pop(rank, ()))
     return placed

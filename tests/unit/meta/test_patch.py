@@ -158,6 +158,74 @@ def test_strategic_patches_that_mean_nothing(change: Any) -> None:
         strategic.apply({"items": [], "map": {}}, change, SCHEMA)
 
 
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize(
+    ("document", "change", "result"),
+    [
+        ({"words": [1, "1"]}, {"words": [True, 1.0, "1", True]}, {"words": [1, "1", True, 1.0]}),
+        ({"words": [1, True]}, {"$deleteFromPrimitiveList/words": [True]}, {"words": [1]}),
+        (
+            {"items": [{"name": 1}, {"name": True}]},
+            {"items": [{"name": True, "$patch": "delete"}]},
+            {"items": [{"name": 1}]},
+        ),
+    ],
+)
+def test_strategic_patches_tell_true_from_one(document: Any, change: Any, result: Any) -> None:
+    assert json.dumps(strategic.apply(document, change, SCHEMA)) == json.dumps(result)
+
+
+@pytest.mark.spec("kube-api", 73)
+def test_strategic_patches_of_entries_that_stand_twice() -> None:
+    twice = {"items": [{"name": "a"}, {"name": "b"}, {"name": "a"}, {"name": "c"}]}
+    deleted = {"items": [{"name": "a", "$patch": "delete"}, {"name": "a", "x": 1}, {"name": "a", "y": 2}]}
+    assert strategic.apply(twice, deleted, SCHEMA) == {"items": [{"name": "b"}, {"name": "c"}, {"name": "a", "x": 1, "y": 2}]}
+
+
+# A search of a list for each of its entries would take minutes, and for each pair of them days.
+MANY = 40_000
+
+
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize(
+    ("document", "change", "result"),
+    [
+        ({"words": []}, {"words": [*map(str, range(MANY))] * 2}, {"words": [*map(str, range(MANY))]}),
+        (
+            {"words": [*map(str, range(MANY))]},
+            {"$setElementOrder/words": [*map(str, reversed(range(MANY)))]},
+            {"words": [*map(str, reversed(range(MANY)))]},
+        ),
+        (
+            {"words": [*map(str, range(MANY))]},
+            {"$deleteFromPrimitiveList/words": [*map(str, reversed(range(1, MANY)))]},
+            {"words": ["0"]},
+        ),
+        (
+            {"items": [{"name": str(each)} for each in range(MANY)]},
+            {
+                "items": [{"name": str(each), "x": 1} for each in range(MANY)],
+                "$setElementOrder/items": [{"name": str(each)} for each in reversed(range(MANY))],
+            },
+            {"items": [{"name": str(each), "x": 1} for each in reversed(range(MANY))]},
+        ),
+        (
+            {"items": [{"name": str(each)} for each in range(MANY)]},
+            {"items": [{"name": str(each), "$patch": "delete"} for each in reversed(range(1, MANY))]},
+            {"items": [{"name": "0"}]},
+        ),
+        (
+            {"map": {str(each): each for each in range(MANY)}},
+            {"map": {"$retainKeys": ["0", *(f"x{each}" for each in range(MANY))]}},
+            {"map": {"0": 0}},
+        ),
+    ],
+    ids=["unite", "order", "delete-values", "merge-and-order", "delete-entries", "retain"],
+)
+def test_strategic_patches_of_long_lists(document: Any, change: Any, result: Any) -> None:
+    assert strategic.apply(document, change, SCHEMA) == result
+
+
 def test_a_test_for_null_holds_where_there_is_no_such_member() -> None:
     test, add = {"op": "test", "path": "/a/b", "value": None}, {"op": "add", "path": "/a/b", "value": 1}
     assert patch.apply_json_patch({"a": {}}, [test, add]) == {"a": {"b": 1}}
