@@ -3,6 +3,7 @@
 Clients send lists of any length, so no list is searched: an index finds entries by the JSON of their merge key, where true is not 1.
 """
 
+from collections import deque
 from typing import Any
 
 from paddock.base.jsondata import copied
@@ -73,9 +74,13 @@ def _merge(live: Any, value: Any, schema: Data, patch: Data, key: str) -> Any:
     if isinstance(value, dict):
         return _merge_map(live if isinstance(live, dict) else {}, value, schema)
     if isinstance(value, list) and "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):
-        made = _merge_list(live if isinstance(live, list) else [], value, schema)
+        before = live if isinstance(live, list) else []
+        made = _merge_list(before, value, schema)
         order = patch.get(_ORDER + key)
-        return _ordered(made, order, schema) if isinstance(order, list) else made
+        if not isinstance(order, list):
+            return _ordered(made, value, before, schema)
+        # Under an explicit order, Kubernetes ranks new entries where deleted ones left room in the live list.
+        return _ordered(made, order, made[: len(before)], schema)
     return copied(value)
 
 
@@ -125,32 +130,26 @@ def _delete_from(live: Data, key: str, gone: Any) -> None:
 
 def _reorder(live: Data, key: str, order: Any, schema: Data) -> None:
     if isinstance(live.get(key), list) and isinstance(order, list):
-        live[key] = _ordered(live[key], order, schema)
+        live[key] = _ordered(live[key], order, live[key], schema)
 
 
-def _ordered(made: list[Any], order: list[Any], schema: Data) -> list[Any]:
-    """Entries in the order given; others stay behind the neighbour they followed."""
+def _ordered(made: list[Any], order: list[Any], before: list[Any], schema: Data) -> list[Any]:
+    """Entries in the order given; each other one stands in front of the first that the live list had behind it."""
     merge_key = schema.get("x-kubernetes-patch-merge-key")
 
     def name(entry: Any) -> str:
         return encoded(entry.get(merge_key) if merge_key and isinstance(entry, dict) else entry)
 
-    ranks: dict[str, int] = {}
-    for entry in order:
-        ranks.setdefault(name(entry), len(ranks))
-    ranked: list[tuple[int, Any]] = []
-    followers: dict[int, list[Any]] = {}
-    # The rank of the last neighbour that the order names; -1 before the first.
-    neighbour = -1
-    for entry in made:
-        rank = ranks.get(name(entry))
-        if rank is None:
-            followers.setdefault(neighbour, []).append(entry)
-        else:
-            ranked.append((rank, entry))
-            neighbour = rank
-    placed = followers.pop(-1, [])
-    for rank, entry in sorted(ranked, key=lambda each: each[0]):
+    def ranks(entries: list[Any]) -> dict[str, int]:
+        return {each: rank for rank, each in enumerate(dict.fromkeys(map(name, entries)))}
+
+    wanted, former = ranks(order), ranks(before)
+    named = [(name(entry), entry) for entry in made]
+    others = deque((former.get(each, len(former)), entry) for each, entry in named if each not in wanted)
+    placed: list[Any] = []
+    for each, entry in sorted((pair for pair in named if pair[0] in wanted), key=lambda pair: wanted[pair[0]]):
+        # New entries have no place among the live ones.
+        while others and others[0][0] < former.get(each, -1):
+            placed.append(others.popleft()[1])
         placed.append(entry)
-        placed.extend(followers.pop(rank, ()))
-    return placed
+    return placed + [entry for _, entry in others]
