@@ -1,13 +1,20 @@
-"""Strategic merge patches of built-in kinds (docs/spec/kube-api.md section 4.2)."""
+"""Strategic merge patches of built-in kinds (docs/spec/kube-api.md section 4.2).
 
+Clients send lists of any length, so no list is searched: an index finds entries by the JSON of their merge key, where true is not 1.
+"""
+
+from collections import deque
 from typing import Any
 
 from paddock.base.jsondata import copied
+from paddock.meta.apply.places import encoded
 from paddock.meta.patch import BadPatch
 
 Data = dict[str, Any]
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
+# A deleted entry keeps its place until the end, so that the index of the others stays right.
+_GONE = object()
 
 
 def apply(document: Data, patch: Data, schema: Data) -> Data:
@@ -27,7 +34,8 @@ def _merge_map(live: Data, patch: Data, schema: Data) -> Data:
         retained = patch[_RETAIN]
         if not isinstance(retained, list):
             raise BadPatch(f"{_RETAIN} must be a list")
-        live = {key: value for key, value in live.items() if key in retained}
+        kept = {key for key in retained if isinstance(key, str)}
+        live = {key: value for key, value in live.items() if key in kept}
     for key, value in patch.items():
         if key.startswith("$"):
             continue
@@ -66,58 +74,82 @@ def _merge(live: Any, value: Any, schema: Data, patch: Data, key: str) -> Any:
     if isinstance(value, dict):
         return _merge_map(live if isinstance(live, dict) else {}, value, schema)
     if isinstance(value, list) and "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):
-        made = _merge_list(live if isinstance(live, list) else [], value, schema)
+        before = live if isinstance(live, list) else []
+        made = _merge_list(before, value, schema)
         order = patch.get(_ORDER + key)
-        return _ordered(made, order, schema) if isinstance(order, list) else made
+        if not isinstance(order, list):
+            return _ordered(made, value, before, schema)
+        # Under an explicit order, Kubernetes ranks new entries where deleted ones left room in the live list.
+        return _ordered(made, order, made[: len(before)], schema)
     return copied(value)
 
 
 def _merge_list(live: list[Any], patch: list[Any], schema: Data) -> list[Any]:
     merge_key = schema.get("x-kubernetes-patch-merge-key")
     if merge_key is None:
-        return live + [value for index, value in enumerate(patch) if value not in live and value not in patch[:index]]
+        return _united(live, patch)
     if any(isinstance(entry, dict) and entry.get(_DIRECTIVE) == "replace" for entry in patch):
         return [copied(entry) for entry in patch if _DIRECTIVE not in entry]
+    merged = list(live)
+    places: dict[str, list[int]] = {}
+    for index, each in enumerate(live):
+        if isinstance(each, dict):
+            places.setdefault(encoded(each.get(merge_key)), []).append(index)
+    item = schema.get("items") or {}
     for entry in patch:
         if not isinstance(entry, dict) or merge_key not in entry:
             raise BadPatch(f"map: {entry!r} does not contain declared merge key: {merge_key}")
-        found = [index for index, each in enumerate(live) if isinstance(each, dict) and each.get(merge_key) == entry[merge_key]]
+        name = encoded(entry[merge_key])
         if entry.get(_DIRECTIVE) == "delete":
-            live = [each for index, each in enumerate(live) if index not in found]
-        elif found:
-            live[found[0]] = _merge_map(live[found[0]], entry, schema.get("items") or {})
+            for index in places.pop(name, ()):
+                merged[index] = _GONE
+        elif name in places:
+            first = places[name][0]
+            merged[first] = _merge_map(merged[first], entry, item)
         else:
-            live.append(_merge_map({}, entry, schema.get("items") or {}))
-    return live
+            places[name] = [len(merged)]
+            merged.append(_merge_map({}, entry, item))
+    return [each for each in merged if each is not _GONE]
+
+
+def _united(live: list[Any], patch: list[Any]) -> list[Any]:
+    """The live values, and those of the patch that are new."""
+    new: dict[str, Any] = {}
+    for value in patch:
+        new.setdefault(encoded(value), value)
+    for value in live:
+        new.pop(encoded(value), None)
+    return [*live, *new.values()]
 
 
 def _delete_from(live: Data, key: str, gone: Any) -> None:
     if isinstance(live.get(key), list) and isinstance(gone, list):
-        live[key] = [value for value in live[key] if value not in gone]
+        named = {encoded(value) for value in gone}
+        live[key] = [value for value in live[key] if encoded(value) not in named]
 
 
 def _reorder(live: Data, key: str, order: Any, schema: Data) -> None:
     if isinstance(live.get(key), list) and isinstance(order, list):
-        live[key] = _ordered(live[key], order, schema)
+        live[key] = _ordered(live[key], order, live[key], schema)
 
 
-def _ordered(made: list[Any], order: list[Any], schema: Data) -> list[Any]:
-    """Entries in the order given; others stay behind the neighbour they followed."""
+def _ordered(made: list[Any], order: list[Any], before: list[Any], schema: Data) -> list[Any]:
+    """Entries in the order given; each other one stands in front of the first that the live list had behind it."""
     merge_key = schema.get("x-kubernetes-patch-merge-key")
 
-    def name(entry: Any) -> Any:
-        return entry.get(merge_key) if merge_key and isinstance(entry, dict) else entry
+    def name(entry: Any) -> str:
+        return encoded(entry.get(merge_key) if merge_key and isinstance(entry, dict) else entry)
 
-    wanted = [name(entry) for entry in order]
-    ranked = sorted((entry for entry in made if name(entry) in wanted), key=lambda entry: wanted.index(name(entry)))
-    result: list[Any] = []
-    for index, entry in enumerate(made):
-        if name(entry) in wanted:
-            continue
-        before = next((name(each) for each in reversed(made[:index]) if name(each) in wanted), None)
-        result.append((wanted.index(before) if before is not None else -1, entry))
-    placed = [entry for rank, entry in result if rank == -1]
-    for rank, entry in enumerate(ranked):
+    def ranks(entries: list[Any]) -> dict[str, int]:
+        return {each: rank for rank, each in enumerate(dict.fromkeys(map(name, entries)))}
+
+    wanted, former = ranks(order), ranks(before)
+    named = [(name(entry), entry) for entry in made]
+    others = deque((former.get(each, len(former)), entry) for each, entry in named if each not in wanted)
+    placed: list[Any] = []
+    for each, entry in sorted((pair for pair in named if pair[0] in wanted), key=lambda pair: wanted[pair[0]]):
+        # New entries have no place among the live ones.
+        while others and others[0][0] < former.get(each, -1):
+            placed.append(others.popleft()[1])
         placed.append(entry)
-        placed.extend(extra for place, extra in result if place == wanted.index(name(entry)) and place >= 0 and rank >= 0)
-    return placed
+    return placed + [entry for _, entry in others]

@@ -88,7 +88,9 @@ def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterabl
     unread = {found.path for found in read if found.rule in (TYPE, FORMAT)}
     if not unread:
         return findings
-    return (each for each in findings if each.cause is not CauseType.REQUIRED or not any(_is_within(each.place, path) for path in unread))
+    # Each place is looked up, as both kinds of findings may be thousands.
+    above = {path[:end] for path in unread for end in range(len(path) + 1)}
+    return (each for each in findings if each.cause is not CauseType.REQUIRED or not (each.place in above or _is_below(each.place, unread)))
 
 
 def drop_restated(judged: Iterable[Finding], ruled: Iterable[Finding]) -> Iterable[Finding]:
@@ -99,9 +101,9 @@ def drop_restated(judged: Iterable[Finding], ruled: Iterable[Finding]) -> Iterab
     return (each for each in judged if each.path not in places or each.cause not in (CauseType.REQUIRED, CauseType.NOT_SUPPORTED))
 
 
-def _is_within(place: Path, path: Path) -> bool:
-    """Return True if one of two places holds the other."""
-    return place[: len(path)] == path[: len(place)]
+def _is_below(place: Path, places: set[Path]) -> bool:
+    """Return True if a place is one of some places, or in one of them."""
+    return any(place[:end] in places for end in range(len(place) + 1))
 
 
 def _make_string(place: shape.Shape) -> Check:

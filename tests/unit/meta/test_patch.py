@@ -130,7 +130,7 @@ SCHEMA: dict[str, Any] = {
     ("document", "change", "result"),
     [
         ({"items": [{"name": "a", "x": 1}]}, {"items": [{"name": "a", "y": 2}]}, {"items": [{"name": "a", "x": 1, "y": 2}]}),
-        ({"items": [{"name": "a"}]}, {"items": [{"name": "b"}]}, {"items": [{"name": "a"}, {"name": "b"}]}),
+        ({"items": [{"name": "a"}]}, {"items": [{"name": "b"}]}, {"items": [{"name": "b"}, {"name": "a"}]}),
         ({"items": [{"name": "a"}, {"name": "b"}]}, {"items": [{"name": "a", "$patch": "delete"}]}, {"items": [{"name": "b"}]}),
         ({"items": [{"name": "a"}]}, {"items": [{"name": "b"}, {"$patch": "replace"}]}, {"items": [{"name": "b"}]}),
         ({"items": [{"name": "a", "x": 1}]}, {"items": [{"name": "a", "x": None}]}, {"items": [{"name": "a"}]}),
@@ -160,11 +160,108 @@ def test_strategic_patches(document: Any, change: Any, result: Any) -> None:
     assert document == before
 
 
+# The results are those of k8s.io/apimachinery v0.36.3.
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize(
+    ("live", "patched", "order", "result"),
+    [
+        ("ab", "c", None, "cab"),
+        ("ab", "bc", None, "abc"),
+        ("abc", "ca", None, "bca"),
+        ("axb", "", "ba", "xba"),
+        ("abx", "", "ba", "bax"),
+        ("xab", "", "ba", "xba"),
+        ("ax", "c", "ca", "cax"),
+        ("aeg", "-ghd", "hdb", "aehd"),
+        ("fhde", "-ec", "c", "fhdc"),
+        ("dh", "-de", "he", "he"),
+    ],
+)
+def test_the_order_of_a_list_that_a_strategic_patch_changes(live: str, patched: str, order: str | None, result: str) -> None:
+    """A letter is an entry; the one behind a minus is deleted."""
+    gone, new = (patched[1], patched[2:]) if patched.startswith("-") else ("", patched)
+    change: dict[str, Any] = {"items": [{"name": each, "$patch": "delete"} for each in gone] + [{"name": each} for each in new]}
+    if not patched:
+        del change["items"]
+    if order is not None:
+        change["$setElementOrder/items"] = [{"name": each} for each in order]
+    made = strategic.apply({"items": [{"name": each} for each in live]}, change, SCHEMA)
+    assert "".join(each["name"] for each in made["items"]) == result
+
+
 @pytest.mark.spec("kube-api", 73)
 @pytest.mark.parametrize("change", [{"items": [{"x": 1}]}, {"map": {"$patch": "sideways"}}, {"$retainKeys": 5}])
 def test_strategic_patches_that_mean_nothing(change: Any) -> None:
     with pytest.raises(patch.BadPatch):
         strategic.apply({"items": [], "map": {}}, change, SCHEMA)
+
+
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize(
+    ("document", "change", "result"),
+    [
+        ({"words": [1, "1"]}, {"words": [True, 1.0, "1", True]}, {"words": [True, 1.0, 1, "1"]}),
+        ({"words": [1, True]}, {"$deleteFromPrimitiveList/words": [True]}, {"words": [1]}),
+        (
+            {"items": [{"name": 1}, {"name": True}]},
+            {"items": [{"name": True, "$patch": "delete"}]},
+            {"items": [{"name": 1}]},
+        ),
+    ],
+)
+def test_strategic_patches_tell_true_from_one(document: Any, change: Any, result: Any) -> None:
+    assert json.dumps(strategic.apply(document, change, SCHEMA)) == json.dumps(result)
+
+
+@pytest.mark.spec("kube-api", 73)
+def test_strategic_patches_of_entries_that_stand_twice() -> None:
+    twice = {"items": [{"name": "a"}, {"name": "b"}, {"name": "a"}, {"name": "c"}]}
+    deleted = {"items": [{"name": "a", "$patch": "delete"}, {"name": "a", "x": 1}, {"name": "a", "y": 2}]}
+    assert strategic.apply(twice, deleted, SCHEMA) == {"items": [{"name": "a", "x": 1, "y": 2}, {"name": "b"}, {"name": "c"}]}
+
+
+# A search of a list for each of its entries would take minutes, and for each pair of them days.
+MANY = 40_000
+
+
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize(
+    ("document", "change", "result"),
+    [
+        ({"words": []}, {"words": [*map(str, range(MANY))] * 2}, {"words": [*map(str, range(MANY))]}),
+        (
+            {"words": [*map(str, range(MANY))]},
+            {"$setElementOrder/words": [*map(str, reversed(range(MANY)))]},
+            {"words": [*map(str, reversed(range(MANY)))]},
+        ),
+        (
+            {"words": [*map(str, range(MANY))]},
+            {"$deleteFromPrimitiveList/words": [*map(str, reversed(range(1, MANY)))]},
+            {"words": ["0"]},
+        ),
+        (
+            {"items": [{"name": str(each)} for each in range(MANY)]},
+            {
+                "items": [{"name": str(each), "x": 1} for each in range(MANY)],
+                "$setElementOrder/items": [{"name": str(each)} for each in reversed(range(MANY))],
+            },
+            {"items": [{"name": str(each), "x": 1} for each in reversed(range(MANY))]},
+        ),
+        (
+            {"items": [{"name": str(each)} for each in range(MANY)]},
+            {"items": [{"name": str(each), "$patch": "delete"} for each in reversed(range(1, MANY))]},
+            {"items": [{"name": "0"}]},
+        ),
+        (
+            {"map": {str(each): each for each in range(MANY)}},
+            {"map": {"$retainKeys": ["0", *(f"x{each}" for each in range(MANY))]}},
+            {"map": {"0": 0}},
+        ),
+    ],
+    ids=["unite", "order", "delete-values", "merge-and-order", "delete-entries", "retain"],
+)
+def test_strategic_patches_of_long_lists(document: Any, change: Any, result: Any) -> None:
+    assert strategic.apply(document, change, SCHEMA) == result
 
 
 def test_a_test_for_null_holds_where_there_is_no_such_member() -> None:

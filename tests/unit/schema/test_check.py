@@ -5,9 +5,11 @@ from typing import Annotated, Any
 import pytest
 
 from paddock.meta.wire import from_data
-from paddock.schema.check import Checked, check, settle
+from paddock.schema import finding
+from paddock.schema.check import Checked, check, drop_unread, settle
 from paddock.schema.field import Field, Object
-from paddock.schema.finding import CauseType, Severity
+from paddock.schema.finding import CauseType, Path, Severity
+from paddock.schema.messages import REQUIRED, TYPE
 from paddock.schema.scalars import BareWord
 from tests import documents
 from tests.unit.schema.sample import SAMPLE, Sample, Spec
@@ -304,3 +306,31 @@ def test_what_kubectl_makes_of_a_bare_switch_is_the_switch(raw: object, word: st
 
 def test_a_number_in_place_of_a_word_is_answered_with_the_words() -> None:
     assert _said(check(Switched, {"power": 1})) == ['power: Invalid value: 1: must be a string; write one of "On", "Off"']
+
+
+@pytest.mark.parametrize(
+    ("place", "unread", "is_dropped"),
+    [
+        (("a", 0), ("a", 0), True),
+        (("a", 0, "b"), ("a", 0), True),
+        (("a",), ("a", 0), True),
+        ((), ("a", 0), True),
+        (("a", 0), (), True),
+        (("a", 1), ("a", 0), False),
+        (("a", 1, "b"), ("a", 0, "b"), False),
+        (("ab",), ("a",), False),
+    ],
+)
+def test_what_could_not_be_read_is_not_missing(place: Path, unread: Path, is_dropped: bool) -> None:
+    missing, wrong = finding.required(place, REQUIRED), finding.invalid(place, 1, "is wrong", "x")
+    read = [finding.invalid(unread, 1, "must be a string", TYPE)]
+    assert list(drop_unread([missing, wrong], read)) == ([wrong] if is_dropped else [missing, wrong])
+    assert list(drop_unread([missing], [finding.invalid(unread, 1, "is wrong", "x")])) == [missing]
+
+
+def test_thousands_of_missing_and_unread_places() -> None:
+    # To hold each against each would take minutes.
+    read = [finding.invalid(("a", each, "b"), 1, "must be a string", TYPE) for each in range(30_000)]
+    missing = [finding.required(("a", each, "c"), REQUIRED) for each in range(30_000)]
+    dropped = [finding.required(("a", each), REQUIRED) for each in range(30_000)]
+    assert list(drop_unread([*missing, *dropped], read)) == missing

@@ -9,6 +9,7 @@ from paddock.apiserver.resources.resource import ServedResource
 from paddock.base import names
 from paddock.base.jsondata import copied
 from paddock.meta import failure
+from paddock.meta.apply.places import encoded
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.structural import embedded
@@ -230,7 +231,8 @@ def _check_finalizers(resource: ServedResource, metadata: Data, old: Data | None
                 text = f'"{each}": prefer a domain-qualified finalizer name'
                 yield finding.warning(path, f"{text} to avoid accidental conflicts with other finalizer writers", RULE)
     if old is not None and old["metadata"].get("deletionTimestamp"):
-        added = [each for each in finalizers if each not in (old["metadata"].get("finalizers") or [])]
+        held = frozenset(old["metadata"].get("finalizers") or ())
+        added = [each for each in finalizers if each not in held]
         if added:
             shown = ", ".join(f'"{each}"' for each in added)
             text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
@@ -242,12 +244,13 @@ def _check_finalizers(resource: ServedResource, metadata: Data, old: Data | None
 def drop_repeated_owners(data: Data) -> Iterator[str]:
     """Owner references with one UID are one; the client gets a warning."""
     owners = data["metadata"].get("ownerReferences") or []
-    kept: dict[Any, Data] = {}
-    for index, owner in enumerate(owners):
-        if owner in kept.values():
+    kept: dict[str, Data] = {}
+    for owner in owners:
+        form = encoded(owner)
+        if form in kept:
             yield f".metadata.ownerReferences contains duplicate entries, kept once; duplicate UID(s): {owner.get('uid')}"
-            continue
-        kept[index] = owner
+        else:
+            kept[form] = owner
     if len(kept) != len(owners):
         data["metadata"]["ownerReferences"] = list(kept.values())
 

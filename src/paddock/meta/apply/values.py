@@ -1,5 +1,6 @@
 """Values and places: which places a value has, what a merge makes of two values, and taking places away."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -151,7 +152,7 @@ def _merge_lists(kind: MergeType, live: list[Any], config: list[Any]) -> list[An
     item = kind.item or kind
     before = [_step(kind, entry) or f"i:{index}" for index, entry in enumerate(live)]
     after = list(wanted)
-    shared = [step for step in after if step in present]
+    shared = deque(step for step in after if step in present)
     made: list[Any] = []
     merged: set[str] = set()
 
@@ -160,7 +161,7 @@ def _merge_lists(kind: MergeType, live: list[Any], config: list[Any]) -> list[An
         made.append(merge(item, former[0], wanted[step]) if len(former) == 1 else wanted[step])
         merged.add(step)
         if shared and shared[0] == step:
-            shared.pop(0)
+            shared.popleft()
 
     left = right = 0
     while left < len(before) or right < len(after):

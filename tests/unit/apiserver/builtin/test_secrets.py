@@ -121,12 +121,12 @@ def test_secrets_of_an_account_are_patched_by_name(play: Play) -> None:
         await api.post(ACCOUNTS, {"metadata": {"name": "a"}, "secrets": [{"name": "x"}], "imagePullSecrets": [{"name": "p"}]})
         patch = {"secrets": [{"name": "y"}], "imagePullSecrets": [{"name": "q"}], "metadata": {"finalizers": ["a/b"]}}
         made = await api.call("PATCH", f"{ACCOUNTS}/a", patch, content_type="application/strategic-merge-patch+json")
-        assert [each["name"] for each in made.data["secrets"]] == ["x", "y"]
+        assert [each["name"] for each in made.data["secrets"]] == ["y", "x"]
         # The Go type has no merge key for these.
         assert [each["name"] for each in made.data["imagePullSecrets"]] == ["q"]
         again = await api.call(
             "PATCH", f"{ACCOUNTS}/a", {"metadata": {"finalizers": ["c/d"]}}, content_type="application/strategic-merge-patch+json"
         )
-        assert again.data["metadata"]["finalizers"] == ["a/b", "c/d"]
+        assert again.data["metadata"]["finalizers"] == ["c/d", "a/b"]
 
     play(script)

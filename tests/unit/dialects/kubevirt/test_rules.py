@@ -1,18 +1,22 @@
 """Every rule of docs/spec/kubevirt.md section 2.11: an object that it refuses, at its place and in its words, and one it accepts."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 import pytest
 
+from paddock.base.nearest import nearest
 from paddock.dialects.admission import admit, admit_change
+from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import KINDS as VMI_KINDS
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.preference import PreferenceSpec
+from paddock.dialects.kubevirt.rules import disks as rules_disks
 from paddock.dialects.kubevirt.rules import sizing
 from paddock.dialects.kubevirt.rules.instance import instance_findings
 from paddock.dialects.kubevirt.rules.machine import machine_findings
-from paddock.dialects.kubevirt.rules.place import MachinePlace
+from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import KINDS as VM_KINDS
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
@@ -259,3 +263,26 @@ def test_a_disk_without_a_volume_is_told_which_is_meant(name: str, meant: str) -
     said = errors(admitted({"P.domain.devices.disks[0].name": name}))
     field = "spec.template.spec.domain.devices.disks[0].name"
     assert said == [(field, f'Invalid value: "{name}": no volume of this name; did you mean "{meant}"?')]
+
+
+def test_many_disks_without_a_volume_are_read_a_few_times_and_get_no_endless_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, compared = 0, 0
+    disks = rules_disks.disks
+
+    def counted_disks(place: HardwareContext) -> tuple[tuple[Disk, Path], ...]:
+        nonlocal reads
+        reads += 1
+        return disks(place)
+
+    def counted_nearest(word: str, known: Collection[str]) -> str | None:
+        nonlocal compared
+        compared += len(known)
+        return nearest(word, known)
+
+    monkeypatch.setattr(rules_disks, "disks", counted_disks)
+    monkeypatch.setattr(rules_disks, "nearest", counted_nearest)
+    volumes = [{"name": f"volume-{each}", "emptyDisk": {"capacity": "1Gi"}} for each in range(100)]
+    said = errors(admitted({"P.domain.devices.disks": [{"name": f"disk-{each}"} for each in range(250)], "P.volumes": volumes}))
+    assert len(said) == 250
+    assert 0 < compared <= 5_000
+    assert reads < 30

@@ -15,6 +15,8 @@ TARGETS = ("disk", "lun", "cdrom")
 PCI_ADDRESS = r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
 _ATA = ("sata", "ide")
 _SMALLEST, _LARGEST = 512, 2 * 1024 * 1024
+# Names that all hints of a machine compare. That is slow, and nobody reads the hundredth hint.
+_MOST_COMPARED = 5_000
 
 
 @once
@@ -45,11 +47,14 @@ def buses(place: HardwareContext, disk: Disk) -> Iterator[tuple[str, str]]:
 def disks_have_volumes(place: HardwareContext) -> Iterator[Finding]:
     """Every disk has a volume of its name; a CD-ROM drive may be empty."""
     volumes = place.volumes()
+    unused = volumes.keys() - {disk.name for disk, _ in disks(place)}
+    # Where one volume is left over, it is the one that is meant, however it is called.
+    left = next(iter(unused)) if len(unused) == 1 else None
+    compared = 0
     for disk, path in disks(place):
         if disk.name and disk.name not in volumes and disk.cdrom is None:
-            unused = set(volumes) - {each.name for each, _ in disks(place)}
-            # Where one volume is left over, it is the one that is meant, however it is called.
-            meant = nearest(disk.name, volumes) or (next(iter(unused)) if len(unused) == 1 else None)
+            compared += len(volumes)
+            meant = (nearest(disk.name, volumes) if compared <= _MOST_COMPARED else None) or left
             hint = f'; did you mean "{meant}"?' if meant else ""
             yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42")
 
