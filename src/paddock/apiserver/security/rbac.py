@@ -160,34 +160,3 @@ def _binds(binding: dict[str, Any], user: str, groups: Iterable[str], namespace:
         if kind == "ServiceAccount" and user == f"system:serviceaccount:{subject.get('namespace') or namespace}:{name}":
             return True
     return False
-
-
-def covers(mine: Iterable[RbacRule], wanted: RbacRule) -> bool:
-    """Return whether some rules together allow everything that another one allows: nobody can grant rights that they lack."""
-    have = tuple(mine)
-    return all(any(_covers(rule, part) for rule in have) for part in _parts(wanted))
-
-
-def _parts(rule: RbacRule) -> Iterator[RbacRule]:
-    """A rule as the smallest rules it is made of."""
-    for verb in rule.verbs:
-        for url in rule.nonResourceURLs:
-            yield RbacRule(verbs=(verb,), nonResourceURLs=(url,))
-        for group in rule.apiGroups:
-            for resource in rule.resources:
-                for name in rule.resourceNames or ("",):
-                    yield RbacRule((verb,), (group,), (resource,), (name,) if name else ())
-
-
-def _covers(rule: RbacRule, part: RbacRule) -> bool:
-    if part.verbs[0] not in rule.verbs and "*" not in rule.verbs:
-        return False
-    if part.nonResourceURLs:
-        return any(_covers_path(pattern, part.nonResourceURLs[0]) for pattern in rule.nonResourceURLs)
-    if part.apiGroups[0] not in rule.apiGroups and "*" not in rule.apiGroups:
-        return False
-    resource = part.resources[0]
-    _, _, sub = resource.partition("/")
-    if not {"*", resource, f"*/{sub}" if sub else resource} & set(rule.resources):
-        return False
-    return not rule.resourceNames or (bool(part.resourceNames) and part.resourceNames[0] in rule.resourceNames)
