@@ -1,12 +1,16 @@
 """Label and field selectors as query strings: `app=web,tier in (a, b),!old` and `metadata.name=x` (docs/spec/kube-api.md 2.8)."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from paddock.base import names
 from paddock.base.errors import Terminal
 
+# A selector of more conditions is read by the labels of each object instead of by its conditions.
+_FEW = 8
+# Each object of a collection is compared with all of them.
+_MOST_FIELDS = 256
 _TOKEN = re.compile(r"\s*(?:(?P<op>==|!=|=|!|>|<|\(|\)|,)|(?P<word>[^\s=!<>(),]+))")
 
 
@@ -49,13 +53,29 @@ def _compares(value: str | None, operator: str, values: frozenset[str]) -> bool:
     return number > int(limit) if operator == ">" else number < int(limit)
 
 
+class _ByKey(NamedTuple):
+    """The conditions of a long selector. An object has few labels, so most conditions are about labels that it does not have."""
+
+    conditions: Mapping[str, tuple[Requirement, ...]]
+    # those that an object without the label does not fulfil
+    needed: frozenset[str]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if len(self.needed) > len(labels) or not self.needed <= labels.keys():
+            return False
+        return all(each.matches(labels) for key in labels for each in self.conditions.get(key, ()))
+
+
 class LabelQuery(NamedTuple):
     """All conditions of a label selector; none means everything matches."""
 
     requirements: tuple[Requirement, ...] = ()
+    by_key: _ByKey | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether these labels fulfil every condition."""
+        if self.by_key is not None:
+            return self.by_key.matches(labels)
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
@@ -66,7 +86,38 @@ class LabelQuery(NamedTuple):
 
 def parse_labels(text: str) -> LabelQuery:
     """A label selector; raises `BadSelector`."""
-    return LabelQuery(tuple(_Labels(text).read()))
+    said: dict[tuple[str, str], list[Requirement]] = {}
+    for each in _Labels(text).read():
+        said.setdefault((each.key, _SAME.get(each.operator, each.operator)), []).append(each)
+    requirements = tuple(_joined(each) for each in said.values())
+    return LabelQuery(requirements, _by_key(requirements) if len(requirements) > _FEW else None)
+
+
+_SAME = {"=": "in", "!=": "notin"}
+
+
+def _joined(said: list[Requirement]) -> Requirement:
+    """Several conditions of one kind on one label as one."""
+    first = said[0]
+    if len(said) == 1:
+        return first
+    values = [each.values for each in said]
+    match first.operator:
+        case "=" | "in":
+            return Requirement(first.key, "in", frozenset.intersection(*values))
+        case "!=" | "notin":
+            return Requirement(first.key, "notin", frozenset.union(*values))
+        case ">" | "<":
+            limits = frozenset.union(*values)
+            return first._replace(values=frozenset([(max if first.operator == ">" else min)(limits, key=int)]))
+    return first
+
+
+def _by_key(requirements: Iterable[Requirement]) -> _ByKey:
+    conditions: dict[str, tuple[Requirement, ...]] = {}
+    for each in requirements:
+        conditions[each.key] = (*conditions.get(each.key, ()), each)
+    return _ByKey(conditions, frozenset(each.key for each in requirements if not each.matches({})))
 
 
 class _Labels:
@@ -75,8 +126,8 @@ class _Labels:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[tuple[str, str]] = []
-        at = 0
-        while text[at:].strip():
+        at, end = 0, len(text.rstrip())
+        while at < end:
             match = _TOKEN.match(text, at)
             if match is None:
                 raise BadSelector(text, f"unexpected character in {text!r}")
@@ -200,7 +251,11 @@ def parse_fields(text: str) -> FieldQuery:
             raise BadSelector(text, f"invalid selector: '{text}'; can't understand '{text[at:]}'", of="")
         conditions.append(FieldCondition(_unescape(match[1]), _unescape(match[3]), match[2] != "!="))
         at = match.end()
-    return FieldQuery(tuple(conditions))
+    different = tuple(dict.fromkeys(conditions))
+    if len(different) > _MOST_FIELDS:
+        why = f"invalid selector: it has {len(different)} different conditions, and at most {_MOST_FIELDS} are allowed"
+        raise BadSelector(text, why, of="")
+    return FieldQuery(different)
 
 
 def _unescape(text: str) -> str:

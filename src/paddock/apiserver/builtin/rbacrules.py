@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.security.attributes import Attributes
-from paddock.apiserver.security.rbac import MASTERS, Rbac, RbacRule, covers, rules_of
+from paddock.apiserver.security.covering import HeldRights
+from paddock.apiserver.security.rbac import MASTERS, Rbac, RbacRule, rules_of
 from paddock.base import names
 from paddock.meta import failure
 from paddock.schema import finding
@@ -43,8 +44,9 @@ class RbacStrategy(Strategy):
             asked = Attributes(context.user, context.groups, verb, GROUP, resource, "", namespace, role.get("name", ""))
         if self._rbac.allows(asked):
             return
-        mine = self._rbac.rules(context.user, context.groups, namespace)
-        missing = [rule for rule in wanted if not covers(mine, rule)]
+        held = HeldRights(self._rbac.rules(context.user, context.groups, namespace))
+        lacking = {rule for rule in dict.fromkeys(wanted) if not held.cover(rule)}
+        missing = [rule for rule in wanted if rule in lacking]
         if missing:
             about = failure.FailureTarget(name=meta.get("name", ""), group=GROUP, kind=self._plural)
             lacks = "; ".join(_shown(rule) for rule in missing)

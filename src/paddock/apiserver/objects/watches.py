@@ -242,15 +242,17 @@ class WatchHub:
     def trim(self) -> None:
         """Forget the events that the store has forgotten."""
         for collection, events in self._events.items():
-            if events and events[0].change.revision <= self._store.compacted:
+            forgotten = bisect_right(events, self._store.compacted, key=_revision)
+            if not forgotten:
+                continue
+            newest = events[forgotten - 1].change.revision
+            for watcher in tuple(self._watchers.get(collection, ())):
                 # Who has not been served yet has not missed anything so far, and must not now.
-                for watcher in tuple(self._watchers.get(collection, ())):
-                    if not watcher.waiting:
-                        self._deliver(watcher, events)
-                del events[: bisect_right(events, self._store.compacted, key=_revision)]
-            for watcher in self._watchers.get(collection, ()):
-                if watcher.waiting and watcher.cursor < self._store.compacted:
+                if not watcher.waiting:
+                    self._deliver(watcher, events)
+                if watcher.cursor < newest:
                     watcher.end()
+            del events[:forgotten]
 
     def tell_time(self) -> None:
         """Send bookmarks that are due; call this every few seconds."""
@@ -313,7 +315,7 @@ class WatchHub:
                 self._wake(next(iter(self._dirty)))
 
     def _deliver(self, watcher: OpenWatch, events: list[ServedEvent]) -> bool:
-        """Send what is new; False when the connection does not hold all of it."""
+        """Send what is new; False when something is left, for which the watcher is served again."""
         if watcher.is_over:
             return False
         if not events or events[-1].change.revision <= watcher.cursor:
@@ -342,7 +344,7 @@ class WatchHub:
             watcher.cursor = event.change.revision
         if lines:
             watcher.sink.write(b"".join(lines))
-        return not watcher.waiting
+        return watcher.cursor == events[-1].change.revision
 
     def _deliver_joined(self, watcher: OpenWatch, events: list[ServedEvent]) -> bool:
         """Send what many watchers are sent, made once; False when there is too much of it for that."""

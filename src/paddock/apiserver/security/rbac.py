@@ -21,6 +21,12 @@ _COLLECTIONS = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 MASTERS = "system:masters"
 _MOST_KEPT = 4096
 _MOST_KNOWN = 64
+# Characters of a namespace, and of a user with all groups. Reviews come with texts as long as a body, and what is kept stays until a role
+# changes. No namespace is longer; directories give some people hundreds of groups.
+_LONGEST_NAMESPACE = 63
+_LONGEST_IDENTITY = 16384
+# The same for a request: an API group has at most 253 and a resource 63.
+_LONGEST_KNOWN = 512
 
 
 class RbacRule(msgspec.Struct, frozen=True):
@@ -76,7 +82,7 @@ class UserRights:
         if what in self._known:
             return True
         found = next((rule for rule in self.rules if rule.allows(asked)), None)
-        if found is not None and not found.resourceNames and len(self._known) < _MOST_KNOWN:
+        if found is not None and not found.resourceNames and len(self._known) < _MOST_KNOWN and sum(map(len, what)) <= _LONGEST_KNOWN:
             self._known.add(what)
         return found is not None
 
@@ -108,9 +114,11 @@ class Rbac:
         place = (user, groups, namespace)
         found = self._kept.get(place)
         if found is None:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            found = self._kept[place] = UserRights(tuple(self._collect(user, groups, namespace)))
+            found = UserRights(tuple(self._collect(user, groups, namespace)))
+            if len(namespace) <= _LONGEST_NAMESPACE and len(user) + sum(map(len, groups)) <= _LONGEST_IDENTITY:
+                if len(self._kept) >= _MOST_KEPT:
+                    self._kept.clear()
+                self._kept[place] = found
         return found
 
     def role(self, kind: str, namespace: str, name: str) -> tuple[RbacRule, ...] | None:
@@ -120,13 +128,12 @@ class Rbac:
         return None if record is None else rules_of(decode(record.value))
 
     def _collect(self, user: str, groups: tuple[str, ...], namespace: str) -> Iterator[RbacRule]:
-        for binding in self._bindings(CLUSTER_BINDINGS, ""):
-            if _binds(binding, user, groups, ""):
-                yield from self._bound(binding, "")
         if namespace:
-            for binding in self._bindings(BINDINGS, namespace):
-                if _binds(binding, user, groups, namespace):
-                    yield from self._bound(binding, namespace)
+            # The same objects in each namespace, also in those that exist only in a question.
+            yield from self._rights(user, groups, "").rules
+        for binding in self._bindings(BINDINGS if namespace else CLUSTER_BINDINGS, namespace):
+            if _binds(binding, user, groups, namespace):
+                yield from self._bound(binding, namespace)
 
     def _bindings(self, collection: str, namespace: str) -> Iterator[dict[str, Any]]:
         for record in self._store.scan(collection):
@@ -153,34 +160,3 @@ def _binds(binding: dict[str, Any], user: str, groups: Iterable[str], namespace:
         if kind == "ServiceAccount" and user == f"system:serviceaccount:{subject.get('namespace') or namespace}:{name}":
             return True
     return False
-
-
-def covers(mine: Iterable[RbacRule], wanted: RbacRule) -> bool:
-    """Return whether some rules together allow everything that another one allows: nobody can grant rights that they lack."""
-    have = tuple(mine)
-    return all(any(_covers(rule, part) for rule in have) for part in _parts(wanted))
-
-
-def _parts(rule: RbacRule) -> Iterator[RbacRule]:
-    """A rule as the smallest rules it is made of."""
-    for verb in rule.verbs:
-        for url in rule.nonResourceURLs:
-            yield RbacRule(verbs=(verb,), nonResourceURLs=(url,))
-        for group in rule.apiGroups:
-            for resource in rule.resources:
-                for name in rule.resourceNames or ("",):
-                    yield RbacRule((verb,), (group,), (resource,), (name,) if name else ())
-
-
-def _covers(rule: RbacRule, part: RbacRule) -> bool:
-    if part.verbs[0] not in rule.verbs and "*" not in rule.verbs:
-        return False
-    if part.nonResourceURLs:
-        return any(_covers_path(pattern, part.nonResourceURLs[0]) for pattern in rule.nonResourceURLs)
-    if part.apiGroups[0] not in rule.apiGroups and "*" not in rule.apiGroups:
-        return False
-    resource = part.resources[0]
-    _, _, sub = resource.partition("/")
-    if not {"*", resource, f"*/{sub}" if sub else resource} & set(rule.resources):
-        return False
-    return not rule.resourceNames or (bool(part.resourceNames) and part.resourceNames[0] in rule.resourceNames)

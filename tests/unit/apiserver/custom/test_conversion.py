@@ -9,6 +9,8 @@ import orjson
 import pytest
 
 from paddock.apiserver.custom import conversion
+from paddock.apiserver.objects import watches
+from paddock.apiserver.objects.encoding import stamp
 from paddock.apiserver.webhooks import CallFailed, WebhookAddress, WebhookReply
 from paddock.store.contract import StoreKey
 from tests.apiharness import Harness, Reply
@@ -293,6 +295,65 @@ def test_fields_of_another_version_select(play: Play) -> None:
             await api.merge(f"{V1}/b", {"spec": {"address": "x:7"}})
             seen = [(each["type"], each["object"]["metadata"]["name"]) for each in await events.take(2)]
             assert seen == [("DELETED", "a"), ("ADDED", "b")]
+
+    play(script)
+
+
+async def _burst(api: Harness) -> None:
+    """Commit more changes in another namespace than a watch takes at once, then one here, all together."""
+    places = [("other", f"o{number}") for number in range(2 * watches.ASKED_TOGETHER)] + [("default", "mine")]
+    pending = []
+    for namespace, name in places:
+        data = {**one(), "metadata": {"name": name, "namespace": namespace, "uid": name}}
+        key = StoreKey(COLLECTION, namespace, name)
+        pending.append(api.store.put(key, 0, lambda revision, data=data: stamp(data, revision)))  # type: ignore[misc]
+    await asyncio.gather(*(each.committed() for each in pending))
+
+
+@pytest.mark.spec("kube-api", 62)
+def test_a_bookmark_says_nothing_of_what_was_not_sent(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watches, "BOOKMARK_SECONDS", 0.0)
+
+    async def script(api: Harness) -> None:
+        await begin(api)
+        async with api.watch(f"{V2}?watch=true&allowWatchBookmarks=true") as events:
+            assert await events.quiet()
+            api.store.follow(lambda changes: api.parts.following.tell_time())
+            await _burst(api)
+            seen = await events.next()
+            assert (seen["type"], seen["object"]["metadata"].get("name")) == ("ADDED", "mine")
+            api.parts.following.tell_time()
+            mark = await events.next()
+            assert (mark["type"], mark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(api.store.revision))
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 65)
+def test_a_watch_ends_when_what_it_was_not_sent_is_forgotten(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        await begin(api)
+        start = api.store.revision
+        tasks: list[asyncio.Task[None]] = []
+
+        async def forget() -> None:
+            await api.store.compact(api.store.revision)
+            api.parts.following.trim()
+
+        maps = "/api/v1/namespaces/default/configmaps"
+        async with api.watch(f"{V2}?watch=true&resourceVersion={start}") as events, api.watch(f"{maps}?watch=true") as idle:
+            assert await events.quiet()
+            api.store.follow(lambda changes: tasks.append(asyncio.create_task(forget())))
+            await _burst(api)
+            await asyncio.gather(*tasks)
+            await asyncio.wait_for(events.ended.wait(), 10)
+            assert await events.quiet()
+            await api.post(maps, {"metadata": {"name": "a"}})
+            await asyncio.gather(*tasks)
+            assert (await idle.next())["object"]["metadata"]["name"] == "a"
+            assert not idle.ended.is_set(), "nothing that it watches was forgotten"
+        async with api.watch(f"{V2}?watch=true&resourceVersion={start}") as again:
+            assert (await again.next())["object"]["code"] == 410
 
     play(script)
 

@@ -157,6 +157,21 @@ def test_objects_steer_at_once() -> None:
     play(script)
 
 
+def test_what_a_request_says_at_length_is_not_kept() -> None:
+    async def script(api: Harness) -> None:
+        flows = FlowControl(api.store)
+        for number in range(control._MOST_KEPT + 1):
+            for path in (f"/{number}" + "x" * 5000, f"/api/v1/namespaces/{number}{'x' * 5000}/pods"):
+                place = asked("GET", path)
+                assert flows.flow(SYSTEM, place) is flows.flow(SYSTEM, place), "who asks twice waits in one queue"
+        assert len(flows._kept) <= control._MOST_KEPT
+        assert all(sum(len(text) for text in key if isinstance(text, str)) < 2000 for key in flows._kept)
+        assert len(flows._flows) <= control._MOST_KEPT
+        assert all(len(distinguisher) < 2000 for _, distinguisher in flows._flows)
+
+    play(script)
+
+
 async def _full(api: Harness, waiting: int, longest_wait: float = 15.0) -> FlowControl:
     """Control of a server with one level of one seat, which is taken by ada."""
     spec = {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {"queueLengthLimit": waiting}}}}

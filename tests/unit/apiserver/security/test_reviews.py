@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from paddock.apiserver.security.rbac import UserRights
 from tests.apiharness import GuardedHarness, Reply
 
 Script = Callable[[GuardedHarness], Awaitable[Any]]
@@ -273,5 +274,33 @@ def test_a_review_is_no_table(guarded: Callable[[Script], None]) -> None:
         table = "application/json;as=Table;g=meta.k8s.io;v=v1"
         body = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
         assert (await api.post(f"{ACCESS}/selfsubjectaccessreviews", body, **ROOT, accept=table)).status == 406
+
+    guarded(script)
+
+
+def _characters(kept: dict[tuple[str, tuple[str, ...], str], UserRights]) -> int:
+    """Count what is kept of texts that came with questions."""
+    asked = sum(len(namespace) + len(user) + sum(map(len, groups)) for user, groups, namespace in kept)
+    return asked + sum(len(text) for rights in kept.values() for what in rights._known for text in what)
+
+
+def test_what_a_question_says_at_length_is_not_kept(guarded: Callable[[Script], None]) -> None:
+    async def script(api: GuardedHarness) -> None:
+        await _role(api, "ada", _ASK, {"verbs": ["get"], "nonResourceURLs": ["/api/*"]})
+        await api.post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": {"nonResourceAttributes": {"verb": "get", "path": "/api/a"}}}, **ADA)
+        before = _characters(api.rbac._kept)
+        for number in range(10):
+            long = f"{number}" + "x" * 10_000
+            questions: list[tuple[dict[str, Any], bool]] = [
+                ({"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": long}}, False),
+                ({"nonResourceAttributes": {"verb": "get", "path": f"/api/{long}"}}, True),
+            ]
+            for spec, allowed in questions:
+                answer = await api.post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": spec}, **ADA)
+                assert answer.data["status"]["allowed"] is allowed
+            spec = {"user": long, "groups": [long] * 2, "nonResourceAttributes": {"verb": "get", "path": "/api/a"}}
+            answer = await api.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec}, **ROOT)
+            assert answer.data["status"]["allowed"] is False
+        assert _characters(api.rbac._kept) == before > 0
 
     guarded(script)

@@ -30,6 +30,8 @@ _ROUND_SECONDS = 0.010
 _LONG_SECONDS = 0.005
 _LONGEST_WAIT = 15.0
 _MOST_KEPT = 4096
+# Characters of a request besides its user. Anybody may send a path as long as a request line.
+_LONGEST_KEPT = 1024
 _WEIGHT = 0.2
 _MOST_COST = 0.2
 Waiter = asyncio.Future[None]
@@ -48,7 +50,7 @@ class FlowControl:
         self.levels: Levels[Waiter] = Levels(seats)
         self._schemas: list[FlowMatcher] = []
         self._flows: dict[tuple[str, str], Flow] = {}
-        self._kept: dict[tuple[object, ...], Flow] = {}
+        self._kept: dict[tuple[str, tuple[str, ...], str, str, str, str, str], Flow] = {}
         # Where a request goes that no schema takes, as long as there is none.
         self._free: Flow = Flow(Level(LevelTerms("", "", exempt=True)), ())
         self._started = 0
@@ -67,15 +69,20 @@ class FlowControl:
         if found is None:
             if len(self._kept) >= _MOST_KEPT:
                 self._forget()
-            found = self._kept[key] = self._find(user, place)
+            found = self._find(user, place)
+            if sum(map(len, key[2:])) <= _LONGEST_KEPT:
+                self._kept[key] = found
         return found
 
     def _find(self, user: User, place: RequestRoute) -> Flow:
         for schema in self._schemas:
             level = self.levels.known.get(schema.level)
             if level is not None and schema.match(user, place):
-                named = (schema.uid, schema.distinguisher(user, place))
+                # No namespace is longer: whoever sends longer ones shares a flow with others that begin alike.
+                named = (schema.uid, schema.distinguisher(user, place)[:_LONGEST_KEPT])
                 if named not in self._flows:
+                    if len(self._flows) >= _MOST_KEPT:
+                        self._forget()
                     self._flows[named] = Flow(level, ((_SCHEMA_HEADER, schema.uid), (_LEVEL_HEADER, level.terms.uid)))
                 return self._flows[named]
         return self._free
