@@ -90,6 +90,14 @@ HOSTILE = {
     "two extents inside": (vmdk(vmdk_descriptor(extent='RW 1 SPARSE "a"\nRW 1 SPARSE "/etc/shadow"')), "Unsafe"),
     "a parent of the vmdk": (vmdk(vmdk_descriptor(parent="12345678")), "Unsafe"),
     "a parent's name in the vmdk": (vmdk(vmdk_descriptor(more='parentFileNameHint="/etc/shadow"\n')), "Unsafe"),
+    "a parent's name in a descriptor that the header does not name": (
+        patched(vmdk(vmdk_descriptor(more='parentFileNameHint="/etc/shadow"\n')), 28, "<QQ", 0, 0),
+        "Unsafe",
+    ),
+    "a parent's name where the header says that no descriptor is": (
+        patched(vmdk(vmdk_descriptor(more='parentFileNameHint="/etc/shadow"\n')), 28, "<QQ", 60, 20),
+        "Unsafe",
+    ),
     "a parent's name behind a zero": (vmdk(vmdk_descriptor() + '\0parentFileNameHint="/etc/shadow"\n'), "Unsafe"),
     "a vmdk that is taken for a descriptor": (vmdk(vmdk_descriptor(), capacity=0), "NotAnImage"),
     "a footer that is not there": (FOOTER, "NotAnImage"),
@@ -117,6 +125,13 @@ def test_hostile_images(name: str, tmp_path: Path) -> None:
     with pytest.raises(ImageError) as caught:
         facts(tmp_path, data)
     assert (caught.value.code, caught.value.fatal) == (code, True)
+
+
+def test_a_descriptor_of_line_feeds_takes_no_time(tmp_path: Path) -> None:
+    """Hours, if the blanks before each line were searched to the end of the text."""
+    image = vmdk(vmdk_descriptor())
+    endless = patched(image, 28, "<QQ", len(image) // 512, 2047) + b"\n" * (2047 * 512)
+    assert facts(tmp_path, endless) == GOOD["vmdk"][1]
 
 
 @pytest.mark.parametrize("name", [name for name in GOOD if not name.startswith("raw")])
