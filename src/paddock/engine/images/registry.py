@@ -220,7 +220,8 @@ class RemoteRepository:
             return False
         fields = parameters(rest)
         realm = fields.pop("realm", "")
-        if urlsplit(realm).scheme not in ("http", "https") or (self._endpoint.base.startswith("https:") and realm.startswith("http:")):
+        schemes = ("https",) if self._endpoint.base.startswith("https:") else ("http", "https")
+        if _scheme(realm) not in schemes:
             raise ImageRefused("NotAuthorized", f"{self.shown} asks for a token from a place that cannot be asked")
         query = urlencode({name: value for name, value in fields.items() if name in ("service", "scope")})
         private = (("Authorization", basic(self._credentials.username, self._credentials.password)),) if self._credentials else ()
@@ -236,6 +237,14 @@ class RemoteRepository:
             return False
         self._authorization = f"Bearer {token}"
         return True
+
+
+def _scheme(url: str) -> str:
+    """Return the scheme of an address that somebody sent; empty for one that cannot be read."""
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        return ""
 
 
 def parameters(challenge: str) -> dict[str, str]:

@@ -441,3 +441,8 @@ def test_a_challenge_of_many_lines_is_refused(fetch: Pull, registry: Registry) -
     registry.refuse = lambda _: Fault(401, {"WWW-Authenticate": "Bearer " + "a" * 5000})
     error = fetch.failure()
     assert (error.code, "4096" in str(error)) == ("NotAuthorized", True)
+
+
+def test_a_realm_that_cannot_be_read_is_refused(fetch: Pull, registry: Registry) -> None:
+    registry.refuse = lambda _: Fault(401, {"WWW-Authenticate": 'Bearer realm="http://[",service="s"'})
+    assert fetch.failure().code == "NotAuthorized"
