@@ -12,6 +12,8 @@ from paddock.engine.images.errors import ImageRefused
 
 _BLOCK = 512
 _LONGEST_NAME = 8192
+# Linux opens no longer path.
+_LONGEST_PATH = 4096
 _LONGEST_PAX = 1 << 20
 _MOST_ENTRIES = 2_000_000
 
@@ -80,8 +82,11 @@ class Tar:
                 elif kind == b"x":
                     name, size = _pax(data, name)
                 continue
+            name = name or _name(header)
+            if len(name) > _LONGEST_PATH:
+                raise ImageRefused("Unsafe", f"the archive holds a name of more than {_LONGEST_PATH} characters")
             known = _KINDS.get(kind, "other")
-            entry = TarEntry(name or _name(header), known, (length if size is None else size) if known == "file" else 0, self._position)
+            entry = TarEntry(name, known, (length if size is None else size) if known == "file" else 0, self._position)
             # Links and directories carry no data, whatever their size says; what is unknown carries what it says.
             self._expect(entry.size if known == "file" else length if known in ("other", "sparse file") else 0)
             name, size = "", None
