@@ -34,6 +34,11 @@ def secret(tmp_path: Path) -> Path:
     return path
 
 
+def unnamed(image: bytes) -> bytes:
+    """Return a VMDK whose header says that it has no descriptor. QEMU looks for a parent where one would be."""
+    return image[:28] + bytes(16) + image[44:]
+
+
 def hostile(secret: Path) -> dict[str, tuple[bytes, str]]:
     name = str(secret).encode()
     flat = f'RW 2048 FLAT "{secret}" 0'
@@ -50,6 +55,10 @@ def hostile(secret: Path) -> dict[str, tuple[bytes, str]]:
         "a flat extent in a sparse file": (vmdk(vmdk_descriptor(extent=flat)), "Unsafe"),
         "a sparse file that is a descriptor": (vmdk(vmdk_descriptor("monolithicFlat", flat), capacity=0), "NotAnImage"),
         "a parent of a vmdk": (vmdk(vmdk_descriptor(parent="12345678", more=f'parentFileNameHint="{secret}"\n')), "Unsafe"),
+        "a parent in a descriptor that no header names": (
+            unnamed(vmdk(vmdk_descriptor(more=f'parentFileNameHint="{secret}"\n'))),
+            "Unsafe",
+        ),
         "a vdi's parent": (vdi(parent=b"p" * 16), "Unsafe"),
         "a vhd's parent": (vpc(kind=4, parent=b"p" * 16), "Unsafe"),
         "a vhdx's parent": (vhdx(flags=2), "Unsafe"),

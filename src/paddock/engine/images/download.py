@@ -366,12 +366,12 @@ class Download:
 
 
 def _range(response: DownloadResponse) -> int:
-    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    found = re.match(r"bytes ([0-9]{1,19})-", response.headers.get("Content-Range", ""))
     return int(found[1]) if found else -1
 
 
 def _range_total(response: DownloadResponse) -> int:
-    found = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", "").strip())
+    found = re.fullmatch(r"bytes \*/([0-9]{1,19})", response.headers.get("Content-Range", "").strip())
     return int(found[1]) if found else -1
 
 

@@ -29,8 +29,7 @@ class ImageBytes:
 
     def at(self, offset: int, length: int) -> bytes:
         """Exactly these bytes."""
-        if offset < 0 or length < 0 or offset + length > self.size:
-            raise truncated()
+        self.holds(offset, length)
         self._file.seek(offset)
         data = b""
         while len(data) < length and (more := self._file.read(length - len(data))):
@@ -38,6 +37,11 @@ class ImageBytes:
         if len(data) < length:
             raise truncated()
         return data
+
+    def holds(self, offset: int, length: int) -> None:
+        """Refuse a file that ends before these bytes do. Nothing is read."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise truncated()
 
     def numbers(self, layout: str, offset: int) -> tuple[int, ...]:
         """Numbers in the layout of `struct`."""

@@ -265,7 +265,7 @@ class WebClient:
             response.close()
             if response.status == 303:
                 method, body = "GET" if method != "HEAD" else method, None
-            url = canonical_url(urljoin(url, location.strip()))
+            url = redirected(url, location)
         raise ImageRefused("Refused", f"{safe_url(request.url)} redirects more than {_MOST_REDIRECTS} times")
 
     def _once(self, request: DownloadRequest, stop: StopFlag) -> DownloadResponse:
@@ -324,6 +324,15 @@ class WebClient:
                 self._contexts.clear()
             context = self._contexts[trust] = _make_context(trust)
         return context
+
+
+def redirected(url: str, location: str) -> str:
+    """Return the address that a server at `url` names as the next one."""
+    try:
+        return canonical_url(urljoin(url, location.strip()))
+    except ValueError as error:
+        text = f"{safe_url(url)} redirects to an address that cannot be read"
+        raise ImageRefused("Refused", text, why=str(error)[:100], fix="check the address of the source") from error
 
 
 def _exchange(connection: _Connection, request: DownloadRequest, target: str, headers: dict[str, str]) -> http.client.HTTPResponse:

@@ -59,7 +59,7 @@ class Importer:
     def fetch(self, source: Source, job: ImportJob, meter: Meter) -> Image:
         """Get a source. Only `ImageError` leaves this."""
         task = Task(job, meter)
-        try:
+        with _typed_errors():
             match source:
                 case Http():
                     image = self._http(source, task)
@@ -69,8 +69,6 @@ class Importer:
                     image = self._file(source, task)
                 case Upload():
                     raise TypeError("an upload is received, not fetched")
-        except OSError as error:
-            raise disk_trouble(error) from error
         meter.finish()
         return image
 
@@ -153,23 +151,20 @@ class Importer:
                 return self._store.use(digest) or self._store.add(work, digest, "raw", inner_size(work / "disk.img"))
 
         task = Task(job, meter)
-        try:
+        with _typed_errors():
             found = self._puller.pull(source, wish(source, paths), task, keep)
-        except OSError as error:
-            raise disk_trouble(error) from error
         meter.finish()
         return found
 
     def digest(self, source: RegistryImage, stop: StopFlag) -> str:
         """Return the digest that a reference names now."""
-        return self._puller.digest(source, stop)
+        with _typed_errors():
+            return self._puller.digest(source, stop)
 
     def push(self, image: Image, target: RegistryImage, job: ImportJob, meter: Meter) -> str:
         """Upload an image."""
-        try:
+        with _typed_errors():
             digest = push(image, target, self._store, self.web, (self._settings, meter, job.stop))
-        except OSError as error:
-            raise disk_trouble(error) from error
         meter.finish()
         return digest
 
@@ -209,12 +204,9 @@ class Importer:
     async def receive(self, source: Upload, job: ImportJob, meter: Meter) -> Image:
         """Take an upload in. A broken one leaves nothing."""
         task = Task(job, meter)
-        try:
-            with self._store.work() as work:
-                hashes = await self._receive(source, work / "body", task)
-                image = await asyncio.to_thread(self._keep, work / "body", hashes.sha256, task)
-        except OSError as error:
-            raise disk_trouble(error) from error
+        with _typed_errors(), self._store.work() as work:
+            hashes = await self._receive(source, work / "body", task)
+            image = await asyncio.to_thread(self._keep, work / "body", hashes.sha256, task)
         meter.finish()
         return image
 
@@ -313,6 +305,18 @@ class Importer:
             raise ImageRefused("NotAnImage", "the image holds a disk of no size")
         if size > task.limit():
             raise too_large(size, task.limit())
+
+
+@contextmanager
+def _typed_errors() -> Iterator[None]:
+    """Turn the errors of our disk, and of values that a source sends and nobody checked, into `ImageError`."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_trouble(error) from error
+    except ValueError as error:
+        text = "the source sent a value that cannot be read"
+        raise ImageUnavailable("Unreachable", text, why=f"{type(error).__name__}: {error}"[:200]) from error
 
 
 def _is_ours(facts: ImageFacts) -> bool:

@@ -15,6 +15,8 @@ from paddock.engine.images.unpack import PackedFile, UnpackLimit
 _DISK = ("disk",)
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
+# Below /disk, where any name may be the wanted one.
+_MOST_HIDDEN = 10_000
 
 Parts = tuple[str, ...]
 
@@ -83,14 +85,17 @@ def _look(layer: Path, wanted: LayerQuery, hidden: frozenset[Parts]) -> set[Part
             parts = entry.parts
             if not parts:
                 continue
-            if parts[-1] == _OPAQUE:
-                hides.add(parts[:-1])
-            elif parts[-1].startswith(_WHITEOUT):
-                hides.add((*parts[:-1], parts[-1].removeprefix(_WHITEOUT)))
+            if parts[-1].startswith(_WHITEOUT):
+                gone = parts[:-1] if parts[-1] == _OPAQUE else (*parts[:-1], parts[-1].removeprefix(_WHITEOUT))
+                # What hides nothing that is wanted is forgotten: a layer may delete millions of files.
+                if not gone or wanted.covers(gone):
+                    hides.add(gone)
             elif wanted.covers(parts) and not _is_hidden(parts, hidden):
                 _take(tar, entry, wanted, here)
                 if entry.kind == "file":
                     hides.add(parts)
+            if len(hides) > _MOST_HIDDEN:
+                raise ImageRefused("Unsafe", f"a layer of the container image deletes more than {_MOST_HIDDEN} files below /disk")
     return hides
 
 

@@ -7,11 +7,10 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urljoin
 
 from paddock.engine.images.errors import ImageError, ImageRefused
 from paddock.engine.images.hashedfile import HashedFile
-from paddock.engine.images.http import UploadFile, WebClient
+from paddock.engine.images.http import UploadFile, WebClient, redirected
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.references import endpoints, parse
 from paddock.engine.images.registry import RemoteRepository, describe, host_architecture, refusal, remote
@@ -104,7 +103,7 @@ def _upload(one: RemoteRepository, blob: _Blob, tell: Callable[[int], None]) -> 
     with one.ask("POST", "blobs/uploads/", body=b"") as response:
         if response.status != 202 or not response.headers.get("Location"):
             raise refusal(response)
-        place = urljoin(response.url, response.headers["Location"])
+        place = redirected(response.url, response.headers["Location"])
     place += ("&" if "?" in place else "?") + f"digest={blob.digest}"
     with one.ask("PUT", place, (("Content-Type", "application/octet-stream"),), UploadFile(blob.path, tell)) as response:
         if response.status != 201:

@@ -7,8 +7,10 @@ import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
+
+import msgspec
 
 from paddock.base import reasons
 from paddock.engine.images.errors import ImageError, ImageRefused
@@ -20,7 +22,12 @@ from paddock.engine.images.tar import Tar, TarEntry
 
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 _MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+# What the distribution specification asks of every registry that has a limit: a smaller one refuses images that others take.
 _LARGEST_MANIFEST = 4 << 20
+_LONGEST_CHALLENGE = 4096
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
+# Possessive, and only from the beginning of a word: a long one is looked at once.
+_PARAMETER = re.compile(r'\b(\w++)="([^"]*+)"')
 _MOST_LAYERS = 512
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x", "riscv64": "riscv64"}
 
@@ -55,49 +62,78 @@ class RegistrySession(Protocol):
         ...
 
 
+class _Platform(msgspec.Struct, gc=False):
+    os: str | None = None
+    architecture: str | None = None
+
+
+class _Annotations(msgspec.Struct, gc=False):
+    name: str | None = msgspec.field(name="org.opencontainers.image.ref.name", default=None)
+
+
+class _Descriptor(msgspec.Struct, gc=False):
+    # Both are required, and a digest has its length: a document of many empty descriptors ends at the first.
+    digest: Annotated[str, msgspec.Meta(min_length=len("sha256:") + 64, max_length=len("sha512:") + 128)]
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    platform: _Platform | None = None
+    annotations: _Annotations | None = None
+
+
+class _Document(msgspec.Struct):
+    """The fields of a manifest or an index that count. What else it holds is passed over without an object made of it."""
+
+    schema_version: int | None = msgspec.field(name="schemaVersion", default=None)
+    media_type: str | None = msgspec.field(name="mediaType", default=None)
+    layers: list[_Descriptor] | None = None
+    manifests: list[_Descriptor] | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str | None = None
+    access_token: str | None = None
+
+
+T = TypeVar("T")
+
+
 def choose(shelf: RegistrySession, version: str, architecture: str) -> Manifest:
     """The manifest for an architecture, through an index where there is one."""
     raw, digest = shelf.manifest(version)
-    told = _json(raw)
-    if told.get("mediaType") in _INDEXES or "manifests" in told:
+    told = _decode(raw, _Document)
+    if told.media_type in _INDEXES or told.manifests is not None:
         raw, digest = shelf.manifest(_pick(told, architecture))
-        told = _json(raw)
-    if told.get("schemaVersion") != 2 or not isinstance(told.get("layers"), list):
+        told = _decode(raw, _Document)
+    if told.schema_version != 2 or told.layers is None:
         raise ImageRefused("Unsupported", "the manifest of the container image is of an unknown form")
-    layers = tuple(_layer(entry) for entry in told["layers"])
-    if len(layers) > _MOST_LAYERS:
+    if len(told.layers) > _MOST_LAYERS:
         raise ImageRefused("Unsupported", f"the container image has more than {_MOST_LAYERS} layers")
-    return Manifest(digest, layers)
+    return Manifest(digest, tuple(_layer(entry) for entry in told.layers))
 
 
-def _json(raw: bytes) -> dict[str, Any]:
+def _decode(raw: bytes, kind: type[T]) -> T:
+    """Read what a registry sent. Decoding holds the interpreter, so only the declared fields become objects."""
     try:
-        told = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise ImageRefused("NotAnImage", "the manifest of the container image is of an unknown form", why=str(error)) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ImageRefused("NotAnImage", "the manifest of the container image is no JSON") from error
-    if not isinstance(told, dict):
-        raise ImageRefused("NotAnImage", "the manifest of the container image is no object")
-    return told
 
 
-def _layer(entry: object) -> RegistryLayer:
-    digest = entry.get("digest") if isinstance(entry, dict) else None
-    size = entry.get("size") if isinstance(entry, dict) else None
-    if not isinstance(digest, str) or not re.fullmatch(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", digest) or not isinstance(size, int):
+def _layer(entry: _Descriptor) -> RegistryLayer:
+    if not _DIGEST.fullmatch(entry.digest):
         raise ImageRefused("NotAnImage", "the manifest of the container image names no layer that can be asked for")
-    return RegistryLayer(digest, size)
+    return RegistryLayer(entry.digest, entry.size)
 
 
-def _pick(index: dict[str, Any], architecture: str) -> str:
-    entries = [entry for entry in index.get("manifests") or () if isinstance(entry, dict) and isinstance(entry.get("digest"), str)]
-    seen = []
-    for entry in entries:
-        place = entry.get("platform")
-        place = place if isinstance(place, dict) else {}
-        if place.get("os", "linux") in ("linux", "") and place.get("architecture", architecture) == architecture:
-            return str(entry["digest"])
-        seen.append(str(place.get("architecture")))
-    there = ", ".join(sorted(set(seen) - {"unknown", "None"})) or "none"
+def _pick(index: _Document, architecture: str) -> str:
+    seen = set()
+    for entry in index.manifests or ():
+        place = entry.platform or _Platform()
+        if place.os in ("linux", "", None) and place.architecture in (architecture, None):
+            return entry.digest
+        seen.add(place.architecture or "")
+    there = ", ".join(name[:40] for name in sorted(seen - {"unknown", ""})[:20]) or "none"
     text = f"the container image is not there for the architecture {architecture}"
     raise ImageRefused("NotFound", text, why=f"there is {there}", reason=reasons.IMAGE_ARCHITECTURE)
 
@@ -174,15 +210,18 @@ class RemoteRepository:
 
     def _authorize(self, challenge: str) -> bool:
         """Answer a challenge; whether there is something new to try."""
+        if len(challenge) > _LONGEST_CHALLENGE:
+            raise ImageRefused("NotAuthorized", f"{self.shown} asks for a token in more than {_LONGEST_CHALLENGE} characters")
         scheme, _, rest = challenge.strip().partition(" ")
         if scheme.lower() == "basic" and self._credentials and not self._authorization:
             self._authorization = basic(self._credentials.username, self._credentials.password)
             return True
         if scheme.lower() != "bearer":
             return False
-        fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+        fields = parameters(rest)
         realm = fields.pop("realm", "")
-        if urlsplit(realm).scheme not in ("http", "https") or (self._endpoint.base.startswith("https:") and realm.startswith("http:")):
+        schemes = ("https",) if self._endpoint.base.startswith("https:") else ("http", "https")
+        if _scheme(realm) not in schemes:
             raise ImageRefused("NotAuthorized", f"{self.shown} asks for a token from a place that cannot be asked")
         query = urlencode({name: value for name, value in fields.items() if name in ("service", "scope")})
         private = (("Authorization", basic(self._credentials.username, self._credentials.password)),) if self._credentials else ()
@@ -192,12 +231,25 @@ class RemoteRepository:
         ) as response:
             if response.status != 200:
                 raise refusal(response)
-            told = _json(response.read(1 << 20))
-        token = told.get("token") or told.get("access_token")
-        if not isinstance(token, str) or not token.isprintable():
+            told = _decode(response.read(1 << 20), _Token)
+        token = told.token or told.access_token
+        if token is None or not token.isprintable():
             return False
         self._authorization = f"Bearer {token}"
         return True
+
+
+def _scheme(url: str) -> str:
+    """Return the scheme of an address that somebody sent; empty for one that cannot be read."""
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        return ""
+
+
+def parameters(challenge: str) -> dict[str, str]:
+    """Return the quoted parameters of a challenge, in linear time: re holds the interpreter."""
+    return dict(_PARAMETER.findall(challenge))
 
 
 def refusal(response: DownloadResponse) -> ImageError:
@@ -231,20 +283,25 @@ class OciArchive:
 
     def manifest(self, version: str) -> tuple[bytes, str]:
         """Of the tag (or the only one, or the one of a digest)."""
-        if re.fullmatch(r"sha(256|512):[0-9a-f]+", version):
-            raw = self._small(f"blobs/{version.replace(':', '/')}")
-            algorithm, _, value = version.partition(":")
-            if hashlib.new(algorithm, raw).hexdigest() != value:
-                raise ImageRefused("Checksum", f"the archive's manifest {version} is damaged")
-            return raw, version
-        entries = [entry for entry in _json(self._small("index.json")).get("manifests") or () if isinstance(entry, dict)]
-        named = [entry for entry in entries if (entry.get("annotations") or {}).get("org.opencontainers.image.ref.name") == version]
+        if _DIGEST.fullmatch(version):
+            return self._manifest(version)
+        entries = _decode(self._small("index.json"), _Document).manifests or []
+        named = [entry for entry in entries if entry.annotations and entry.annotations.name == version]
         chosen = named if version else entries
         if len(chosen) != 1:
             raise ImageRefused(
                 "NotFound", f"the archive holds {len(chosen)} images of the name {version or '(none)'}", fix="name one of its tags"
             )
-        return self.manifest(str(chosen[0].get("digest")))
+        if not _DIGEST.fullmatch(chosen[0].digest):
+            raise ImageRefused("NotAnImage", "the index of the archive names no manifest that can be looked for")
+        return self._manifest(chosen[0].digest)
+
+    def _manifest(self, digest: str) -> tuple[bytes, str]:
+        raw = self._small(f"blobs/{digest.replace(':', '/')}")
+        algorithm, _, value = digest.partition(":")
+        if hashlib.new(algorithm, raw).hexdigest() != value:
+            raise ImageRefused("Checksum", f"the archive's manifest {digest} is damaged")
+        return raw, digest
 
     def blob(self, digest: str, target: Path) -> None:
         """Copy a blob out."""

@@ -26,7 +26,7 @@ def inspect_vdi(data: ImageBytes) -> ImageFacts:
         raise damaged("the size of its blocks")
     if size > blocks * block or blocks > 1 << 29:
         raise oversized(f"the image claims a disk of {size} bytes, which its tables do not hold")
-    data.at(offset_map, blocks * 4)
+    data.holds(offset_map, blocks * 4)
     if allocated > blocks:
         raise damaged("it has more blocks than blocks")
     if offset_data + allocated * block > data.size:
@@ -57,7 +57,7 @@ def inspect_vpc(data: ImageBytes) -> ImageFacts:
         raise damaged("the size of its blocks")
     if entries > 1 << 29 or entries * block < current:
         raise oversized(f"the image claims a disk of {current} bytes, which its tables do not hold")
-    data.at(table, entries * 4)
+    data.holds(table, entries * 4)
     if any(data.at(next_header + 40, 16)):
         raise unsafe(_PARENT)
     return ImageFacts("vpc", size)

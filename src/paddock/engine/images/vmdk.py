@@ -15,8 +15,9 @@ from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, oversized, truncated, unsafe
 
 _SECTOR = 512
-# As much as QEMU reads of a descriptor, wherever it begins.
+# As much as QEMU reads of a descriptor inside a file, and where it looks for a parent, whatever the header says.
 _DESCRIPTOR = 20 * _SECTOR
+_PARENT = _SECTOR
 _AT_END = 0xFFFFFFFFFFFFFFFF
 _HEADER = "<4sIIQQQQIQQQ"
 # Flags: every grain is packed; where the header says by which method.
@@ -97,11 +98,10 @@ def _sparse_header(data: ImageBytes, offset: int) -> Layout:
         raise damaged("the capacity")
     if not 1 <= grain <= 0x200000 or not 1 <= entries <= 512:
         raise damaged("the size of its grains or tables")
-    if descriptor:
-        if descriptor > data.size // _SECTOR or length > 1 << 20:
-            raise damaged("the descriptor is outside the file")
-        start = descriptor * _SECTOR
-        _judge(data.at(start, min(max(_DESCRIPTOR, length * _SECTOR), data.size - start, 1 << 20)))
+    if descriptor and (descriptor > data.size // _SECTOR or length > 1 << 20):
+        raise damaged("the descriptor is outside the file")
+    for start in {descriptor * _SECTOR, _PARENT} - {0}:
+        _judge(data.at(start, min(_DESCRIPTOR, max(data.size - start, 0))))
     method, *_ = data.numbers("<H", offset + _METHOD)
     packed = bool(flags & _PACKED) and method == _DEFLATE and grain <= _SMALL
     return Layout(capacity, grain, directory, -(-capacity // (grain * entries)), entries, packed)
@@ -118,6 +118,7 @@ def _judge(raw: bytes) -> None:
     parents = re.findall(r"parentCID\s*=\s*([0-9A-Za-z]+)", text)
     if any(parent.lower() != "ffffffff" for parent in parents):
         raise unsafe("is a delta of another file, which would be read from this host")
-    extents = re.findall(r"^\s*(?:RW|RDONLY|NOACCESS)\s+\S+\s+(\S+)", text, re.MULTILINE)
+    # The blanks before a word end with their line: a text of line feeds alone would take quadratic time, with the interpreter held.
+    extents = re.findall(r"^[^\S\n]*(?:RW|RDONLY|NOACCESS)\s+\S+\s+(\S+)", text, re.MULTILINE)
     if any(extent != "SPARSE" for extent in extents) or len(extents) > 1:
         raise unsafe("names other files that hold its data, which would be read from this host")

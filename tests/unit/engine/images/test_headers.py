@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paddock.engine.images import headers
 from paddock.engine.images.errors import ImageError
-from paddock.engine.images.facts import ImageFacts
+from paddock.engine.images.facts import ImageBytes, ImageFacts
 from paddock.engine.images.formats import disk_of, wrapper_of
 from tests import diskimages
 from tests.diskimages import CLUSTER, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
@@ -90,6 +90,14 @@ HOSTILE = {
     "two extents inside": (vmdk(vmdk_descriptor(extent='RW 1 SPARSE "a"\nRW 1 SPARSE "/etc/shadow"')), "Unsafe"),
     "a parent of the vmdk": (vmdk(vmdk_descriptor(parent="12345678")), "Unsafe"),
     "a parent's name in the vmdk": (vmdk(vmdk_descriptor(more='parentFileNameHint="/etc/shadow"\n')), "Unsafe"),
+    "a parent's name in a descriptor that the header does not name": (
+        patched(vmdk(vmdk_descriptor(more='parentFileNameHint="/etc/shadow"\n')), 28, "<QQ", 0, 0),
+        "Unsafe",
+    ),
+    "a parent's name where the header says that no descriptor is": (
+        patched(vmdk(vmdk_descriptor(more='parentFileNameHint="/etc/shadow"\n')), 28, "<QQ", 60, 20),
+        "Unsafe",
+    ),
     "a parent's name behind a zero": (vmdk(vmdk_descriptor() + '\0parentFileNameHint="/etc/shadow"\n'), "Unsafe"),
     "a vmdk that is taken for a descriptor": (vmdk(vmdk_descriptor(), capacity=0), "NotAnImage"),
     "a footer that is not there": (FOOTER, "NotAnImage"),
@@ -117,6 +125,39 @@ def test_hostile_images(name: str, tmp_path: Path) -> None:
     with pytest.raises(ImageError) as caught:
         facts(tmp_path, data)
     assert (caught.value.code, caught.value.fatal) == (code, True)
+
+
+def test_a_descriptor_of_line_feeds_takes_no_time(tmp_path: Path) -> None:
+    """Hours, if the blanks before each line were searched to the end of the text."""
+    image = vmdk(vmdk_descriptor())
+    endless = patched(image, 28, "<QQ", len(image) // 512, 2047) + b"\n" * (2047 * 512)
+    assert facts(tmp_path, endless) == GOOD["vmdk"][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "offset", "layout"),
+    [("vdi", vdi(), 0x180, "<I"), ("vpc", vpc(), 512 + 28, ">I")],
+)
+def test_tables_are_not_read_only_to_see_that_they_are_there(
+    name: str, data: bytes, offset: int, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has a hole of 2 GiB where its table is."""
+    path = tmp_path / "disk"
+    path.write_bytes(patched(data, offset, layout, 1 << 29))
+    with open(path, "r+b") as file:
+        file.truncate((2 << 30) + len(data))
+        file.seek(-512, 2)
+        file.write(data[-512:])
+    read: list[int] = []
+    at = ImageBytes.at
+
+    def counted(self: ImageBytes, offset: int, length: int) -> bytes:
+        read.append(length)
+        return at(self, offset, min(length, 1 << 20))
+
+    monkeypatch.setattr(ImageBytes, "at", counted)
+    assert headers.inspect(path, GOOD[name][1].format).virtual_size
+    assert sum(read) < 4096
 
 
 @pytest.mark.parametrize("name", [name for name in GOOD if not name.startswith("raw")])

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import tarfile
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 import zstandard
 
 from paddock.engine.images import references
+from paddock.engine.images import registry as registry_documents
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import RegistryImage as From
 from tests import imageserver
@@ -361,3 +363,86 @@ def test_the_server_of_these_tests_speaks_as_others_do() -> None:
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(layer({"disk/a": b"x"})))) as tar:
         assert tar.getnames() == ["disk/a"]
     assert imageserver.basic("a", "b") == "Basic YTpi"
+
+
+# --- documents and headers of a hostile server ------------------------------------------------------------------------------------
+
+
+class Shelf:
+    """A registry that has one document under every name."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def manifest(self, version: str) -> tuple[bytes, str]:
+        return self._raw, version
+
+
+DIGEST = "sha256:" + "0" * 64
+HOSTILE_DOCUMENTS = {
+    "no JSON": (b"{", "NotAnImage"),
+    "no object": (b"[]", "NotAnImage"),
+    "deep": (b'{"x":' + b"[" * 100_000, "NotAnImage"),
+    "a number of many digits": (b'{"schemaVersion":' + b"1" * 5000 + b"}", "NotAnImage"),
+    "no text": (b'{"mediaType":"\xff"}', "NotAnImage"),
+    "layers without a digest": (b'{"schemaVersion":2,"layers":[{"size":1}]}', "NotAnImage"),
+    "a digest that leads elsewhere": (b'{"schemaVersion":2,"layers":[{"size":1,"digest":"sha256:%s"}]}' % (b"../" * 30), "NotAnImage"),
+    "a layer of a negative size": (b'{"schemaVersion":2,"layers":[{"size":-1,"digest":"%s"}]}' % DIGEST.encode(), "NotAnImage"),
+    "neither a manifest nor an index": (b'{"schemaVersion":2}', "Unsupported"),
+    "another version": (b'{"schemaVersion":1,"layers":[]}', "Unsupported"),
+    "an index in an index": (b'{"manifests":[{"size":1,"digest":"%s"}]}' % DIGEST.encode(), "Unsupported"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_DOCUMENTS)
+def test_hostile_documents(name: str) -> None:
+    raw, code = HOSTILE_DOCUMENTS[name]
+    with pytest.raises(ImageError) as caught:
+        registry_documents.choose(Shelf(raw), "1", "amd64")
+    assert (caught.value.code, caught.value.fatal) == (code, True)
+
+
+def test_no_objects_are_made_of_what_a_manifest_holds_besides() -> None:
+    """A decoder that makes objects holds the interpreter for hundreds of milliseconds."""
+    empty = b'"layers":[{"size":7,"digest":"%s"}]' % DIGEST.encode()
+    raw = b'{"schemaVersion":2,"more":[' + b"{}," * 1_000_000 + b"0]," + empty + b"}"
+    tracemalloc.start()
+    try:
+        found = registry_documents.choose(Shelf(raw), "1", "amd64")
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+    assert found.layers == (registry_documents.RegistryLayer(DIGEST, 7),)
+
+
+def test_an_archive_whose_index_names_itself_is_refused(root: Path, settings: ImageSettings, registry: Registry, tmp_path: Path) -> None:
+    entry = {"digest": "1".ljust(71, "1"), "size": 1, "annotations": {"org.opencontainers.image.ref.name": "1" * 71}}
+    (tmp_path / "one.tar").write_bytes(layer({"index.json": json.dumps({"manifests": [entry]}).encode()}, pack=bytes))
+    pull = Pull(root, msgspec.structs.replace(settings, archives=(tmp_path,)), registry)
+    assert pull.failure(f"oci-archive://{tmp_path}/one.tar:{'1' * 71}").code == "NotAnImage"
+
+
+@pytest.mark.parametrize(
+    ("challenge", "realm"),
+    [
+        ('realm="https://a.example/t",service="s",scope="x y"', "https://a.example/t"),
+        ("a" * 4000, ""),
+        ("a" * 4_000_000, ""),
+        ('a="' * 1_000_000, ""),
+    ],
+    ids=["honest", "a word", "a long word", "quotes"],
+)
+def test_a_challenge_is_read_in_linear_time(challenge: str, realm: str) -> None:
+    """Hours, if a word were read again from each of its letters."""
+    assert registry_documents.parameters(challenge).get("realm", "") == realm
+
+
+def test_a_challenge_of_many_lines_is_refused(fetch: Pull, registry: Registry) -> None:
+    registry.refuse = lambda _: Fault(401, {"WWW-Authenticate": "Bearer " + "a" * 5000})
+    error = fetch.failure()
+    assert (error.code, "4096" in str(error)) == ("NotAuthorized", True)
+
+
+def test_a_realm_that_cannot_be_read_is_refused(fetch: Pull, registry: Registry) -> None:
+    registry.refuse = lambda _: Fault(401, {"WWW-Authenticate": 'Bearer realm="http://[",service="s"'})
+    assert fetch.failure().code == "NotAuthorized"
