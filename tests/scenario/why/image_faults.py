@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
+import msgspec
+
 from paddock.engine.images import facts, http, job, registry, sparse
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.http import DownloadResponse
@@ -42,7 +44,7 @@ def _untrusted() -> ImageError:
 def _for_another_architecture() -> ImageError:
     index = {"manifests": [{"digest": "sha256:aa", "platform": {"os": "linux", "architecture": "amd64"}}]}
     try:
-        registry._pick(index, "arm64")
+        registry._pick(msgspec.convert(index, registry._Document), "arm64")
     except ImageError as error:
         return registry.describe(IMAGE, error)
     raise AssertionError("the image was found")
