@@ -42,7 +42,7 @@ def _untrusted() -> ImageError:
 
 
 def _for_another_architecture() -> ImageError:
-    index = {"manifests": [{"digest": "sha256:aa", "platform": {"os": "linux", "architecture": "amd64"}}]}
+    index = {"manifests": [{"digest": f"sha256:{'a' * 64}", "size": 7, "platform": {"os": "linux", "architecture": "amd64"}}]}
     try:
         registry._pick(msgspec.convert(index, registry._Document), "arm64")
     except ImageError as error:
