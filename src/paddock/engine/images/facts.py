@@ -1,6 +1,7 @@
 """Shared parts of the parsers of headers: bytes of a file that are there or are an error, and the facts in them."""
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +22,16 @@ class ImageFacts:
 
 
 class ImageBytes:
-    """A file that parsers look into. What is not there is an error, not a short answer."""
+    """A file that parsers look into. What is not there is an error, not a short answer. `check` raises when the work shall end."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, check: Callable[[], None] = lambda: None) -> None:
+        self._check = check
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by `close`
         self.size = self._file.seek(0, 2)
 
     def at(self, offset: int, length: int) -> bytes:
         """Exactly these bytes."""
+        self._check()
         self.holds(offset, length)
         self._file.seek(offset)
         data = b""

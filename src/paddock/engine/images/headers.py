@@ -4,6 +4,7 @@ No other program opens an image before it passed here. An image is refused when 
 encrypted, and when its tables do not fit into the file: everything that a program could be led by is a number or name in the header.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from paddock.engine.images import qcow2, virtualdisks, vmdk
@@ -11,9 +12,9 @@ from paddock.engine.images.facts import ImageBytes, ImageFacts
 from paddock.engine.images.formats import Disk
 
 
-def inspect(path: Path, format: Disk) -> ImageFacts:
-    """Read the header of a file of this format; refuse what may not be opened."""
-    data = ImageBytes(path)
+def inspect(path: Path, format: Disk, check: Callable[[], None] = lambda: None) -> ImageFacts:
+    """Read the header of a file of this format; refuse what may not be opened. `check` runs at each table."""
+    data = ImageBytes(path, check)
     try:
         match format:
             case "raw":

@@ -271,7 +271,7 @@ class Importer:
 
     def _make(self, inner: Path, digest: str, work: Path, task: Task) -> Image:
         kind = disk_of(inner)
-        facts = headers.inspect(inner, kind)
+        facts = headers.inspect(inner, kind, task.stop.check)
         self._fits(facts.virtual_size, task)
         if kind != "raw" and not _is_ours(facts):
             facts = self._tool.check(inner, facts, ConversionLimits(), task.stop)

@@ -76,7 +76,7 @@ def _look(layer: Path, wanted: LayerQuery, hidden: frozenset[Parts]) -> set[Part
     wrapper = wrapper_of(head_of(layer))
     hides: set[Parts] = set()
     here: set[Parts] = set()
-    with PackedFile(FileIO(layer), None if wrapper == "tar" else wrapper) as packed:
+    with PackedFile(FileIO(layer), None if wrapper == "tar" else wrapper, wanted.check) as packed:
         tar = Tar(packed.read)
         budget = UnpackLimit(layer.stat().st_size, lambda: 1 << 62)
         for entry in tar:

@@ -26,7 +26,7 @@ _MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.doc
 _LARGEST_MANIFEST = 4 << 20
 _LONGEST_CHALLENGE = 4096
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
-# Possessive, and only from the beginning of a word: a long one is looked at once.
+# Possessive, and only from the beginning of a word: a long one is read once.
 _PARAMETER = re.compile(r'\b(\w++)="([^"]*+)"')
 _MOST_LAYERS = 512
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x", "riscv64": "riscv64"}

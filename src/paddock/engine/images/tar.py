@@ -261,7 +261,7 @@ def _pax(data: bytes, *, sparse: bool) -> dict[bytes, bytes]:
     pairs: list[bytes] = []
     at = 0
     while at < len(data):
-        # A record says its length in the first digits; no more of it is looked at than that.
+        # A record begins with its length, which has at most eight digits.
         length, found, _ = data[at : at + 9].partition(b" ")
         end = at + int(length) if found and length.isdigit() else 0
         if not at + len(length) + 1 < end <= len(data):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import HEAD_BYTES, Wrapper, head_of, stays, wrapper_of
@@ -26,6 +26,8 @@ _DEEPEST = 2
 _FREE_BYTES = 64 << 30
 _MOST_RATIO = 200
 _XZ_MEMORY = 256 << 20
+# Empty members in a row. Each takes a decompressor of its own, and an honest file has hardly one.
+_MOST_EMPTY = 4096
 _ZSTD_WINDOW = 128 << 20
 
 
@@ -33,6 +35,18 @@ class UnpackReader(Protocol):
     """Unpacked bytes in pieces of at most `limit`; empty at the end."""
 
     def read(self, limit: int) -> bytes: ...
+
+
+class _Empty:
+    """The empty members that one `read` goes through: without an end to them it would not come back."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self) -> None:
+        self._count += 1
+        if self._count > _MOST_EMPTY:
+            raise ImageRefused("Unsafe", f"the packed file has more than {_MOST_EMPTY} empty parts in a row")
 
 
 class _Gzip:
@@ -44,6 +58,7 @@ class _Gzip:
         self._rest = b""
 
     def read(self, limit: int) -> bytes:
+        empty = _Empty()
         while True:
             if self._inflate.eof:
                 rest = (self._inflate.unused_data or self._file.read(_IN)).lstrip(b"\0")
@@ -51,6 +66,7 @@ class _Gzip:
                     rest += self._file.read(_IN)
                 if not rest.startswith(b"\x1f\x8b"):
                     return b""
+                empty.add()
                 self._inflate, self._rest = zlib.decompressobj(wbits=31), rest
             data = self._rest or self._file.read(_IN)
             if not data:
@@ -76,12 +92,14 @@ class _Xz:
         return self._lzma.LZMADecompressor(format=self._lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
 
     def read(self, limit: int) -> bytes:
+        empty = _Empty()
         while True:
             data = b""
             if self._state.eof:
                 data = (self._state.unused_data or self._file.read(_IN)).lstrip(b"\0")
                 if not data:
                     return b""
+                empty.add()
                 self._state = self._new()
             elif self._state.needs_input:
                 data = self._file.read(_IN)
@@ -95,26 +113,42 @@ class _Xz:
 class _Zstd:
     """Frames one after another. The library ends a cut frame without a word, so the frames are walked through at the end."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], check: Callable[[], None]) -> None:
         import zstandard  # noqa: PLC0415 - few images need it
 
         self._file = file
+        self._check = check
+        # The library calls nothing but `read`.
+        source = cast("IO[bytes]", _CheckedFile(file, check))
         self._reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
-            file, read_size=_IN, read_across_frames=True, closefd=False
+            source, read_size=_IN, read_across_frames=True, closefd=False
         )
 
     def read(self, limit: int) -> bytes:
         data = self._reader.read(limit)
-        if not data and not walk_zstd(self._file):
+        if not data and not walk_zstd(self._file, self._check):
             raise EOFError
         return data
 
 
-def walk_zstd(file: IO[bytes]) -> bool:
+class _CheckedFile:
+    """A file for a library that reads as much as it likes before it returns."""
+
+    def __init__(self, file: IO[bytes], check: Callable[[], None]) -> None:
+        self._file = file
+        self._check = check
+
+    def read(self, size: int) -> bytes:
+        self._check()
+        return self._file.read(size)
+
+
+def walk_zstd(file: IO[bytes], check: Callable[[], None] = lambda: None) -> bool:
     """Return whether the last frame is complete; of the blocks only their heads are read (RFC 8878, 3.1)."""
     size = file.seek(0, 2)
     at = 0
     while at < size:
+        check()
         file.seek(at)
         head = file.read(18)
         if len(head) < 8:
@@ -129,6 +163,7 @@ def walk_zstd(file: IO[bytes]) -> bool:
         at += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3] + (int(single), 2, 4, 8)[descriptor >> 6]
         last = False
         while not last:
+            check()
             file.seek(at)
             block = int.from_bytes(block_head, "little") if len(block_head := file.read(3)) == 3 else -1
             if block < 0:
@@ -141,9 +176,12 @@ def walk_zstd(file: IO[bytes]) -> bool:
 
 
 class PackedFile:
-    """A file, unpacked while it is read. Whatever its library raises becomes an `ImageRefused`."""
+    """A file, unpacked while it is read. Whatever its library raises becomes an `ImageRefused`.
 
-    def __init__(self, file: FileIO, wrapper: Wrapper | None) -> None:
+    `check` raises when the work shall end; it runs also where a read finds nothing to return for long.
+    """
+
+    def __init__(self, file: FileIO, wrapper: Wrapper | None, check: Callable[[], None] = lambda: None) -> None:
         self._file = file
         self._wrapper = wrapper
         self._reader: UnpackReader
@@ -153,7 +191,7 @@ class PackedFile:
             case "xz":
                 self._reader = _Xz(self._file)
             case "zstd":
-                self._reader = _Zstd(self._file)
+                self._reader = _Zstd(self._file, check)
             case _:
                 self._reader = self._file
 
@@ -226,7 +264,7 @@ def unpack(path: Path, limit: Callable[[], int], watched: tuple[Meter, StopFlag]
 def unpack_one(source: FileIO, wrapper: Wrapper, target: Path, budget: UnpackLimit, watched: tuple[Meter, StopFlag]) -> None:
     """Take one wrapper off. The source is closed in the end."""
     meter, stop = watched
-    with PackedFile(source, None if wrapper == "tar" else wrapper) as packed, SparseWriter(target) as file:
+    with PackedFile(source, None if wrapper == "tar" else wrapper, stop.check) as packed, SparseWriter(target) as file:
         meter.begin("unpacking", os.fstat(source.fileno()).st_size)
         reader: UnpackReader = _only_file(packed) if wrapper == "tar" else packed
         while data := reader.read(_OUT):

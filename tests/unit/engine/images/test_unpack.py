@@ -7,6 +7,7 @@ import lzma
 import random
 import tarfile
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,15 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paddock.engine.images import headers
 from paddock.engine.images.errors import ImageError
 from paddock.engine.images.library import Image
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import Http
 from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.tar import Tar
-from paddock.engine.images.unpack import unpack
+from paddock.engine.images.unpack import PackedFile, unpack
+from tests.diskimages import qcow2
 from tests.imageserver import Server, layer, special
 from tests.unit.engine.images.conftest import Fetch, disk
 
@@ -153,3 +156,36 @@ def test_no_archive_leads_to_any_other_error(seed: int, changes: int) -> None:
             assert size >= 0
     except ImageError:
         pass
+
+
+@pytest.mark.parametrize("name", ["gz", "xz"])
+def test_empty_members_without_an_end_are_refused(name: str, tmp_path: Path) -> None:
+    """One read would go through all of them, without a look at the flag that ends it."""
+    pack = PACK[name]
+    assert unpacked(tmp_path, pack(b"") * 4000 + pack(BODY)) == BODY
+    with pytest.raises(ImageError, match="more than 4096 empty parts in a row"):
+        unpacked(tmp_path, pack(b"") * 5000 + pack(BODY))
+
+
+@pytest.mark.parametrize("rest", [b"", PACK["zst"](BODY)])
+def test_empty_frames_end_with_the_flag(rest: bytes, tmp_path: Path) -> None:
+    """Both while they are read, and while they are counted at the end."""
+    (tmp_path / "body").write_bytes(PACK["zst"](b"") * 100_000 + rest)
+    checked = 0
+
+    def check() -> None:
+        nonlocal checked
+        checked += 1
+
+    with PackedFile(FileIO(tmp_path / "body"), "zstd", check) as packed:
+        packed.read(1 << 20)
+        assert checked >= (5 if rest else 100_000)
+
+
+def test_the_tables_of_a_header_end_with_the_flag(tmp_path: Path) -> None:
+    stop = StopFlag()
+    stop.set()
+    (tmp_path / "disk").write_bytes(qcow2())
+    with pytest.raises(ImageError) as caught:
+        headers.inspect(tmp_path / "disk", "qcow2", stop.check)
+    assert caught.value.code == "Cancelled"
