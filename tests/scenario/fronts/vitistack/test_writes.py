@@ -10,7 +10,8 @@ from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
 _WRITES = {
     "machines.vitistack.io": 3,
     "persistentvolumeclaims": 2,
-    "persistentvolumes": 1,
+    # The second one notes that the disk is filled: a volume that is lost later must not be replaced by a blank one.
+    "persistentvolumes": 2,
     "virtualmachines.kubevirt.io": 2,
     "controllerrevisions.apps": 1,
     "virtualmachineinstances.kubevirt.io": 2,
