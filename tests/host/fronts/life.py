@@ -21,6 +21,7 @@ import yaml
 
 from paddock.client.errors import NotFound
 from paddock.dialects import catalog
+from paddock.engine.storage.pools import MARKER
 from paddock.schema.kind import Kind
 from tests.host.guests import serving
 from tests.host.networks.namespaces import Lab, run, there
@@ -255,7 +256,8 @@ class Life:
     def _files(self) -> list[str]:
         """Return the files of machines and volumes on disk."""
         engine = self._host.root / "engine"
-        return [str(each) for folder in ("machines", "volumes", "scratch", "states") for each in (engine / folder).glob("[!.]*")]
+        found = [each for folder in ("machines", "volumes", "scratch", "states") for each in (engine / folder).glob("[!.]*")]
+        return [str(each) for each in found if each.name != MARKER]
 
     def _outside(self) -> list[str]:
         """Devices, and who listens: what others on the host see. The server itself has another port after each start."""

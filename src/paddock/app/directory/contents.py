@@ -16,7 +16,8 @@ _FOLDERS = ("engine", "pki")
 _ENTRIES = (
     *("kubeconfig", "kubeconfig.new", "server.json", "server.json.new", "server.log", "audit.log", "audit-[0-9]*.log"),
     *(f"engine/{name}" for name in ("machines", "scratch", "snapshots", "volumes", "networks", "states", "consoles", "usage")),
-    *(f"engine/{name}" for name in ("providers", "staging", "cache", "layer-group", "cluster.new", "images", "cluster")),
+    *(f"engine/{name}" for name in ("providers", "staging", "cache", "layer-group", "pools.json", ".pools.json.new")),
+    *(f"engine/{name}" for name in ("cluster.new", "images", "cluster")),
     *(f"pki/{name}" for name in ("admin.*", "server.*", "ca.*", "service-accounts-*", "service-accounts.key.new", "service-accounts.key")),
     *("store.db", "store.db-wal", "store.db-shm", "store.db.restoring*", "store.db.before-*", "store.db.lock"),
 )

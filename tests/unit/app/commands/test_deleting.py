@@ -1,6 +1,7 @@
 """`paddock down --purge --delete-data`: it deletes a server's data, and never what somebody else keeps."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,22 @@ def said(root: Path) -> str:
     out = io.BytesIO()
     assert down.run([f"--dir={root}", "--purge", "--delete-data", "--yes"], Console(out, out)) == 0
     return out.getvalue().decode()
+
+
+def test_everything_that_the_page_of_files_names_goes(tmp_path: Path) -> None:
+    """Whoever adds a file to a server's directory describes it there."""
+    page = (Path(__file__).parents[4] / "docs/dev/on-disk.md").read_text()
+    table = page.partition("| file | content |")[2].partition("\n\n")[0]
+    names = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    places = [name if name.startswith(("engine/", "pki/", "store", "kube", "server", "audit")) else f"engine/{name}" for name in names]
+    places = [
+        re.sub("[A-Z]{2,}", "x", each).replace("audit-x", "audit-1") for each in places if not each.startswith(("engine/-", "engine/."))
+    ]
+    for each in ["store.db", *places]:
+        made(tmp_path / "server", f"{each}ca.crt" if each.endswith("/") else each)
+    assert len(places) > 20 and contents.others(tmp_path / "server") == []
+    contents.delete(tmp_path / "server")
+    assert not (tmp_path / "server").exists()
 
 
 def test_the_directory_of_a_server_goes_whole(tmp_path: Path) -> None:
