@@ -51,21 +51,23 @@ class Socket:
         extra = [(name.encode(), value.encode()) for name, value in headers.items()]
         opening = Request(host="localhost", target=target, subprotocols=list(subprotocols), extra_headers=extra)
         self._writer.write(self._protocol.send(opening))
-        status, body = 0, b""
-        while True:
+        status, body, is_open = 0, b"", False
+        while not is_open:
             data = await self._reader.read(65536)
             self._protocol.receive_data(data or None)
             for event in self._protocol.events():
+                if is_open:
+                    # What came along with the answer.
+                    self._event(event)
                 if isinstance(event, AcceptConnection):
-                    self.subprotocol = event.subprotocol
-                    return
+                    self.subprotocol, is_open = event.subprotocol, True
                 if isinstance(event, RejectConnection):
                     status = event.status_code
                 if isinstance(event, RejectData):
                     body += bytes(event.data)
                     if event.body_finished:
                         raise Rejected(status, body)
-            if not data:
+            if not data and not is_open:
                 raise Rejected(status, body)
 
     async def send(self, data: bytes | str) -> None:

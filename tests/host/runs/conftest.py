@@ -137,10 +137,11 @@ class Console:
 
     async def shell(self, command: str, seconds: float = 60) -> str:
         """Return a command's output in the tiny guest."""
+        # The marks are no hexadecimal digits, of which a checksum has any row.
         number = next(_numbers)
-        await self.write(f"echo b$(({number}+0))b; {command}; echo e$(({number}+0))e\r".encode())
-        await self.until(b"b%db\r\n" % number, seconds)
-        said = await self.until(b"e%de" % number, seconds)
+        await self.write(f"echo y$(({number}+0))y; {command}; echo z$(({number}+0))z\r".encode())
+        await self.until(b"y%dy\r\n" % number, seconds)
+        said = await self.until(b"z%dz" % number, seconds)
         return said.decode().replace("\r\n", "\n")
 
 
