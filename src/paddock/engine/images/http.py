@@ -6,7 +6,6 @@
 """
 
 import http.client
-import os
 import re
 import socket
 import ssl
@@ -20,7 +19,7 @@ from typing import IO
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
-from paddock.base import reasons
+from paddock.base import certificates, reasons
 from paddock.base.certificates import trusting
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.reachpolicy import ReachPolicy
@@ -381,17 +380,11 @@ def _make_context(trust: ServerTrust) -> ssl.SSLContext:
 
 
 def _load_certificate(context: ssl.SSLContext, trust: ServerTrust) -> None:
-    """OpenSSL reads keys from files only; this one is in memory and gone afterwards."""
-    handle = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
-        os.write(handle, (trust.certificate.rstrip() + "\n" + trust.key.rstrip() + "\n").encode())
-        # Without a password given, OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(f"/proc/self/fd/{handle}", password="")
+        certificates.show(context, trust.certificate.encode(), trust.key.encode())
     except (ssl.SSLError, OSError, ValueError) as error:
         fix = "give the certificate and its key in PEM, without a password"
         raise ImageRefused("Certificate", "the client certificate of the source cannot be used", why=_reason(error), fix=fix) from error
-    finally:
-        os.close(handle)
 
 
 def _origin(url: str) -> tuple[str, str]:
