@@ -66,16 +66,23 @@ def read(link: NetworkDevice | None) -> BridgeMark | None:
 
 def other_owner(netlink: Netlink, directory: Path) -> str:
     """Return the other directory whose devices have the names of this one's; "" when there is none."""
-    mark = read(netlink.link(prefix(instance_of(directory))))
-    return mark.directory if mark is not None and mark.directory != str(directory.resolve()) else ""
+    mark = _mark(netlink, directory)
+    return mark.directory if mark is not None and not _is_of(mark, directory) else ""
 
 
 async def remove(netlink: Netlink, directory: Path, network: str = "") -> None:
     """Take everything of a directory off the host, nothing of another one. `network` is its pod network if the bridge names none."""
-    if not other_owner(netlink, directory):
-        instance = instance_of(directory)
-        mark = read(netlink.link(prefix(instance)))
-        await _remove(netlink, instance, mark.network if mark is not None else network)
+    mark = _mark(netlink, directory)
+    if mark is None or _is_of(mark, directory):
+        await _remove(netlink, instance_of(directory), mark.network if mark is not None else network)
+
+
+def _mark(netlink: Netlink, directory: Path) -> BridgeMark | None:
+    return read(netlink.link(prefix(instance_of(directory))))
+
+
+def _is_of(mark: BridgeMark, directory: Path) -> bool:
+    return mark.directory == str(directory.resolve())
 
 
 async def _remove(netlink: Netlink, instance: str, network: str) -> None:
