@@ -21,11 +21,10 @@ import yaml
 
 from paddock.client.errors import NotFound
 from paddock.dialects import catalog
-from paddock.engine.storage.pools import MARKER
 from paddock.schema.kind import Kind
 from tests.host.guests import serving
 from tests.host.networks.namespaces import Lab, run, there
-from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk, condition, phase
+from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk, condition, files_in, phase
 
 EXAMPLES = files("paddock.dialects")
 SECONDS = 200.0
@@ -255,9 +254,7 @@ class Life:
 
     def _files(self) -> list[str]:
         """Return the files of machines and volumes on disk."""
-        engine = self._host.root / "engine"
-        found = [each for folder in ("machines", "volumes", "scratch", "states") for each in (engine / folder).glob("[!.]*")]
-        return [str(each) for each in found if each.name != MARKER]
+        return [str(each) for each in files_in(self._host, "machines", "volumes", "scratch", "states")]
 
     def _outside(self) -> list[str]:
         """Devices, and who listens: what others on the host see. The server itself has another port after each start."""

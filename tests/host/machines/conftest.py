@@ -157,6 +157,18 @@ async def running(machines: Machines) -> QemuMachine:
     return machine
 
 
+async def taken_over(place: "Place", *, start: bool) -> tuple[Machines, QemuMachine]:
+    """Paddock at the place, and the machine that runs there from a former one, or that it starts."""
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", place.guest()) if start else machines.get("a")
+    assert machine is not None
+    if start:
+        await machine.start()
+        await until_guest_runs(machine)
+    return machines, machine
+
+
 async def closed(*_: object) -> socket.socket:
     """The monitor of a QEMU that is ending."""
     raise Unanswered("cannot talk to QEMU", why="Connection reset by peer")

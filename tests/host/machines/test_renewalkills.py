@@ -12,7 +12,7 @@ from msgspec import structs
 
 from paddock.engine.machine import renewal
 from paddock.engine.machine.directory import Renewal
-from tests.host.machines.conftest import Place, killed_at, qemus, run, until, until_guest_runs
+from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until
 from tests.host.machines.test_renewal import echoes
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.long]
@@ -22,13 +22,7 @@ def test_killed_at_every_step(place: Place) -> None:
     """One process is left, which runs the guest as if nothing had been, and no file tells of a second."""
 
     async def found(start: bool = False) -> int:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", place.guest()) if start else machines.get("a")
-        assert machine is not None
-        if start:
-            await machine.start()
-            await until_guest_runs(machine)
+        machines, machine = await taken_over(place, start=start)
         await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
         await until(machine, lambda one: one.directory.read_record().renewal is None, "all is done")  # type: ignore[union-attr]
         await echoes(machine)
@@ -58,11 +52,7 @@ def test_no_file_is_left_by_a_process_that_nobody_has_a_number_of(place: Place, 
     monkeypatch.setattr(renewal, "holders", lambda path: [])
 
     async def start() -> Path:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", place.guest())
-        await machine.start()
-        await until_guest_runs(machine)
+        machines, machine = await taken_over(place, start=True)
         directory, record = machine.directory, machine.directory.read_record()
         assert record is not None
         machines.close()

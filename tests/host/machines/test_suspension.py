@@ -20,7 +20,7 @@ from paddock.engine.machine.config import DiskConfig, MachineConfig, SharedDirec
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from tests.host.machines.conftest import Place, killed_at, qemus, run, until, until_guest_runs, until_phase
+from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
 from tests.host.machines.test_renewal import EXTRA, MIB, blank, booted, echoed, echoes, says, small
 
 pytestmark = pytest.mark.needs("qemu")
@@ -124,13 +124,7 @@ def test_killed_at_every_step(place: Place, wanted: str) -> None:
     found: list[str] = []
 
     async def examine(*, start: bool = False) -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", place.guest()) if start else machines.get("a")
-        assert machine is not None
-        if start:
-            await machine.start()
-            await until_guest_runs(machine)
+        machines, machine = await taken_over(place, start=start)
         await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.paused, "it settled")
         found.append(machine.observed.phase)
         assert machine.observed.phase != "ended", machine.observed

@@ -20,6 +20,7 @@ from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.http import tls
+from paddock.engine.storage.pools import MARKER
 from tests import websockets
 from tests.host.chaos.test_kills import VERBS, VMIS, VMS
 from tests.host.chaos.test_kills import Host as KilledHost
@@ -143,6 +144,12 @@ class Console:
         await self.until(b"y%dy\r\n" % number, seconds)
         said = await self.until(b"z%dz" % number, seconds)
         return said.decode().replace("\r\n", "\n")
+
+
+def files_in(host: "Host", *folders: str) -> list[Path]:
+    """Return what is in folders of the engine, without the mark that a pool keeps."""
+    found = (each for folder in folders for each in (host.root / "engine" / folder).glob("[!.]*"))
+    return [each for each in found if each.name != MARKER]
 
 
 def phase(found: Data) -> str:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.storage.pools import MARKER
 from tests.host.guests import Registry, Shelf
 from tests.host.machines import bootsector
-from tests.host.runs.conftest import VMIS, VMS, Data, Host, Play, Talk, machine, phase
+from tests.host.runs.conftest import VMIS, VMS, Data, Host, Play, Talk, files_in, machine, phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -54,8 +53,7 @@ async def gone(talk: Talk, path: str) -> None:
 
 def files(host: Host) -> list[Path]:
     """Return the files and directories of machines and volumes."""
-    found = [each for folder in ("machines", "volumes", "scratch") for each in (host.root / "engine" / folder).glob("[!.]*")]
-    return [each for each in found if each.name != MARKER]
+    return files_in(host, "machines", "volumes", "scratch")
 
 
 @pytest.mark.spec("kubevirt", 23)
