@@ -269,5 +269,5 @@ class Session:
 
 
 def _cost(message: bytes | str) -> int:
-    """What an unread message counts for."""
+    """The cost of an unread message, in bytes."""
     return max(len(message), _LEAST_COST)

@@ -205,7 +205,7 @@ def _expired(why: str, after: StoreKey) -> failure.Failure:
 
 
 class _Token(msgspec.Struct, frozen=True):
-    """What a continue token holds: where the next page of a list begins, and the revision of all its pages, -1 for the newest."""
+    """The content of a continue token: the start of the next page of a list, and the revision of all its pages, -1 for the newest."""
 
     v: Literal["meta.k8s.io/v1"]
     rv: int

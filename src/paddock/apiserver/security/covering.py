@@ -1,4 +1,4 @@
-"""What some rules together allow, and whether that is everything that another rule allows: nobody can grant rights that they lack.
+"""The rights that some rules give together, and whether they cover those of another rule: nobody can grant rights that they lack.
 
 A rule is a box: its verbs, groups, resources and names, every one with every other. Each point of the box has to lie in a single rule
 that is held. Clients write rules of any length, so points are not counted: members that the same held rules cover are one, and what

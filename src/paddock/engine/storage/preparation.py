@@ -1,4 +1,4 @@
-"""What a start does with the directories of volumes: pools that are not mounted are closed, and what a sudden end left half made goes."""
+"""The directories of volumes at a start: it closes pools that are not mounted, and removes what a sudden end left half made."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What somebody may give away: our decision against one point at a time, and at sizes where points cannot be counted."""
+"""The rights that a user may give away: our decision against one point at a time, and at sizes where points cannot be counted."""
 
 from collections.abc import Iterator
 from typing import Any
