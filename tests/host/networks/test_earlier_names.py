@@ -1,7 +1,6 @@
 """An upgrade to a version that names the host's objects in another way: guests that run keep what they have, and nothing of it stays."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 

@@ -29,7 +29,7 @@ def test_an_nft_that_fails_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_nft_that_ends_before_it_reads_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def often() -> None:
         for _ in range(20):
-            with pytest.raises(NetworkBusy, match="^cannot set packet filters: nft ended with 1$"):
+            with pytest.raises(NetworkBusy, match=r"^cannot set packet filters: nft ended with 1$"):
                 await nft.run("table inet paddock_0\n")
 
     (tmp_path / "nft").symlink_to("/bin/false")
