@@ -28,7 +28,7 @@ def earlier() -> Iterator[Before]:
         yield lambda: patch.setattr(hostnames, "_FORMS", forms)
 
 
-@pytest.mark.spec("kubevirt", 118)
+@pytest.mark.spec("kubevirt", 135)
 def test_guests_of_an_earlier_version_keep_their_network(play: Play, earlier: Before) -> None:
     async def script(world: World) -> None:
         old = world.networks
@@ -64,7 +64,7 @@ def test_guests_of_an_earlier_version_keep_their_network(play: Play, earlier: Be
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 118)
+@pytest.mark.spec("kubevirt", 136)
 def test_a_purge_takes_what_an_earlier_version_left(play: Play, earlier: Before) -> None:
     async def script(world: World) -> None:
         await world.networks.plug(WEB)
@@ -80,7 +80,7 @@ def test_a_purge_takes_what_an_earlier_version_left(play: Play, earlier: Before)
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 118)
+@pytest.mark.spec("kubevirt", 136)
 @pytest.mark.parametrize("end", ["purge", "last guest"])
 def test_filters_of_an_earlier_version_go_in_user_mode_too(play: Play, earlier: Before, end: str) -> None:
     async def script(world: World) -> None:

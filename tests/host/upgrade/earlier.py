@@ -1,4 +1,4 @@
-"""A host whose server is of an earlier version at first: the sources of a commit, run with the packages of today."""
+"""Hosts whose server is of an earlier version for a while: the sources of a commit, run with the packages of today."""
 
 import subprocess
 import tarfile
@@ -48,16 +48,15 @@ def sources(commit: str, folder: Path) -> str:
     return ""
 
 
-class UpgradedHost(Host):
-    """A host of the earlier version until `upgrade`, then of this one."""
+class VersionedHost(Host):
+    """A host whose server is of one version, and then of another."""
 
-    def __init__(self, root: Path, registry: str, earlier: Path, mode: str) -> None:
+    def __init__(self, root: Path, registry: str, mode: str) -> None:
         super().__init__(root, registry)
         self.network = mode
-        # It comes before the sources that are installed.
-        self.environment = {"PYTHONPATH": str(earlier / "src")}
 
-    def upgrade(self) -> None:
-        """Start this version on the directory."""
-        self.environment = {}
+    def start_of(self, earlier: Path | None) -> None:
+        """Start the version whose sources are there; without any, this one."""
+        # They come before the sources that are installed.
+        self.environment = {"PYTHONPATH": str(earlier / "src")} if earlier is not None else {}
         self.start()

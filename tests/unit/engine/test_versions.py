@@ -28,6 +28,7 @@ READERS: dict[str, Reader] = {
 }
 
 
+@pytest.mark.spec("kubevirt", 137)
 @pytest.mark.parametrize("version", [0, 2, 999])
 @pytest.mark.parametrize("name", READERS)
 def test_a_record_of_another_version_is_refused_in_plain_words(tmp_path: Path, name: str, version: int) -> None:
