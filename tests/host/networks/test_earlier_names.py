@@ -1,5 +1,6 @@
 """An upgrade to a version that names the host's objects in another way: guests that run keep what they have, and nothing of it stays."""
 
+import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -76,6 +77,20 @@ def test_a_purge_takes_what_an_earlier_version_left(play: Play, earlier: Before)
         await world.networks.destroy()
         assert left() == []
         world.networks = world.fresh()
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 136)
+def test_the_next_server_removes_what_a_directory_of_an_earlier_version_left(play: Play, earlier: Before) -> None:
+    async def script(world: World) -> None:
+        gone = world.beside("gone")
+        await gone.plug(WEB)
+        await gone.close()
+        earlier()
+        shutil.rmtree(world.lab.folder / "gone")
+        await world.fresh().open()
+        assert left() == []
 
     play(script)
 
