@@ -219,8 +219,8 @@ def test_guests_that_were_shut_down_start_on_the_version_before(work: Path, tiny
         host.start_of(None)
         async with asyncio.timeout(3 * SECONDS), host.client() as client:
             await residents.move_in(Talk(host, client))
-        said = command("down", f"--dir={host.root}", "--guests")
-        assert said.returncode == 0 and host.qemus() == {}, said.stderr
+        said = command("down", f"--dir={host.root}", "--guests", "--purge", "--yes")
+        assert said.returncode == 0 and (host.qemus(), left()) == ({}, []), said.stderr
         host.start_of(premises.earlier)
         async with asyncio.timeout(3 * SECONDS), host.client() as client:
             await residents.check(Talk(host, client))
