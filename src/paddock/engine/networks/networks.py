@@ -144,9 +144,9 @@ class Networks:
 
     def _choose(self, others: Collection[str]) -> str:
         book, own = self._ledger.book, hostnames.every(self._directory)
-        routes = {network: device for device, network in hostnetwork.routes() if not any(names.has(device) for names in own)}
-        # That of the whole network leads nowhere and names no device.
-        routes = {network: device for network, device in routes.items() if device != "*"}
+        foreign = [(device, network) for device, network in hostnetwork.routes() if not any(names.has(device) for names in own)]
+        # The route of the whole network leads nowhere and has no device.
+        routes = {network: device for device, network in foreign if device != "*"}
         clash = intruder(book.network, [*routes, *others]) if book.network else ""
         if book.network and not clash:
             return book.network
@@ -340,7 +340,7 @@ class Networks:
 def _taken(network: str, part: str, device: str) -> NetworkUnusable:
     """The network of machines that have addresses is used by somebody else. What is advised leaves guests and addresses alone."""
     if device:
-        why = f"the host leads {part} to {device}, which is not Paddock's"
+        why = f"the host leads {part} to {device}, which is not this server's"
         fix = f"find what made that route (`ip -d link show {device}`) and give it another network; Paddock tries again by itself"
     else:
         why = f"another server on this host has {part}"
