@@ -35,13 +35,15 @@ from paddock.plan.storage import datavolumetemplates, sourcerefs
 from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
-from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
+from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 _INSTALLATION = Key("kubevirt", "kubevirt")
+# Reconciles wait for commits; those that wait together share them.
+_WORKERS = 32
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachine-controller"
 
@@ -389,7 +391,9 @@ def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     caches = VirtualMachineCaches(program.informers)
     machines = VirtualMachineReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
+    settings = ControllerSettings(workers=_WORKERS)
+    reconcile = machines.reconcile
+    controller = Controller("virtualmachine", caches.machines, reconcile, machinery=program.machinery, teller=program.recorder, settings=settings)
     controller.watch(caches.instances, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, caches.users_of_claim)
