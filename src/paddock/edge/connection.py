@@ -320,6 +320,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             raise _Refused(HttpResponse(400, b"the request target must be a path\n"))
         request = HttpRequest(method, target, self._headers, body, self._peer)
         request.repeated = self._repeated
+        request.is_first = self._begun == 1
         return request
 
     def _take(self, request: HttpRequest) -> None:

@@ -26,7 +26,7 @@ class ConnectionPeer(msgspec.Struct, frozen=True):
 class HttpRequest:
     """One request, complete with its body. Header names are lower case; of a repeated header the values are joined by commas."""
 
-    __slots__ = ("_query", "body", "headers", "incoming", "method", "path", "peer", "query_text", "repeated", "target")
+    __slots__ = ("_query", "body", "headers", "incoming", "is_first", "method", "path", "peer", "query_text", "repeated", "target")
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: ConnectionPeer) -> None:
         self.method = method
@@ -37,6 +37,8 @@ class HttpRequest:
         self.body = body
         self.peer = peer
         self._query: dict[str, list[str]] | None = None
+        # the first of its connection
+        self.is_first = False
         # the values of headers that came more than once
         self.repeated: Mapping[str, list[str]] | None = None
         # the body where it is read while it arrives (`StreamingRoutes`); `body` is empty then
