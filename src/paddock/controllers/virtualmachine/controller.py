@@ -104,8 +104,9 @@ class VirtualMachineReconciler:
             if sight.instance.metadata.deletionTimestamp is None:
                 grace = sight.machine.metadata.deletionGracePeriodSeconds
                 await self._try(look, self._acts.stop(sight, grace))
-            else:
-                await self._release(look)
+            elif await self._release(look):
+                # Most go with it. The status of one that stays is due when the change of its instance brings us here again.
+                return DONE
             await self._report(look)
             if look.error is not None:
                 raise look.error
@@ -113,20 +114,21 @@ class VirtualMachineReconciler:
         await finalizers.take_off(self._client, targets.MACHINES, sight.meta, VM_FINALIZER)
         return DONE
 
-    async def _release(self, look: _Look) -> None:
-        """Let go of an instance whose end was taken note of."""
+    async def _release(self, look: _Look) -> bool:
+        """Let go of an instance whose end was taken note of; return whether something was written."""
         instance = look.sight.instance
         if instance is None or instance.metadata.deletionTimestamp is None:
-            return
+            return False
         held = instance.metadata.finalizers or []
         if VM_FINALIZER not in held or not (life_of(instance).final or FOREGROUND not in held):
-            return
+            return False
         rest = [each for each in held if each != VM_FINALIZER]
         metadata = {"finalizers": rest or None, "resourceVersion": instance.metadata.resourceVersion, "uid": instance.metadata.uid}
         try:
             await self._client.patch(targets.INSTANCE_DATA, look.sight.key, merge_patch({"metadata": metadata}))
         except NotFound:
-            return
+            return False
+        return True
 
     # --- the way on -------------------------------------------------------------------------------------------------------
 
