@@ -161,9 +161,10 @@ class Http2Connection(asyncio.Protocol):
             # What comes behind the frame that ended the connection is nothing to anybody.
             return
         if not left:
-            self._transport.pause_reading()
             self._turn = self._loop.call_soon(self._take_turn)
-        elif not self._transport.is_reading():
+        if self._transport.is_reading() and not left:
+            self._transport.pause_reading()
+        elif left and not self._transport.is_reading():
             self._transport.resume_reading()
 
     @property
