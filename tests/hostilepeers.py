@@ -4,7 +4,7 @@ The server runs in threads of a process of its own, so that it is never the one 
 
     python -m tests.hostilepeers KIND [CERTIFICATE KEY]
 
-It prints its port.
+It prints its port, and a line for each connection.
 """
 
 import itertools
@@ -14,8 +14,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from typing import NamedTuple
-
-from paddock.contract.frames import FrameBuffer
 
 SETTINGS = bytes.fromhex("000000040000000000")
 ACK = bytes.fromhex("000000040100000000")
@@ -86,6 +84,7 @@ class HostileServer:
 
     def _treat(self, plain: socket.socket) -> None:
         connection: socket.socket = plain
+        say("connected")
         try:
             if self._context is not None:
                 connection = self._context.wrap_socket(plain, server_side=True)
@@ -108,12 +107,20 @@ class HostileServer:
 
 
 def _wait_for_request(connection: socket.socket) -> None:
-    buffer = FrameBuffer(len(PREFACE))
-    while data := connection.recv(_PIECE):
-        buffer.feed(data)
-        for found in iter(buffer.next, None):
-            if found.kind == 1:
+    """Read until there are headers of a stream."""
+    data, at = b"", len(PREFACE)
+    while piece := connection.recv(_PIECE):
+        data += piece
+        while len(data) >= at + 9:
+            if data[at + 3] == 1:
                 return
+            at += 9 + int.from_bytes(data[at : at + 3], "big")
+
+
+def say(line: str) -> None:
+    """Tell whoever started this process."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def endless(kind: str) -> Iterator[bytes]:
@@ -132,8 +139,7 @@ def main() -> None:
         context.load_cert_chain(sys.argv[2], sys.argv[3])
         context.set_alpn_protocols(["h2"])
     server = HostileServer(sys.argv[1], context)
-    sys.stdout.write(f"{server.port}\n")
-    sys.stdout.flush()
+    say(str(server.port))
     server.serve()
 
 
