@@ -24,7 +24,6 @@ from paddock.base.directories import checked_name, default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Container, Parser
-from paddock.cli.exits import STALLED
 
 DEFAULT_UI = "127.0.0.1:7444"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
@@ -33,7 +32,7 @@ _EPILOG = "Other options of kube-apiserver are accepted without effect, or refus
 
 def parser(command: str, text: str) -> Parser:
     """Return the parser of a start. The help of `up` leaves out the options that tune the API server."""
-    options = arguments.parser(command, text, exits={**arguments.EXITS, STALLED: "the event loop stood still for 30 s"})
+    options = arguments.parser(command, text)
     if command == "up":
         options.add_argument("--help-all", action=arguments.HelpAll, help="Show the options of the API server, too, and exit")
     _add_everyday(options)
