@@ -73,10 +73,11 @@ class FrameBuffer:
 
 
 class FrameBudget:
-    """The frames that a peer may send. Each costs one.
+    """The frames that a peer may send. Each costs one, and one more for each four kilobytes that nobody awaits.
 
     Time gives some back, and so does what frames are for: a kilobyte of a body that is awaited, and a call that was answered. A peer that
-    works never comes to the end, however much it has to do.
+    works never comes to the end, however much it has to do. What may be on its way when all calls are given up, eight megabytes, is no reason
+    to shut it out.
     """
 
     MOST = 4000.0
@@ -88,9 +89,9 @@ class FrameBudget:
         self._left = self.MOST
         self._counted = now()
 
-    def spend(self, awaited: int) -> bool:
-        """Take a frame with so many bytes that are awaited; false if there are too many."""
-        self.earn(awaited / 1024 - 1)
+    def spend(self, size: int, *, awaited: bool) -> bool:
+        """Take a frame of so many bytes, of a body that is awaited or not; false if there are too many."""
+        self.earn(size / 1024 - 1 if awaited else -1 - size / 4096)
         if self._left >= 0:
             return True
         now = self._now()

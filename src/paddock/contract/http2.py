@@ -28,8 +28,9 @@ _WINDOW = 1 << 20
 _CONNECTION_WINDOW = 8 << 20
 # Answers that the peer does not read: more than this, and the connection ends.
 _UNREAD = 4 << 20
-# Frames that are handled before the event loop turns.
+# Frames that are handled before the event loop turns, and bytes of them: uvloop hands out many reads in one turn.
 _FRAMES_A_TURN = 64
+_BYTES_A_TURN = 128 << 10
 # Seconds that a peer which is shut out has to read why.
 _LAST_WORD = 1.0
 
@@ -147,11 +148,11 @@ class Http2Connection(asyncio.Protocol):
 
     def _take_turn(self) -> None:
         """Handle some frames. While more are here, nothing is read."""
-        self._turn, left = None, _FRAMES_A_TURN
+        self._turn, count, size = None, 0, 0
         try:
-            while left and self._is_open and (frame := self._frames.next()) is not None:
+            while count < _FRAMES_A_TURN and size < _BYTES_A_TURN and self._is_open and (frame := self._frames.next()) is not None:
                 self._receive(frame)
-                left -= 1
+                count, size = count + 1, size + len(frame.data)
         except h2.exceptions.ProtocolError:
             # h2 has prepared what tells the peer.
             self._flush()
@@ -160,11 +161,11 @@ class Http2Connection(asyncio.Protocol):
         if self._transport is None or not self._is_open:
             # What comes behind the frame that ended the connection is nothing to anybody.
             return
-        if not left:
+        if count >= _FRAMES_A_TURN or size >= _BYTES_A_TURN:
             self._turn = self._loop.call_soon(self._take_turn)
-        if self._transport.is_reading() and not left:
-            self._transport.pause_reading()
-        elif left and not self._transport.is_reading():
+            if self._transport.is_reading():
+                self._transport.pause_reading()
+        elif not self._transport.is_reading():
             self._transport.resume_reading()
 
     @property
@@ -173,7 +174,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _receive(self, frame: Frame) -> None:
         stream = self.streams.get(frame.stream) if frame.kind == frames.DATA else None
-        if not self._budget.spend(len(frame.data) if stream is not None and not stream.ended.done() else 0):
+        if not self._budget.spend(len(frame.data), awaited=stream is not None and not stream.ended.done()):
             self._shut_out("the other side sends frames without end")
         elif frame.kind == frames.GOAWAY:
             self._said_goodbye(frames.last_stream(frame))

@@ -57,9 +57,9 @@ class Clock:
         return self.now
 
 
-def spent(budget: FrameBudget, awaited: int = 0, most: int = 100_000) -> int:
+def spent(budget: FrameBudget, size: int = 0, *, awaited: bool = False) -> int:
     """How many frames pass."""
-    return next((number for number in range(most) if not budget.spend(awaited)), most)
+    return next((number for number in range(100_000) if not budget.spend(size, awaited=awaited)), 100_000)
 
 
 def test_frames_that_do_nothing_are_bounded_and_time_gives_some_back() -> None:
@@ -72,13 +72,18 @@ def test_frames_that_do_nothing_are_bounded_and_time_gives_some_back() -> None:
     assert spent(budget) <= FrameBudget.MOST + 1, "patience does not pile up"
 
 
-@pytest.mark.parametrize(("awaited", "passes"), [(1, False), (512, False), (1024, True), (16_384, True)])
-def test_frames_of_a_body_pass_unless_they_are_tiny(awaited: int, passes: bool) -> None:
-    assert (spent(FrameBudget(Clock()), awaited) == 100_000) is passes
+@pytest.mark.parametrize(("size", "passes"), [(1, False), (512, False), (1024, True), (16_384, True)])
+def test_frames_of_a_body_pass_unless_they_are_tiny(size: int, passes: bool) -> None:
+    assert (spent(FrameBudget(Clock()), size, awaited=True) == 100_000) is passes
+
+
+def test_what_was_on_its_way_when_calls_were_given_up_is_allowed_and_no_body_without_end() -> None:
+    frames_of_all_windows = (8 << 20) >> 14
+    assert frames_of_all_windows < spent(FrameBudget(Clock()), 1 << 14) < 2 * frames_of_all_windows
 
 
 def test_answered_calls_pay_for_their_frames() -> None:
     budget = FrameBudget(Clock())
     for _ in range(10_000):
-        assert all(budget.spend(0) for _ in range(10))
+        assert all(budget.spend(9, awaited=False) for _ in range(10))
         budget.earn()
