@@ -17,14 +17,14 @@ def goodbye(last: int, code: int) -> bytes:
     return (8).to_bytes(3, "big") + b"\x07" + bytes(5) + last.to_bytes(4, "big") + code.to_bytes(4, "big")
 
 
-def last_stream(frame: "Frame") -> int:
+def last_stream(frame: "Http2Frame") -> int:
     """The last stream that the sender of a GOAWAY frame answers; raises `ProtocolError`."""
     if len(frame.data) < 17:
         raise h2.exceptions.FrameTooLargeError("a GOAWAY of a size that none has")
     return int.from_bytes(frame.data[9:13], "big") & 0x7FFFFFFF
 
 
-class Frame(NamedTuple):
+class Http2Frame(NamedTuple):
     """A whole frame, or a part of the preface, which has no kind."""
 
     kind: int | None
@@ -51,7 +51,7 @@ class FrameBuffer:
         self._data = self._data[self._at :] + data
         self._at = 0
 
-    def next(self) -> Frame | None:
+    def next(self) -> Http2Frame | None:
         """Take the next frame out; None if it is not here in full. Raises `ProtocolError`."""
         data, at = self._data, self._at
         if self._preface and at < len(data):
@@ -59,7 +59,7 @@ class FrameBuffer:
             end = min(at + self._preface, len(data))
             self._preface -= end - at
             self._at = end
-            return Frame(None, 0, data[at:end])
+            return Http2Frame(None, 0, data[at:end])
         if len(data) - at < self._HEAD:
             return None
         size = int.from_bytes(data[at : at + 3], "big")
@@ -69,15 +69,14 @@ class FrameBuffer:
         if len(data) < end:
             return None
         self._at = end
-        return Frame(data[at + 3], int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFFFFFF, data[at:end])
+        return Http2Frame(data[at + 3], int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFFFFFF, data[at:end])
 
 
 class FrameBudget:
     """The frames that a peer may send. Each costs one, and one more for each four kilobytes that nobody awaits.
 
     Time gives some back, and so does what frames are for: a kilobyte of a body that is awaited, and a call that was answered. A peer that
-    works never comes to the end, however much it has to do. What may be on its way when all calls are given up, eight megabytes, is no reason
-    to shut it out.
+    works never comes to the end, however much it has to do. The eight megabytes that may be on their way when calls are given up are allowed.
     """
 
     MOST = 4000.0

@@ -21,7 +21,7 @@ import msgspec
 
 from paddock.base.errors import Transient
 from paddock.contract import frames
-from paddock.contract.frames import Frame, FrameBudget, FrameBuffer
+from paddock.contract.frames import FrameBudget, FrameBuffer, Http2Frame
 
 Headers = Sequence[tuple[str, str]]
 _WINDOW = 1 << 20
@@ -172,7 +172,7 @@ class Http2Connection(asyncio.Protocol):
     def _is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    def _receive(self, frame: Frame) -> None:
+    def _receive(self, frame: Http2Frame) -> None:
         stream = self.streams.get(frame.stream) if frame.kind == frames.DATA else None
         if not self._budget.spend(len(frame.data), awaited=stream is not None and not stream.ended.done()):
             self._shut_out("the other side sends frames without end")

@@ -6,25 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.contract import frames
-from paddock.contract.frames import Frame, FrameBudget, FrameBuffer
+from paddock.contract.frames import FrameBudget, FrameBuffer, Http2Frame
 
 DATA = bytes.fromhex("000028000000000001") + b"x" * 40
 PING = bytes.fromhex("000008060000000000") + b"12345678"
 # With a text after the last stream and the code.
 GOODBYE = bytes.fromhex("00000b0700000000008000000700000000") + b"why"
-KINDS = {"data": Frame(0, 1, DATA), "ping": Frame(6, 0, PING), "goodbye": Frame(7, 0, GOODBYE)}
+KINDS = {"data": Http2Frame(0, 1, DATA), "ping": Http2Frame(6, 0, PING), "goodbye": Http2Frame(7, 0, GOODBYE)}
 
 
 def test_goodbye() -> None:
     assert frames.goodbye(7, 2).hex() == "0000080700000000000000000700000002"
-    assert frames.last_stream(Frame(7, 0, frames.goodbye(7, 2))) == 7
+    assert frames.last_stream(Http2Frame(7, 0, frames.goodbye(7, 2))) == 7
     assert frames.last_stream(KINDS["goodbye"]) == 7
 
 
 @given(st.sampled_from([0, 24]), st.lists(st.sampled_from(list(KINDS)), max_size=8), st.lists(st.integers(1, 60), max_size=40))
 def test_cut(preface: int, kinds: list[str], cuts: list[int]) -> None:
     stream = b"p" * preface + b"".join(KINDS[kind].data for kind in kinds)
-    found: list[Frame] = []
+    found: list[Http2Frame] = []
     buffer = FrameBuffer(preface)
     for cut in [*cuts, len(stream)]:
         buffer.feed(stream[:cut])
@@ -37,7 +37,7 @@ def test_cut(preface: int, kinds: list[str], cuts: list[int]) -> None:
 
 def test_a_goaway_that_is_too_short() -> None:
     with pytest.raises(h2.exceptions.ProtocolError):
-        frames.last_stream(Frame(7, 0, (7).to_bytes(3, "big") + b"\x07" + bytes(5) + bytes(7)))
+        frames.last_stream(Http2Frame(7, 0, (7).to_bytes(3, "big") + b"\x07" + bytes(5) + bytes(7)))
 
 
 def test_a_large_frame_is_refused_by_its_head() -> None:
