@@ -98,7 +98,7 @@ async def called() -> AsyncIterator[tuple[Wire, Http2ClientConnection, "asyncio.
         await asyncio.gather(call, return_exceptions=True)
 
 
-async def handled(wire: Wire) -> None:
+async def settled(wire: Wire) -> None:
     """Wait until all that was received is handled, or the connection ends."""
     while wire.paused and not wire.closing:
         await asyncio.sleep(0)
@@ -120,7 +120,7 @@ def test_a_provider_whose_frames_do_no_work_is_shut_out(kind: str) -> None:
             other = asyncio.create_task(turning())
             read = 0
             for piece in hostilepeers.endless(kind):
-                await handled(wire)
+                await settled(wire)
                 if wire.closing:
                     break
                 connection.data_received(piece)
@@ -155,7 +155,7 @@ def test_the_loop_turns_between_some_tens_of_frames() -> None:
             assert answers[0] == 64 and max(after - before for before, after in itertools.pairwise(answers)) <= 64
             assert wire.pongs() == 1000
             connection.data_received(frame(6, 0, bytes(8)) * 20_000)
-            await handled(wire)
+            await settled(wire)
             # Time gives some frames back.
             assert wire.pongs() < 1000 + 1.5 * FrameBudget.MOST
 
