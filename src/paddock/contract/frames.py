@@ -76,7 +76,7 @@ class FrameBudget:
     """The frames that a peer may send. Each costs one, and one more for each four kilobytes that nobody awaits.
 
     Time gives some back, and so does what frames are for: a kilobyte of a body that is awaited, and a call that was answered. A peer that
-    works never comes to the end, however much it has to do. The eight megabytes that may be on their way when calls are given up are allowed.
+    works never comes to the end, however much it has to do. Eight megabytes, as may be on their way when calls are given up, are allowed.
     """
 
     MOST = 4000.0

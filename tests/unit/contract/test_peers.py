@@ -166,6 +166,7 @@ def test_an_idle_connection_gives_way_and_a_busy_one_does_not(limit: str) -> Non
     run(script)
 
 
+@pytest.mark.spec("virtrigaud", 128)
 def test_one_certificate_does_not_take_the_connections_of_others(tmp_path: Path) -> None:
     """All of its connections are busy, so that none gives way."""
     authority = providertls.Authority()
