@@ -215,7 +215,7 @@ def stands(tmp_path: Path, name: str, limit: float, seconds: float, way: str = "
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.spec("kube-api", 156)
+@pytest.mark.spec("kube-api", 160)
 @pytest.mark.parametrize(
     ("name", "way"), [("apiserver", "spin"), ("apiserver", "sleep"), ("up", "spin"), ("operator", "spin"), ("provider", "sleep")]
 )
@@ -232,7 +232,7 @@ def test_a_program_whose_loop_stands_still_ends_with_a_code_and_its_stacks(tmp_p
         assert "the event loop has stood still for 1.5 s" in text and " in block\n" in text and "watchdog.py" in text
 
 
-@pytest.mark.spec("kube-api", 157)
+@pytest.mark.spec("kube-api", 161)
 def test_a_program_whose_loop_goes_on_is_reported_and_goes_on(tmp_path: Path) -> None:
     process = stands(tmp_path, "apiserver", 30.0, 3.0)
     assert process.stdout is not None
@@ -245,7 +245,7 @@ def test_a_program_whose_loop_goes_on_is_reported_and_goes_on(tmp_path: Path) ->
     assert not (tmp_path / "server" / "stacks.log").exists()
 
 
-@pytest.mark.spec("kube-api", 157)
+@pytest.mark.spec("kube-api", 161)
 def test_a_process_that_was_stopped_goes_on(tmp_path: Path) -> None:
     """As on a host that slept: the clock has gone on, and no thread has run. What a debugger stops is the same."""
     process = stands(tmp_path, "apiserver", 2.0, 1.0)
@@ -265,7 +265,7 @@ def test_a_process_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.spec("kube-api", 156)
+@pytest.mark.spec("kube-api", 160)
 @pytest.mark.parametrize(("seconds", "code"), [(600.0, 70), (5.0, 0)])
 def test_the_limit_of_the_product(tmp_path: Path, seconds: float, code: int) -> None:
     process = stands(tmp_path, "apiserver", watchdogs.ENDING_SECONDS, seconds)

@@ -104,7 +104,7 @@ async def settled(wire: Wire) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.spec("virtrigaud", 163)
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_provider_whose_frames_do_no_work_is_shut_out(kind: str) -> None:
     async def script() -> None:
@@ -141,7 +141,7 @@ def test_a_provider_whose_frames_do_no_work_is_shut_out(kind: str) -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.spec("virtrigaud", 163)
 def test_the_loop_turns_between_some_tens_of_frames() -> None:
     """Nothing is read meanwhile, and what comes behind the end is not looked at."""
 
@@ -202,7 +202,7 @@ def hostile(kind: str, *files: Path) -> Iterator[int]:
         server.close()
 
 
-@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.spec("virtrigaud", 163)
 @pytest.mark.parametrize("kind", KINDS)
 def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> None:
     """In one process, as a server calls its providers: several calls of it, and each ends."""
@@ -223,7 +223,7 @@ def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> No
         run(script)
 
 
-@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.spec("virtrigaud", 163)
 def test_a_provider_that_misbehaved_is_not_connected_to_at_once() -> None:
     async def script() -> None:
         async with calling(port) as client:
@@ -236,7 +236,7 @@ def test_a_provider_that_misbehaved_is_not_connected_to_at_once() -> None:
         run(script)
 
 
-@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.spec("virtrigaud", 163)
 def test_a_provider_that_misbehaves_over_tls(tmp_path: Path) -> None:
     authority = providertls.Authority()
     folder = providertls.write(tmp_path, authority.issue(NAME))
@@ -261,7 +261,7 @@ MANAGERS = {
 }
 
 
-@pytest.mark.spec("virtrigaud", 127)
+@pytest.mark.spec("virtrigaud", 164)
 @pytest.mark.parametrize("kind", MANAGERS)
 def test_a_manager_that_floods_is_shut_out_and_others_are_answered(kind: str) -> None:
     async def script() -> None:

@@ -126,7 +126,7 @@ def test_a_request_that_does_not_end() -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 125)
+@pytest.mark.spec("virtrigaud", 162)
 @pytest.mark.parametrize("end", [False, True], ids=["open", "ended"])
 def test_streams_that_are_opened_and_reset_without_end(end: bool) -> None:
     async def script() -> None:
@@ -166,7 +166,7 @@ def test_an_idle_connection_gives_way_and_a_busy_one_does_not(limit: str) -> Non
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 128)
+@pytest.mark.spec("virtrigaud", 165)
 def test_one_certificate_does_not_take_the_connections_of_others(tmp_path: Path) -> None:
     """All of its connections are busy, so that none gives way."""
     authority = providertls.Authority()

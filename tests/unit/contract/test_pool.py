@@ -49,7 +49,7 @@ class QuickPool(ConnectionPool):
         return connection
 
 
-@pytest.mark.spec("virtrigaud", 124)
+@pytest.mark.spec("virtrigaud", 161)
 @pytest.mark.parametrize("turns", range(4))
 @pytest.mark.parametrize("later", range(6))
 def test_a_call_that_comes_at_any_turn_of_connecting(turns: int, later: int) -> None:
@@ -66,7 +66,7 @@ def test_a_call_that_comes_at_any_turn_of_connecting(turns: int, later: int) -> 
         run(script)
 
 
-@pytest.mark.spec("virtrigaud", 124)
+@pytest.mark.spec("virtrigaud", 161)
 def test_calls_spread_over_the_time_of_connecting() -> None:
     """Sixty calls within some milliseconds, again and again: some meet each step of a real connection's beginning."""
 
@@ -87,7 +87,7 @@ def test_calls_spread_over_the_time_of_connecting() -> None:
         run(script)
 
 
-@pytest.mark.spec("virtrigaud", 124)
+@pytest.mark.spec("virtrigaud", 161)
 @pytest.mark.parametrize("fails", [0, 1], ids=["refused", "closed"])
 def test_all_that_wait_hear_of_a_failure(fails: int) -> None:
     async def script() -> None:

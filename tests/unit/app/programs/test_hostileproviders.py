@@ -24,14 +24,14 @@ def judged(folder: Path, kind: str, *, tls: bool) -> None:
     assert found.code == 0
 
 
-@pytest.mark.spec("virtrigaud", 126, 129, 130)
+@pytest.mark.spec("virtrigaud", 163, 166, 167)
 @pytest.mark.parametrize(("kind", "tls"), _SAMPLE)
 def test_some_kinds(tmp_path: Path, kind: str, tls: bool) -> None:
     judged(tmp_path, kind, tls=tls)
 
 
 @pytest.mark.soak
-@pytest.mark.spec("virtrigaud", 126, 129, 130)
+@pytest.mark.spec("virtrigaud", 163, 166, 167)
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind(tmp_path: Path, kind: str, tls: bool) -> None:
