@@ -12,12 +12,14 @@ from paddock.contract.errors import ProviderError, TransientProviderError
 from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.vsphere import hardware, target
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
+from paddock.drivers.vsphere.identities import CloneIdentities
 from paddock.drivers.vsphere.machines import VSphereDeletion
 from paddock.drivers.vsphere.power import VSpherePower
 from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
 from paddock.drivers.vsphere.target import WHOLE, VSphereTarget
 
 Judge = Callable[[VSphereTaskId], TaskProgress]
+_MAKING = (VSphereGoal.CREATED, VSphereGoal.CLONED)
 
 
 class VSphereTaskJudge:
@@ -29,11 +31,13 @@ class VSphereTaskJudge:
         reconfiguration: VSphereReconfiguration,
         power: VSpherePower,
         deletion: VSphereDeletion,
+        identities: CloneIdentities,
         others: Mapping[VSphereGoal, Judge],
     ) -> None:
         self._target = target
         self._reconfiguration = reconfiguration
         self._deletion = deletion
+        self._identities = identities
         self._judges: dict[VSphereGoal, Judge] = {
             VSphereGoal.CREATED: self._created,
             VSphereGoal.CLONED: self._created,
@@ -66,6 +70,8 @@ class VSphereTaskJudge:
             lost_race = info is not None and isinstance(getattr(info, "error", None), vim.fault.DuplicateName)
             if by_itself == RUNNING or (by_itself.error and not (lost_race and task.goal is VSphereGoal.CREATED)):
                 return by_itself
+            if task.goal in _MAKING and not self._identities.ended(task.machine, getattr(info, "result", None)):
+                return RUNNING
         try:
             return judge(task)
         except ProviderError as error:

@@ -1,5 +1,7 @@
 """Machines under high availability: the HA manager starts and stops them, some seconds after a call's task has ended."""
 
+import pytest
+
 from paddock.contract import messages as m
 from paddock.drivers.proxmox.power import OFF, ON
 from tests.proxmox.inventory import HaService
@@ -22,6 +24,7 @@ async def state(made: Stage, own: str) -> str:
     return (await made.driver.describe(m.DescribeRequest(id=own))).power_state
 
 
+@pytest.mark.spec("virtrigaud", 126)
 def test_a_machine_under_ha_goes_off_and_on_and_each_task_lasts_until_it_has() -> None:
     async def script(made: Stage) -> None:
         own = await running(made)
@@ -46,6 +49,7 @@ def test_a_guest_under_ha_that_ignores_everybody_is_restarted() -> None:
     play(script)
 
 
+@pytest.mark.spec("virtrigaud", 126)
 def test_a_running_machine_under_ha_is_deleted_and_is_no_resource_afterwards() -> None:
     async def script(made: Stage) -> None:
         own = await running(made)
