@@ -32,12 +32,14 @@ class CloneIdentities:
         """Keep the specification of a clone whose task works for longer."""
         self._begun[spec.instanceUuid] = spec
 
-    def ended(self, id: str, ref: Any) -> bool:
-        """Complete the identity of a clone of this process whose task has ended. Returns whether it has its identity."""
+    def ended(self, id: str, task: Any, info: Any) -> bool:
+        """Complete the identity of a clone of this process whose task has ended. Returns False while another task works on that."""
         spec = self._begun.get(id)
-        if spec is None or not isinstance(ref, vim.VirtualMachine):
+        if spec is None:
             return True
-        if not self.give(ref, spec):
+        ref = info.error.object if isinstance(info.error, vim.fault.DuplicateName) else info.result
+        ours = ref is not None and (ref == info.result or self.is_left(ref, info.entity, task))
+        if ours and not self.give(ref, spec):
             return False
         self._begun.pop(id, None)
         return True

@@ -4,6 +4,7 @@ vCenter forgets ended tasks after some minutes. The machine then says whether th
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyVmomi import vim
 
@@ -65,13 +66,15 @@ class VSphereTaskJudge:
 
     def _judged(self, task: VSphereTaskId, judge: Judge) -> TaskProgress:
         if task.task:
-            state, info = self._target.state(self._target.task(task.task))
+            worker = self._target.task(task.task)
+            state, info = self._target.state(worker)
             by_itself = target.progress(state, info)
-            lost_race = info is not None and isinstance(getattr(info, "error", None), vim.fault.DuplicateName)
-            if by_itself == RUNNING or (by_itself.error and not (lost_race and task.goal is VSphereGoal.CREATED)):
-                return by_itself
-            if task.goal in _MAKING and not self._identities.ended(task.machine, getattr(info, "result", None)):
+            if by_itself == RUNNING:
                 return RUNNING
+            if task.goal in _MAKING and info is not None and not self._identities.ended(task.machine, worker, info):
+                return RUNNING
+            if by_itself.error and not self._is_there(task, info):
+                return by_itself
         try:
             return judge(task)
         except ProviderError as error:
@@ -79,6 +82,12 @@ class VSphereTaskJudge:
             if isinstance(error, TransientProviderError):
                 raise
             return failed(str(error))
+
+    def _is_there(self, task: VSphereTaskId, info: Any) -> bool:
+        """Return whether a machine may be there although its task has failed: another call was faster, or an earlier attempt left it."""
+        if not isinstance(info.error, vim.fault.DuplicateName):
+            return False
+        return task.goal is VSphereGoal.CREATED or (task.goal is VSphereGoal.CLONED and self._target.find(task.machine, ()) is not None)
 
     def _created(self, task: VSphereTaskId) -> TaskProgress:
         machine = self._target.find(task.machine, WHOLE)
