@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.dialects.virtrigaud.provider import ENDPOINT_PATTERN
 from paddock.drivers.libvirt import settings
