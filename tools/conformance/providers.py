@@ -65,10 +65,11 @@ _ALTERED = (
     "- A revert brings back processors, memory and power; the simulator's moves a mark.",
     "- Without a session, nothing but the service content is answered; the user and the password are those of the test.",
     "- On command it delays methods and tasks, lets calls fail, ends sessions, forgets ended tasks, and counts calls.",
-    "- In some runs clones have the instance UUID and the settings of their specification from their first moment; the simulator's lack them.",
+    "- In some runs clones have their specification's instance UUID and settings from their first moment; the simulator's lack them.",
     "",
-    "Against the simulator as it is, all cases pass but those six that need the first two: `snapshot-memory`, `snapshot-revert`, `export`, `import`,",
-    "`import-checksum` and `transfer-delete`; `exec` and `exec-off` are left out. `tests/reference/vsphere/test_conformance.py` runs both.",
+    "Against the simulator as it is, all cases pass but those six that need the first two: `snapshot-memory`, `snapshot-revert`, `export`,",
+    "`import`, `import-checksum` and `transfer-delete`; `exec` and `exec-off` are left out. `tests/reference/vsphere/test_conformance.py` runs",
+    "both.",
 )
 
 
