@@ -68,8 +68,8 @@ _ALTERED = (
     "- In some runs clones have their specification's instance UUID and settings from their first moment; the simulator's lack them.",
     "",
     "Against the simulator as it is, all cases pass but those six that need the first two: `snapshot-memory`, `snapshot-revert`, `export`,",
-    "`import`, `import-checksum` and `transfer-delete`; `exec` and `exec-off` are left out. `tests/reference/vsphere/test_conformance.py` runs",
-    "both.",
+    "`import`, `import-checksum` and `transfer-delete`; `exec` and `exec-off` are left out. `tests/reference/vsphere/test_conformance.py`",
+    "runs both.",
 )
 
 
