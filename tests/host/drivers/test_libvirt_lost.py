@@ -20,7 +20,7 @@ async def undefined(found: DiskBench, id: str) -> None:
     await found.connection.run(lambda conn: conn.lookupByUUIDString(id).undefineFlags(4))
 
 
-@pytest.mark.spec("virtrigaud", 136, 137)
+@pytest.mark.spec("virtrigaud", 158, 159)
 def test_a_machine_that_somebody_undefined_gets_its_disks_back_and_leaves_none(libvirtd: Libvirtd) -> None:
     async def script(found: DiskBench) -> None:
         before = found.files()
@@ -59,7 +59,7 @@ def test_a_layer_is_not_given_back_to_the_machine_that_it_was_of(libvirtd: Libvi
     play(libvirtd, script)
 
 
-@pytest.mark.spec("virtrigaud", 138)
+@pytest.mark.spec("virtrigaud", 160)
 @pytest.mark.parametrize("by", ["start", "delete", "repeat"])
 def test_a_mark_of_a_copy_that_was_cut_off_goes(libvirtd: Libvirtd, by: str) -> None:
     async def script(found: DiskBench) -> None:

@@ -77,7 +77,7 @@ def test_the_driver_keeps_the_contract(
     ]
 
 
-@pytest.mark.spec("virtrigaud", 133)
+@pytest.mark.spec("virtrigaud", 155)
 def test_the_driver_keeps_what_the_simulator_as_it_is_can_show(vcsim: Path, images: str, tmp_path: Path) -> None:
     with prepared(vcsim, tmp_path / "vcsim", {"unaltered": True}) as simulator:
         result = judged(simulator, tmp_path, images)

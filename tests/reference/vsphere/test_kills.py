@@ -109,7 +109,7 @@ def survived(simulator: Simulator, attempt: Attempt, monkeypatch: pytest.MonkeyP
     raise AssertionError("the attempt does not end")
 
 
-@pytest.mark.spec("virtrigaud", 26, 133)
+@pytest.mark.spec("virtrigaud", 26, 155)
 @pytest.mark.parametrize("slow", [0, 150], ids=["at-once", "slow"])
 def test_a_create_is_completed_wherever_its_driver_ended(either: Simulator, slow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     either.tell(works={"CloneVm": slow, "ReconfigVm": slow})

@@ -110,7 +110,7 @@ def test_an_nfs_export_is_reached_where_it_is_mounted(tmp_path: Path) -> None:
         found(tmp_path, "nfs://nas/exports/vm/x")
 
 
-@pytest.mark.spec("virtrigaud", 134)
+@pytest.mark.spec("virtrigaud", 156)
 @pytest.mark.parametrize("umask", [0o077, 0o777, 0o000], ids=["private", "nobody", "everybody"])
 def test_the_group_of_the_storage_reads_what_is_written_whatever_the_umask(umask: int, tmp_path: Path) -> None:
     root = tmp_path / "root"

@@ -309,7 +309,7 @@ async def test_a_flood_of_lines_is_cut_off(caplog: pytest.LogCaptureFixture) -> 
     assert len(caplog.records) == 1001 and "cut off" in caplog.records[-1].getMessage()
 
 
-@pytest.mark.spec("virtrigaud", 134)
+@pytest.mark.spec("virtrigaud", 156)
 @pytest.mark.skipif(not NUMBERS, reason="only root gives children users of their own")
 @pytest.mark.parametrize("umask", [0o077, 0o022], ids=["server", "shell"])
 @scripted

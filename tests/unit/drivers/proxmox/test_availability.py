@@ -24,7 +24,7 @@ async def state(made: Stage, own: str) -> str:
     return (await made.driver.describe(m.DescribeRequest(id=own))).power_state
 
 
-@pytest.mark.spec("virtrigaud", 135)
+@pytest.mark.spec("virtrigaud", 157)
 def test_a_machine_under_ha_goes_off_and_on_and_each_task_lasts_until_it_has() -> None:
     async def script(made: Stage) -> None:
         own = await running(made)
@@ -49,7 +49,7 @@ def test_a_guest_under_ha_that_ignores_everybody_is_restarted() -> None:
     play(script)
 
 
-@pytest.mark.spec("virtrigaud", 135)
+@pytest.mark.spec("virtrigaud", 157)
 def test_a_running_machine_under_ha_is_deleted_and_is_no_resource_afterwards() -> None:
     async def script(made: Stage) -> None:
         own = await running(made)
