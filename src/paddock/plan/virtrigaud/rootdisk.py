@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import UNSET
 
 from paddock.contract.payloads import ImagePayload
 from paddock.dialects.virtrigaud import sources
@@ -65,16 +66,22 @@ def _from_block(image: VMImage, provider_type: str) -> ImagePayload:
     elif isinstance(block, LibvirtImageSource):
         payload = ImagePayload(path=block.path or "", url="" if block.path else block.url or "", format=block.format)
     elif isinstance(block, ProxmoxImageSource):
-        template = str(block.templateID) if block.templateID is not None else block.templateName or ""
-        payload = ImagePayload(template_name=template, format=block.format)
+        named = block.templateName or ""
+        template = str(block.templateID) if block.templateID is not None else named
+        payload = ImagePayload(
+            template_name=template,
+            format=block.format,
+            full_clone=block.fullClone,
+            node=block.node or UNSET,
+        )
     elif isinstance(block, HTTPImageSource):
         payload = ImagePayload(url=block.url, format=_format_of(block.url))
     elif isinstance(block, RegistryImageSource):
         payload = ImagePayload(url=f"docker://{block.image}", format=block.format)
     elif name is None:
         raise _no_source(image, provider_type)
-    checksum = getattr(block, "checksum", None) if checked else None
-    if checksum and payload.url:
+    checksum = getattr(block, "checksum", None) if checked and payload.url else None
+    if checksum:
         return msgspec.structs.replace(payload, checksum=checksum, checksum_type=getattr(block, "checksumType", ""))
     return payload
 
@@ -86,8 +93,8 @@ def _vsphere(block: VSphereImageSource, image: VMImage) -> ImagePayload:
         return ImagePayload(url=block.ovaURL, format="ova")
     if block.contentLibrary is not None:
         place = f"{image.metadata.namespace}/{image.metadata.name}"
-        what = f"VMImage {place} names an item of a content library, and the provider contract has no field for one"
-        raise Refusal(what, fix="name a template, or give ovaURL", reason=reasons.UNSUPPORTED)
+        what = f"VMImage {place} names an item of a content library, and no driver deploys one"
+        raise Refusal(what, fix="deploy it as a template in vCenter and give templateName, or give ovaURL", reason=reasons.UNSUPPORTED)
     return ImagePayload(format=_TEMPLATE)
 
 

@@ -38,7 +38,7 @@ class MachineActions:
 
     async def create(self, look: MachinePass) -> None:
         """Create the machine; its id is written before anything else is done. Raises `Refusal` for what cannot be requested."""
-        request = requests.create(look.vm, look.found, self._prepared(look))
+        request = requests.create(look.vm, look.found, self.prepared(look))
         assert look.found.vmclass is not None
         sizes, unanswered = resizing.wanted(look.vm, look.found.vmclass), attempts.of(look.status)
         look.status = attempts.recorded(look.status, sizes)
@@ -76,7 +76,8 @@ class MachineActions:
             raise ProviderError(ErrorKind.CONFLICT, f"the answer to Create has the id of another machine, {others[0]}")
         return answer
 
-    def _prepared(self, look: MachinePass) -> ProviderImage | None:
+    def prepared(self, look: MachinePass) -> ProviderImage | None:
+        """The machine's image at its Provider, if that has prepared it."""
         image = look.found.image
         if image is None:
             return None
@@ -197,7 +198,7 @@ class MachineActions:
 
     async def reconfigure(self, look: MachinePass, sizes: MachineSizes) -> None:
         """Ask for sizes. Raises `Refusal` for what cannot be requested."""
-        request = requests.reconfigure(look.vm, look.found, sizes, self._prepared(look))
+        request = requests.reconfigure(look.vm, look.found, sizes, self.prepared(look))
         unanswered = attempts.of(look.status)
         look.status = attempts.recorded(look.status, sizes)
         await self._statuses.write(look)
