@@ -159,7 +159,7 @@ def _source(spec: dict[str, Any]) -> FetchedImage:
         raise refusals.not_supported("the image has no address", why=f"its sources are {known}", fix="name source.http.url")
     if block.get("authentication"):
         raise refusals.not_supported(
-            "the image's server asks for credentials", why="the contract carries none", fix="use source.http.headers"
+            "the image's server asks for credentials", why="the manager sends none of this kind", fix="use basicAuth, bearer or headers"
         )
     headers = block.get("headers")
     prepare = spec.get("prepare")

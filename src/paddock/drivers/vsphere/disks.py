@@ -148,6 +148,8 @@ def changes(devices: Iterable[vim.vm.device.VirtualDevice], places: Mapping[str,
     plan = _DiskPlan(known, wishes)
     if wishes.root_gib and present:
         plan.grow(next(iter(present.values())), wishes.root_gib, ROOT)
+    if wishes.type and present:
+        plan.judge_root(next(iter(present.values())))
     if wishes.iops and present:
         plan.limit(next(iter(present.values())))
     wanted = {each.name for each in wishes.disks}
@@ -197,6 +199,11 @@ class _DiskPlan:
         device = self._devices[there.key]
         device.capacityInKB, device.capacityInBytes = gib * _GIB // 1024, gib * _GIB
         self.made.append(_Change(operation=_Operation.edit, device=device))
+
+    def judge_root(self, there: VSphereDisk) -> None:
+        kind = self._wishes.type.lower()
+        if kind != there.type:
+            self.limitations.append(f"diskDefaults.type: the disk that the machine boots from stays {there.type}, as its template has it")
 
     def limit(self, there: VSphereDisk) -> None:
         device = self._devices[there.key]

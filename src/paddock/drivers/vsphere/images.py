@@ -196,7 +196,7 @@ def image_origin(spec: VMImageSpec, allowed: tuple[str, ...] = ()) -> VSphereIma
         why = f"source.{block} has no address of an appliance or of a disk"
         raise refusals.not_supported("the image cannot be imported", why=why, fix="give source.vsphere.ovaURL or source.http")
     if getattr(given, "authentication", None) is not None:
-        raise refusals.not_supported("the image cannot be fetched with credentials", why="the contract carries no Secret")
+        raise refusals.not_supported("the image cannot be fetched with credentials", why="the manager sends none of this kind")
     path = urlsplit(url).path.lower()
     kind = None if path.endswith(_APPLIANCES) else next((each for end, each in _FORMATS.items() if path.endswith(end)), "")
     prepare = spec.prepare or ImagePrepare()

@@ -22,7 +22,7 @@ from paddock.dialects.virtrigaud.vmimage import (
 from paddock.plan.virtrigaud import marks, reasons
 from paddock.plan.virtrigaud.refusals import Refusal
 
-_TEMPLATE = "template"
+_TEMPLATE, _LIBVIRT = "template", "libvirt"
 _IMPORTED_DIRECTORY = "/var/lib/libvirt/images"
 _SUFFIXES = {".qcow2": "qcow2", ".raw": "raw", ".img": "raw", ".vmdk": "vmdk", ".vhd": "vhd", ".vhdx": "vhdx", ".iso": "iso", ".ova": "ova"}
 
@@ -48,7 +48,7 @@ def from_image(image: VMImage, provider_type: str, prepared: ProviderImage | Non
         if not any((payload.template_name, payload.path, payload.url)):
             raise _no_source(image, provider_type)
         return payload
-    if provider_type == "libvirt":
+    if provider_type == _LIBVIRT:
         return msgspec.structs.replace(payload, path=prepared.path or prepared.id or payload.path, url="")
     if provider_type in ("vsphere", "proxmox"):
         return msgspec.structs.replace(payload, template_name=prepared.id or prepared.path or payload.template_name, url="")
@@ -64,7 +64,9 @@ def _from_block(image: VMImage, provider_type: str) -> ImagePayload:
     if isinstance(block, VSphereImageSource):
         payload = _vsphere(block, image)
     elif isinstance(block, LibvirtImageSource):
-        payload = ImagePayload(path=block.path or "", url="" if block.path else block.url or "", format=block.format)
+        # A path is one of libvirt's host; a Provider of another type takes the address.
+        path = (block.path or "") if provider_type == _LIBVIRT else ""
+        payload = ImagePayload(path=path, url="" if path else block.url or "", format=block.format)
     elif isinstance(block, ProxmoxImageSource):
         named = block.templateName or ""
         template = str(block.templateID) if block.templateID is not None else named

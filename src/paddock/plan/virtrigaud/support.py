@@ -26,7 +26,7 @@ _LIMITATIONS = "limitations"
 _CLASS_FEATURES = {"diskDefaults.iops": features.DISK_IOPS, "diskDefaults.storageClass": features.DISK_STORAGE}
 _TEMPLATE_FEATURES = {"source.proxmox.node": features.IMAGE_NODE}
 _NETWORK_FEATURES: Mapping[str, Mapping[str, str]] = {
-    "vsphere": {"distributedSwitch": features.NETWORK_SWITCH, "trafficShaping.enabled": features.NETWORK_SHAPING},
+    "vsphere": {"distributedSwitch": features.NETWORK_SWITCH},
     "libvirt": {
         **{f"driver.{name}": f"{features.NETWORK_DRIVER}.{name}" for name in NetworkDriver.__struct_fields__},
         "filterRef": features.NETWORK_FILTER,
@@ -140,9 +140,12 @@ def _of_network(network: VMNetworkAttachment, kind: str) -> Iterator[FeatureNeed
     if chosen is not None:
         block = getattr(config, chosen)
         yield from (FeatureNeed(each.feature, f"network.{chosen}.{each.text}") for each in _set(block, _NETWORK_FEATURES[chosen], place))
-    vlan = config.vsphere.vlan if chosen == "vsphere" and config.vsphere is not None else None
-    if vlan is not None and vlan.type in ("trunk", "pvlan"):
-        yield FeatureNeed(f"{features.NETWORK_VLANS}.{vlan.type}", f"network.vsphere.vlan of type {vlan.type} of {place}")
+    if chosen == "vsphere" and config.vsphere is not None:
+        vlan, shaping = config.vsphere.vlan, config.vsphere.trafficShaping
+        if vlan is not None and vlan.type in ("trunk", "pvlan"):
+            yield FeatureNeed(f"{features.NETWORK_VLANS}.{vlan.type}", f"network.vsphere.vlan of type {vlan.type} of {place}")
+        if shaping is not None and shaping.enabled:
+            yield FeatureNeed(features.NETWORK_SHAPING, f"network.vsphere.trafficShaping of {place}")
     allocation = spec.ipAllocation
     if allocation is not None and allocation.type == "Static":
         yield from _set(spec, {"ipAllocation.staticConfig.routes": features.NETWORK_ROUTES}, place)

@@ -39,6 +39,7 @@ CONTROLLED: Mapping[str, Fields] = {
         "spec.importedDisk.sizeGiB": "compared with the disk at the provider",
     },
     "VMImage": {
+        "spec.source.http.timeout": "how long an import may take",
         "spec.prepare.onMissing": "whether an image is imported",
         "spec.prepare.validateChecksum": "whether the checksum is compared",
         "spec.prepare.timeout": "how long an import may take",
@@ -51,16 +52,23 @@ STORED: Mapping[str, Fields] = {
     "VirtualMachine": {
         "spec.importedDisk.source": "says where the disk came from",
         "spec.importedDisk.migrationRef": "says which VMMigration brought the disk",
+        "spec.importedDisk.format": "says what the disk is; a provider that recognizes disks by their content does not need it",
     },
     "VMImage": {
+        "spec.source.libvirt.format": "says what the file is; a provider that recognizes images by their content does not need it",
+        "spec.source.registry.format": "says what the file is; a provider that recognizes images by their content does not need it",
         "spec.metadata": "about the image, for people",
         "spec.distribution": "the image's operating system, for people",
     },
-    "VMNetworkAttachment": {"spec.metadata": "about the network, for people"},
+    "VMNetworkAttachment": {
+        "spec.network.type": "says what the network is; without a block it is a Provider's own network, for types qemu and firecracker",
+        "spec.metadata": "about the network, for people",
+    },
 }
 # What an import reads of an image, and the request for a machine does not say.
 _IMPORTED = (
-    *(f"spec.source.{block}" for block in ("http", "registry", "dataVolume", "libvirt")),
+    *(f"spec.source.{block}" for block in ("http", "registry", "dataVolume")),
+    *(f"spec.source.libvirt.{member}" for member in ("url", "checksum", "checksumType")),
     *(f"spec.source.vsphere.{member}" for member in ("ovaURL", "checksum", "checksumType")),
     *(f"spec.prepare.{member}" for member in ("storage", "optimization")),
 )
@@ -88,7 +96,8 @@ def names(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: Pr
     if of_image is not None:
         source = of_image.resource.spec.source
         _pass_over(of_image, ("spec", "source"), sources.image_blocks(source, kind), sources.image_block(source, kind))
-        texts += _unread(of_image, _IMPORTED if preparation.needs_import(of_image.resource.spec, kind) else ())
+        of_hosts = ("spec.source.libvirt",) if kind == "libvirt" else ()
+        texts += _unread(of_image, (*_IMPORTED, *of_hosts) if preparation.needs_import(of_image.resource.spec, kind) else ())
     for record in of_networks.values():
         config = record.resource.spec.network
         _pass_over(record, ("spec", "network"), sources.network_blocks(config, kind), sources.network_block(config, kind))
