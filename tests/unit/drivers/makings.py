@@ -36,7 +36,9 @@ from paddock.meta.wire import from_data
 from tests import virtualtime
 from tests.unit.drivers.proxmox import conftest as proxmox
 
-Maker = Callable[[m.CreateRequest], str]
+# What is made, and the limitations that the driver names.
+Made = tuple[str, tuple[str, ...]]
+Maker = Callable[[m.CreateRequest], Made]
 # A Secret for everything that refers to one.
 SECRET = {
     "apiVersion": "v1",
@@ -79,11 +81,11 @@ def told(made: Callable[[], Any]) -> str:
 # --- a provider that has everything, and one of upstream's ------------------------------------------------------------------
 
 
-def _request(request: m.CreateRequest) -> str:
-    return repr([getattr(request, name) for name in request.__struct_fields__])
+def _request(request: m.CreateRequest) -> Made:
+    return repr([getattr(request, name) for name in request.__struct_fields__]), ()
 
 
-def _common(request: m.CreateRequest) -> str:
+def _common(request: m.CreateRequest) -> Made:
     """A request without the members that only Paddock has."""
     parts = {
         "class_json": (p.ClassPayload, False),
@@ -96,7 +98,7 @@ def _common(request: m.CreateRequest) -> str:
     for name, (kind, many) in parts.items():
         text = getattr(request, name)
         found.append([_plain(each) for each in p.decode_list(text, kind)] if many else _plain(p.decode(text, kind)))
-    return repr((found, request.user_data, request.meta_data, request.tags))
+    return repr((found, request.user_data, request.meta_data, request.tags)), ()
 
 
 def _plain(value: Any) -> Any:
@@ -152,7 +154,7 @@ def _on_libvirt(request: m.CreateRequest) -> Any:
         disks = tuple(definition.limited(each, given.hardware) for each in asyncio.run(store.plan(given)))
     plan = DomainPlan(given=given, uuid=marks.machine_uuid("web"), disks=disks, seed=None, marks=marks.MachineMarks())
     settings = LibvirtDriverSettings(endpoint="test:///default", credentials=Path("/nonexistent"))
-    return definition.build(plan, able, settings), disks, support.limitations(given, able), _seed(given), request.tags
+    return (definition.build(plan, able, settings), disks, _seed(given), request.tags), support.limitations(given, able)
 
 
 def _libvirt_image(text: str) -> Any:
@@ -184,8 +186,8 @@ def _seed(given: MachineDescription) -> bytes:
 # --- Proxmox VE -----------------------------------------------------------------------------------------------------------------
 
 
-def _on_proxmox(request: m.CreateRequest) -> str:
-    found: list[str] = []
+def _on_proxmox(request: m.CreateRequest) -> Made:
+    found: list[Made] = []
 
     async def script(stage: proxmox.Stage) -> None:
         try:
@@ -194,13 +196,15 @@ def _on_proxmox(request: m.CreateRequest) -> str:
         except ProviderError as error:
             problem = str(error)
         if problem:
-            found.append(f"refused: {problem}")
+            found.append((f"refused: {problem}", ()))
             return
         machine = stage.simulator.machine(int(answer.id.partition("/")[0]))
         files = [each.file for each in stage.simulator.cluster.volumes.values() if each.kind == "iso"]
         conf = {key: value for key, value in machine.conf.items() if key != "description"}
         said = (await stage.raw(answer.id)).get("limitations", "")
-        found.append(repr((machine.node, machine.pool, sorted(conf.items()), files, said, stage.count(".*clone.*"))))
+        found.append(
+            (repr((machine.node, machine.pool, sorted(conf.items()), files, stage.count(".*clone.*"))), tuple(json.loads(said or "[]")))
+        )
 
     proxmox.play(script)
     return found[0]
@@ -234,7 +238,7 @@ def _on_kubevirt(request: m.CreateRequest) -> Any:
     namespace, name = booting.named(given.image)
     boot = booting.BootDisk(kind=booting.BootKind.COPY_SOURCE, name=name, namespace=namespace) if name else booting.fetched(given.image)
     made = documents.build(given, boot, _KUBEVIRT)
-    return made.machine, made.secrets, made.definitions, made.limitations, made.firewall
+    return (made.machine, made.secrets, made.definitions, made.firewall.spec), made.limitations
 
 
 def _kubevirt_image(text: str) -> Any:
@@ -252,7 +256,7 @@ def _on_firecracker(request: m.CreateRequest) -> Any:
     given = description.of_create(request)
     settings = FirecrackerSettings(directory=Path("/data"), files=(Path("/images"),), default_network="br0")
     asked = machinespecs.asked(given, settings, "0123456789abcdef")
-    return asked.spec, asked.origin, asked.url, asked.checksum, asked.limitations, _seed(given), given.tags
+    return (asked.spec, asked.origin, asked.url, asked.checksum, _seed(given), given.tags), asked.limitations
 
 
 def _firecracker_image(text: str) -> Any:
@@ -293,8 +297,8 @@ def _on_vsphere(request: m.CreateRequest) -> Any:
         given.meta_data,
         tuple(msgspec.structs.replace(c, mac_address=c.mac_address or "00:50:56:00:00:01") for c in given.networks),
     )
-    said = (changed.limitations, disk_changes.limitations, cards.limitations)
-    return changed.spec, disk_changes.changes, cards.changes, texts, said, machines._place(given), given.image, given.tags
+    said = (*changed.limitations, *disk_changes.limitations, *cards.limitations)
+    return (changed.spec, disk_changes.changes, cards.changes, texts, machines._place(given), given.image, given.tags), said
 
 
 def _vsphere_image(text: str) -> Any:
@@ -310,8 +314,18 @@ def makings() -> Mapping[str, Making]:
     """Each driver by the type of its Provider, the fake one, and a provider of upstream."""
     from paddock.drivers.vsphere.capabilities import FEATURES  # noqa: PLC0415
 
-    def of(made: Callable[[m.CreateRequest], Any]) -> Maker:
-        return lambda request: told(lambda: made(request))
+    def of(make: Callable[[m.CreateRequest], Any]) -> Maker:
+        def made(request: m.CreateRequest) -> Made:
+            said: list[str] = []
+
+            def work() -> Any:
+                found, limitations = make(request)
+                said.extend(limitations)
+                return found
+
+            return told(work), tuple(said)
+
+        return made
 
     def image(read: Callable[[str], Any]) -> Callable[[str], str]:
         return lambda text: told(lambda: read(text))

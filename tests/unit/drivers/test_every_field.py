@@ -12,21 +12,23 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import structs
 
 from paddock.base.errors import PaddockError
 from paddock.contract import payloads
 from paddock.dialects import admission, catalog
 from paddock.dialects.core.secret import Secret, decoded
+from paddock.dialects.virtrigaud.vmclass import VMClassSpec
 from paddock.dialects.virtrigaud.vmimage import ProviderImage, VMImageSpec
 from paddock.meta.wire import from_data
 from paddock.meta.world import ObjectSet
-from paddock.plan.virtrigaud import imagecredentials, preparation, references, requests, support, unread
+from paddock.plan.virtrigaud import hardware, imagecredentials, preparation, references, requests, support, unread
 from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.schema.finding import Path, format_path
 from tests import documents
 from tests.documents import NOTHING, Place
-from tests.unit.drivers.makings import SECRET, Making, makings
-from tests.unit.translate.test_every_field import candidates, is_field, with_value
+from tests.unit.drivers.makings import SECRET, Made, Making, makings
+from tests.unit.translate.test_every_field import SETTINGS, candidates, is_field, with_value
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed")
 pytest.importorskip("pyVmomi", reason="pyVmomi is not installed")
@@ -41,6 +43,7 @@ BLOCKS = ("vsphere", "libvirt", "proxmox")
 
 SUM = {"checksum": "a" * 64}
 LOGIN = {"authentication": {"basicAuth": {"secretRef": {"name": "example"}}}}
+CERTIFICATE = {"authentication": {"clientCert": {"secretRef": {"name": "example"}}}}
 TOKEN = {"authentication": {"bearer": {"secretRef": {"name": "example"}}}}
 URL = "https://images.example/tiny.qcow2"
 TRUNK = {"vlan": {"type": "trunk", "trunkVlanIDs": [1, 2]}}
@@ -61,13 +64,14 @@ IMAGES: Mapping[str, list[Json]] = {
 }
 for _images in IMAGES.values():
     _images += [{name: {**block, **SUM}} for each in tuple(_images) for name, block in each.items() if "url" in block or "ovaURL" in block]
-    _images += [{"http": {"url": URL, **each}} for each in (LOGIN, TOKEN) if any("http" in every for every in _images)]
+    _images += [{"http": {"url": URL, **each}} for each in (LOGIN, TOKEN, CERTIFICATE) if any("http" in every for every in _images)]
     _images += [{"registry": {**every["registry"], "pullSecretRef": {"name": "example"}}} for every in _images if "registry" in every]
 NETWORKS: Mapping[str, list[Json]] = {
     "vsphere": [{"vsphere": {"portgroup": "pg"}}, {"vsphere": TRUNK}, {"vsphere": PRIVATE}, {"vsphere": SHAPED}],
     "proxmox": [{"proxmox": {"bridge": "vmbr0"}}],
     "qemu": [
         {"libvirt": {"bridge": {"name": "br0"}}},
+        {"libvirt": {"networkName": "lan"}},
         {"proxmox": {"bridge": "vmbr0", "vlanTag": 3}},
         {"vsphere": {"portgroup": "pg"}},
         {"vsphere": TRUNK},
@@ -91,12 +95,13 @@ def bases(kind: str, type: str) -> list[Json]:
     if kind == "VirtualMachine":
         ref = {"providerRef": {"name": "lab"}, "classRef": {"name": "example"}}
         plain = {**ref, "imageRef": {"name": "example"}}
-        wired = {**plain, "networks": [{"name": "lan", "networkRef": {"name": "example"}, "ipAddress": "10.0.0.9"}]}
+        card = {"name": "lan", "networkRef": {"name": "example"}}
+        wired, addressed = ({**plain, "networks": [each]} for each in (card, {**card, "ipAddress": "10.0.0.9"}))
         disks = {**plain, "disks": [{"name": "data", "sizeGiB": 1}]}
         path = {"qemu": "disk", "vsphere": "[store] a/b.vmdk", "libvirt": "/default-pool/image.qcow2", "firecracker": "/images/a.qcow2"}
         imported = {**ref, "importedDisk": {"diskID": "disk", "path": path.get(type, "local:import/a.qcow2")}}
         graphics = {**plain, "resources": {"gpu": {"count": 1, "type": "a"}}}
-        return [document(kind, spec) for spec in (wired, disks, plain, imported, graphics)]
+        return [document(kind, spec) for spec in (wired, addressed, disks, plain, imported, graphics)]
     if kind == "VMClass":
         spec = {"cpu": 1, "memory": "1Gi", "diskDefaults": {"size": "20Gi"}}
         return [document(kind, spec), document(kind, {**spec, "firmware": "UEFI", "securityProfile": {"tpmEnabled": True}})]
@@ -110,6 +115,8 @@ def bases(kind: str, type: str) -> list[Json]:
     return [*plain_networks, *(document(kind, {"network": network, **each}) for each in more)]
 
 
+# Values that mean something at some hypervisor.
+MORE = ("EFI", 1500, 9000)
 # Members that say little of what is below them.
 GENERAL = (*BLOCKS, "source", "http", "network", "networks", "disks", "prepare", "name")
 
@@ -139,15 +146,19 @@ class Stage:
     def __init__(self, type: str, making: Making) -> None:
         self.type = type
         self.making = making
-        self._made: dict[str, str] = {}
+        self._made: dict[str, Made] = {}
+        self._others: dict[str, list[Any]] = {}
 
     def outcome(self, changed: Json) -> Outcome | None:
         """All that becomes of a machine when one object is this; None for an object that nobody may store."""
-        found = admission.admit(changed, documents_settings())
-        if found.value is None or any(each.fatal for each in found.findings if hasattr(each, "fatal")):
+        found = admission.admit(changed, SETTINGS)
+        if found.value is None:
             return None
-        others = [each for each in self.objects() if each["kind"] != changed["kind"]]
-        values: list[Any] = [found.value, *(admission.admit(each, documents_settings()).value for each in others)]
+        kind = changed["kind"]
+        if kind not in self._others:
+            others = [each for each in self.objects() if each["kind"] != kind]
+            self._others[kind] = [admission.admit(each, SETTINGS).value for each in others]
+        values = [found.value, *self._others[kind]]
         world = ObjectSet([*values, from_data(SECRET, Secret)], complete=True)
         vm = next(each for each in values if each.kind == "VirtualMachine")
         deps = references.resolve(vm, world)
@@ -169,8 +180,10 @@ class Stage:
         imported = ""
         if image is not None and preparation.needs_import(image.spec, self.provider_type):
             imported = self._imported(image.spec)
-        refused = [each for each in (self._made[key], imported) if each.startswith("refused: ")]
-        return Outcome(repr((self._made[key], imported)), (*named, *missing, *refused))
+        made, limitations = self._made[key]
+        refused = [each for each in (made, imported) if each.startswith("refused: ")]
+        told = [f"refused: {each}" for each in limitations]
+        return Outcome(repr((made, imported, limitations)), (*named, *missing, *refused, *told))
 
     def _imported(self, spec: VMImageSpec) -> str:
         names = imagecredentials.names(spec, self.provider_type, self.making.features)
@@ -210,22 +223,30 @@ class Stage:
 
 
 @cache
-def documents_settings() -> Any:
-    from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
-
-    return AdmissionSettings(relaxed_network_ref=True)
-
-
-@cache
 def stage(type: str) -> Stage:
     return Stage(type, makings()[type])
 
 
+def nearest(given: list[Json], path: Path) -> list[Json]:
+    """Return the documents that have most of a path."""
+
+    def depth(base: Any) -> int:
+        for count, part in enumerate(path):
+            try:
+                base = base[part]
+            except (KeyError, IndexError, TypeError):
+                return count
+        return len(path)
+
+    most = max(map(depth, given))
+    return [each for each in given if depth(each) == most]
+
+
 def matters(place: Place, on: Stage, given: list[Json]) -> bool:
     """Return whether another value of a field makes another outcome."""
-    for base in given:
+    for base in nearest(given, place.path):
         seen = set()
-        for value in (*candidates(place), "EFI", 1500, 9000):
+        for value in (*candidates(place), *MORE):
             changed = with_value(copy.deepcopy(base), place, value)
             said = on.outcome(changed) if changed is not None else None
             if said is not None:
@@ -263,7 +284,19 @@ def silent(kind: str, on: Stage) -> Iterator[str]:
             yield path
 
 
+@pytest.mark.spec("virtrigaud", 124)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("type", TYPES)
 def test_no_field_is_silent(type: str, kind: str) -> None:
     assert list(silent(kind, stage(type))) == []
+
+
+def test_a_field_that_nobody_reads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that does not say the firmware, and a record that believes it was read: the walk names the field."""
+    seeing = hardware.class_payload
+
+    def blind(spec: VMClassSpec, *given: Any) -> payloads.ClassPayload:
+        return structs.replace(seeing(spec, *given), firmware="")
+
+    monkeypatch.setattr(hardware, "class_payload", blind)
+    assert "spec.firmware" in list(silent("VMClass", Stage("vsphere", makings()["vsphere"])))
