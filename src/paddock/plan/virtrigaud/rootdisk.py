@@ -5,10 +5,12 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
+from paddock.base import quantity
 from paddock.contract.payloads import ImagePayload
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import ImportedDiskRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.dialects.virtrigaud.vmimage import (
     HTTPImageSource,
     ImagePrepare,
@@ -23,6 +25,7 @@ from paddock.plan.virtrigaud import marks, reasons
 from paddock.plan.virtrigaud.refusals import Refusal
 
 _TEMPLATE, _LIBVIRT = "template", "libvirt"
+_GIB = 1 << 30
 _IMPORTED_DIRECTORY = "/var/lib/libvirt/images"
 _SUFFIXES = {".qcow2": "qcow2", ".raw": "raw", ".img": "raw", ".vmdk": "vmdk", ".vhd": "vhd", ".vhdx": "vhdx", ".iso": "iso", ".ova": "ova"}
 
@@ -31,6 +34,16 @@ def imported(disk: ImportedDiskRef) -> ImagePayload:
     """An existing disk; one without a path lies where libvirt keeps its images."""
     path = disk.path or f"{_IMPORTED_DIRECTORY}/{disk.diskID}.{disk.format}"
     return ImagePayload(path=path, format=disk.format, checksum_type="sha256")
+
+
+def size_problem(disk: ImportedDiskRef, vmclass: VMClass | None, bytes: int) -> str:
+    """Return how an imported disk differs from the size that is expected; empty for one that has it, or has grown to its class's."""
+    expected, actual = disk.sizeGiB or 0, -(-bytes // _GIB)
+    defaults = vmclass.spec.diskDefaults if vmclass is not None else None
+    grown = max(expected, -(-quantity.whole(defaults.size) // _GIB) if defaults is not None else 0)
+    if not bytes or actual in (expected, grown):
+        return ""
+    return f"the imported disk {disk.diskID} has {actual} GiB, and spec.importedDisk.sizeGiB expects {expected}"
 
 
 def imported_data(vm: VirtrigaudVirtualMachine) -> dict[str, str]:

@@ -248,6 +248,7 @@ class VirtrigaudMachineReconciler:
             await self._hooks.run(look, hooks.POST_START)
         elif observed == power.OFF:
             self._hooks.forget(look, hooks.POST_START)
+        await self._actions.judge_imported(look)
         return self._settle(look, answer, plan)
 
     def _plan_sizes(self, look: MachinePass, observed: str) -> ResizePlan:
