@@ -16,7 +16,7 @@ SECRET = {
     "metadata": {"name": "login"},
     "stringData": {"username": "me", "password": "sesame-word", "token": "sesame-token", ".dockerconfigjson": '{"auths":{}}'},
 }
-LAN = [{"name": "lan", "networkRef": {"name": "lan"}}]
+WAN = {"name": "card", "networkRef": {"name": "wan"}}
 
 
 @pytest.mark.spec("virtrigaud", 124)
@@ -24,10 +24,10 @@ LAN = [{"name": "lan", "networkRef": {"name": "lan"}}]
 async def test_what_nothing_acts_on_is_named_with_its_path_and_its_object() -> None:
     async with rigaud() as life:
         allocation = {"type": "DHCP", "dhcpConfig": {"clientID": "web"}}
-        await life.make(network(ipAllocation=allocation), machine(networks=[{**LAN[0], "prefix": 24}]))
+        await life.make(network("wan", ipAllocation=allocation), machine(networks=[{**WAN, "prefix": 24}]))
         await life.ready()
         message = (await life.condition("Unsupported"))["message"]
-        assert "spec.ipAllocation.dhcpConfig of VMNetworkAttachment default/lan" in message
+        assert "spec.ipAllocation.dhcpConfig of VMNetworkAttachment default/wan" in message
         assert "spec.networks[0].prefix of VirtualMachine default/web" in message
 
 
@@ -39,8 +39,8 @@ async def test_what_is_only_kept_and_what_controllers_do_is_not_named() -> None:
         lifecycle = {"gracefulShutdownTimeout": "5s"}
         await life.make(
             image("other", **about),
-            network(metadata={"description": "ours"}),
-            machine(imageRef={"name": "other"}, networks=LAN, lifecycle=lifecycle),
+            network("wan", metadata={"description": "ours"}),
+            machine(imageRef={"name": "other"}, networks=[WAN], lifecycle=lifecycle),
         )
         await life.ready()
         assert await life.condition("Unsupported") == {}
