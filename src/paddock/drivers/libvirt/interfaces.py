@@ -70,7 +70,7 @@ def _filter(made: Element, card: NetworkPayload) -> None:
     if card.filter_ref:
         found = child(made, "filterref", filter=str(card.filter_ref.get("filter", "")))
         for name, value in (card.filter_ref.get("parameters") or {}).items():
-            child(found, "parameter", name=str(name), value=str(value))
+            child(found, "parameter").attrib |= {"name": str(name), "value": str(value)}
         return
     if card.security is not UNSET and (card.security.forbid_mac_changes or card.security.forbid_forged_transmits):
         child(made, "filterref", filter="no-mac-spoofing")
