@@ -27,9 +27,7 @@ def test_disks_are_limited_and_cards_are_as_their_network_says(libvirtd: "Libvir
         async with serving(libvirtd.uri) as driver:
             machine = Managed(driver, image, "limited")
             defaults = p.DiskDefaultsPayload(size_gib=2, iops=_IOPS, storage_class="fast")
-            card = p.NetworkPayload(
-                name="lan", network_name="default", mtu=1400, driver={"name": "kvm"}, filter_ref={"filter": "kept"}
-            )
+            card = p.NetworkPayload(name="lan", network_name="default", mtu=1400, driver={"name": "kvm"}, filter_ref={"filter": "kept"})
             machine.request = msgspec.structs.replace(
                 machine.request,
                 class_json=p.encode(p.ClassPayload(cpu=1, memory_mib=256, disk_defaults=defaults)),
