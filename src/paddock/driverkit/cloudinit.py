@@ -80,7 +80,7 @@ def network_config(networks: tuple[NetworkPayload, ...]) -> str:
 
 
 def speaks(card: NetworkPayload) -> bool:
-    """Return whether a guest has to be told more of a card than that DHCP serves it."""
+    """Return whether a guest needs more about a card than that DHCP serves it."""
     return bool(card.static_ip or card.dns or card.routes or card.search_domains or card.ip_policy == NO_ADDRESS)
 
 

@@ -20,7 +20,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ProviderError
 from paddock.dialects.core.secret import Secret
-from paddock.dialects.virtrigaud.vmimage import VMImageSpec
+from paddock.dialects.virtrigaud.vmimage import ImagePrepare, VMImageSpec
 from paddock.driverkit import cloudinit, description
 from paddock.driverkit.cloudinit import GuestDocuments
 from paddock.driverkit.description import MachineDescription
@@ -87,7 +87,7 @@ def _request(request: m.CreateRequest) -> Made:
 
 def _common(request: m.CreateRequest) -> Made:
     """A request without the members that only Paddock has."""
-    parts = {
+    parts: dict[str, tuple[Any, bool]] = {
         "class_json": (p.ClassPayload, False),
         "image_json": (p.ImagePayload, False),
         "networks_json": (p.NetworkPayload, True),
@@ -161,7 +161,7 @@ def _libvirt_image(text: str) -> Any:
     from paddock.drivers.libvirt import images  # noqa: PLC0415
 
     spec = images.image_spec(text)
-    source, prepare = images.with_login(images.read_source(spec), text), spec.prepare or images.ImagePrepare()
+    source, prepare = images.with_login(images.read_source(spec), text), spec.prepare or ImagePrepare()
     wish = images._storage(prepare)
     hint = wish.libvirt.storagePool if wish.libvirt is not None else None
     return source, source.web and msgspec.structs.asdict(source.web), hint, images._compressed(prepare)

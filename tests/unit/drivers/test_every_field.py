@@ -80,7 +80,7 @@ NETWORKS: Mapping[str, list[Json]] = {
     ],
     "firecracker": [{"libvirt": {"bridge": {"name": "br0"}}}, {"libvirt": {"networkName": "br0"}}],
 }
-LIBVIRT_NETWORKS = [{"libvirt": {"bridge": {"name": "br0"}}}, {"libvirt": {"networkName": "default"}}]
+LIBVIRT_NETWORKS: list[Json] = [{"libvirt": {"bridge": {"name": "br0"}}}, {"libvirt": {"networkName": "default"}}]
 # An image at the hypervisor, for those that take no other; what is prepared stands for the rest.
 PREPARED = {"libvirt": "/default-pool/image.qcow2", "vsphere": "t", "qemu": "image", "proxmox": "9000"}
 
