@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.needs("libvirtd", "qemu"), pytest.mark.long]
 _IOPS = 321
 
 
-@pytest.mark.spec("virtrigaud", 125, 126, 128, 129, 137)
+@pytest.mark.spec("virtrigaud", 134, 135, 137, 138, 146)
 def test_disks_are_limited_and_cards_are_as_their_network_says(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
     libvirtd.add_pool("fast")
     define_filter(libvirtd, "kept")

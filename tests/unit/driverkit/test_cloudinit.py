@@ -93,7 +93,7 @@ def ethernet(**card: Any) -> Any:
     return yaml.safe_load(text)["ethernets"]["lan"] if text else None
 
 
-@pytest.mark.spec("virtrigaud", 140)
+@pytest.mark.spec("virtrigaud", 149)
 def test_a_static_card_has_its_address_routes_and_resolution() -> None:
     routes = ({"destination": "10.1.0.0/16", "gateway": "10.0.0.2", "metric": 5},)
     found = ethernet(static_ip="10.0.0.5", prefix=16, gateway="10.0.0.1", dns="10.0.0.3", routes=routes, search_domains=("shop.example",))
@@ -102,7 +102,7 @@ def test_a_static_card_has_its_address_routes_and_resolution() -> None:
     assert found["nameservers"] == {"addresses": ["10.0.0.3"], "search": ["shop.example"]}
 
 
-@pytest.mark.spec("virtrigaud", 141)
+@pytest.mark.spec("virtrigaud", 150)
 def test_a_card_without_an_address_gets_none() -> None:
     found = ethernet(ip_policy="none")
     assert (found["dhcp4"], found["dhcp6"]) == (False, False) and "addresses" not in found

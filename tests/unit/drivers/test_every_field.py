@@ -284,7 +284,7 @@ def silent(kind: str, on: Stage) -> Iterator[str]:
             yield path
 
 
-@pytest.mark.spec("virtrigaud", 124)
+@pytest.mark.spec("virtrigaud", 133)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("type", TYPES)
 def test_no_field_is_silent(type: str, kind: str) -> None:

@@ -19,7 +19,7 @@ SECRET = {
 WAN = {"name": "card", "networkRef": {"name": "wan"}}
 
 
-@pytest.mark.spec("virtrigaud", 124)
+@pytest.mark.spec("virtrigaud", 133)
 @timeless
 async def test_what_nothing_acts_on_is_named_with_its_path_and_its_object() -> None:
     async with rigaud() as life:
@@ -31,7 +31,7 @@ async def test_what_nothing_acts_on_is_named_with_its_path_and_its_object() -> N
         assert "spec.networks[0].prefix of VirtualMachine default/web" in message
 
 
-@pytest.mark.spec("virtrigaud", 124)
+@pytest.mark.spec("virtrigaud", 133)
 @timeless
 async def test_what_is_only_kept_and_what_controllers_do_is_not_named() -> None:
     async with rigaud() as life:
@@ -46,7 +46,7 @@ async def test_what_is_only_kept_and_what_controllers_do_is_not_named() -> None:
         assert await life.condition("Unsupported") == {}
 
 
-@pytest.mark.spec("virtrigaud", 125, 126)
+@pytest.mark.spec("virtrigaud", 134, 135)
 @timeless
 async def test_members_of_a_class_that_a_provider_does_not_report_are_named() -> None:
     async with rigaud(without=("class.diskDefaults",)) as life:
@@ -63,7 +63,7 @@ async def test_members_of_a_class_that_a_provider_does_not_report_are_named() ->
         assert json.loads(asked.disks_json)[0]["StorageClass"] == "fast"
 
 
-@pytest.mark.spec("virtrigaud", 134)
+@pytest.mark.spec("virtrigaud", 143)
 @timeless
 async def test_an_imported_disk_of_another_size_is_named() -> None:
     async with rigaud() as life:
@@ -82,7 +82,7 @@ async def test_an_imported_disk_of_another_size_is_named() -> None:
         await life.until(settled)
 
 
-@pytest.mark.spec("virtrigaud", 144)
+@pytest.mark.spec("virtrigaud", 153)
 @timeless
 async def test_the_message_of_a_machine_is_that_of_its_readiness() -> None:
     async with rigaud() as life:
@@ -110,7 +110,7 @@ def sent(source: Any) -> Any:
     return source["source"]["http"]["headers"], source["source"]["http"].get("authentication")
 
 
-@pytest.mark.spec("virtrigaud", 131, 132, 102)
+@pytest.mark.spec("virtrigaud", 140, 141, 102)
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -132,7 +132,7 @@ async def test_the_credentials_of_an_image_reach_its_provider(source: Any, expec
         assert "sesame" not in told
 
 
-@pytest.mark.spec("virtrigaud", 133)
+@pytest.mark.spec("virtrigaud", 142)
 @timeless
 async def test_nobody_else_gets_credentials() -> None:
     async with rigaud(without=("image.credentials",)) as life:
@@ -144,7 +144,7 @@ async def test_nobody_else_gets_credentials() -> None:
         assert "http.authentication.basicAuth of VMImage default/private" in message
 
 
-@pytest.mark.spec("virtrigaud", 131)
+@pytest.mark.spec("virtrigaud", 140)
 @timeless
 async def test_an_image_waits_for_its_secret_by_name() -> None:
     async with rigaud() as life:

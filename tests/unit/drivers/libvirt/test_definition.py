@@ -156,7 +156,7 @@ def test_xml_with_a_document_type_is_not_read(text: str) -> None:
 # --- fields of classes and networks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("virtrigaud", 125)
+@pytest.mark.spec("virtrigaud", 134)
 def test_the_operations_of_each_new_disk_are_limited() -> None:
     hardware = p.ClassPayload(cpu=1, memory_mib=512, disk_defaults=p.DiskDefaultsPayload(size_gib=1, iops=500))
     disk = DomainDisk(name="data", path="/pool/data", pool="default", volume="data", bytes=1 << 30)
@@ -165,7 +165,7 @@ def test_the_operations_of_each_new_disk_are_limited() -> None:
     assert definition.disk_element(definition.limited(disk, p.ClassPayload(cpu=1, memory_mib=512)), "vdb").find("iotune") is None
 
 
-@pytest.mark.spec("virtrigaud", 128)
+@pytest.mark.spec("virtrigaud", 137)
 @pytest.mark.parametrize(
     ("driver", "expected"),
     [
@@ -185,7 +185,7 @@ def test_the_driver_of_an_interface(driver: dict[str, Any], expected: dict[str, 
     assert "driver of network lan has no effect: it is for the model virtio" in support.limitations(other, KVM)
 
 
-@pytest.mark.spec("virtrigaud", 129)
+@pytest.mark.spec("virtrigaud", 138)
 def test_the_filter_of_an_interface_comes_before_its_security() -> None:
     wanted = {"filter": "clean-traffic", "parameters": {"IP": "10.0.0.5"}}
     security = p.NetworkSecurityPayload(forbid_forged_transmits=True)
@@ -197,7 +197,7 @@ def test_the_filter_of_an_interface_comes_before_its_security() -> None:
     assert "security of network lan gives way to its filterRef" in support.limitations(found, KVM)
 
 
-@pytest.mark.spec("virtrigaud", 136)
+@pytest.mark.spec("virtrigaud", 145)
 @pytest.mark.parametrize(("firmware", "expected"), [("BIOS", ""), ("", ""), ("UEFI", "efi"), ("EFI", "efi")])
 def test_the_firmware_of_a_class(firmware: str, expected: str) -> None:
     root = built(described(p.ClassPayload(cpu=1, memory_mib=512, firmware=firmware))).root

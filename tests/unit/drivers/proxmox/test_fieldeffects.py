@@ -11,7 +11,7 @@ from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
 from tests.unit.drivers.proxmox.test_effects import image, refused
 
 
-@pytest.mark.spec("virtrigaud", 127)
+@pytest.mark.spec("virtrigaud", 136)
 @pytest.mark.parametrize(
     ("card", "expected"),
     [
@@ -39,7 +39,7 @@ def test_the_mtu_of_another_model_is_named() -> None:
     play(script)
 
 
-@pytest.mark.spec("virtrigaud", 125)
+@pytest.mark.spec("virtrigaud", 134)
 def test_the_operations_of_disks_are_limited_also_of_the_one_that_a_template_brought() -> None:
     async def script(stage: Stage) -> None:
         hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(iops=500))
@@ -52,7 +52,7 @@ def test_the_operations_of_disks_are_limited_also_of_the_one_that_a_template_bro
     play(script)
 
 
-@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.spec("virtrigaud", 135)
 def test_the_storage_class_of_a_class_is_the_storage_of_the_root_disk() -> None:
     async def script(stage: Stage) -> None:
         hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(storage_class="shared"))
@@ -64,7 +64,7 @@ def test_the_storage_class_of_a_class_is_the_storage_of_the_root_disk() -> None:
     play(script, ("pve1", "pve2"))
 
 
-@pytest.mark.spec("virtrigaud", 130)
+@pytest.mark.spec("virtrigaud", 139)
 @pytest.mark.parametrize("setting", [True, False])
 @pytest.mark.parametrize("full", [True, False])
 def test_an_image_says_whether_its_template_is_copied(full: bool, setting: bool) -> None:
@@ -87,7 +87,7 @@ def test_a_template_is_looked_for_on_the_node_that_is_named() -> None:
     play(script, ("pve1", "pve2"))
 
 
-@pytest.mark.spec("virtrigaud", 140, 141)
+@pytest.mark.spec("virtrigaud", 149, 150)
 def test_what_the_clusters_own_drive_cannot_say_of_addresses_is_on_a_disk() -> None:
     async def script(stage: Stage) -> None:
         plain = NetworkPayload(name="a", bridge="vmbr0", static_ip="10.0.0.5", search_domains=("shop.example",))

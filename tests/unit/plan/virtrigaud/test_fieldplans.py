@@ -47,7 +47,7 @@ def is_true(row: EffectRow) -> bool:
     return row.effect is not Effect.NONE or any(each in row.why for each in NEW_ONLY)
 
 
-@pytest.mark.spec("virtrigaud", 135)
+@pytest.mark.spec("virtrigaud", 144)
 @pytest.mark.parametrize("kind", KINDS)
 def test_plan_has_words_for_every_field_and_none_of_them_lies(kind: str) -> None:
     wrong = []
@@ -60,7 +60,7 @@ def test_plan_has_words_for_every_field_and_none_of_them_lies(kind: str) -> None
     assert wrong == []
 
 
-@pytest.mark.spec("virtrigaud", 135)
+@pytest.mark.spec("virtrigaud", 144)
 def test_a_class_changes_machines_that_exist_where_plan_says_so_and_nowhere_else() -> None:
     wrong = []
     kind = catalog.find(GROUP, "VMClass")
@@ -78,7 +78,7 @@ def test_a_class_changes_machines_that_exist_where_plan_says_so_and_nowhere_else
     assert wrong == []
 
 
-@pytest.mark.spec("virtrigaud", 135)
+@pytest.mark.spec("virtrigaud", 144)
 @pytest.mark.parametrize("member", [{"iops": 500}, {"storageClass": "fast"}, {"size": "80Gi"}, {"type": "thick"}])
 def test_what_counts_for_new_machines_stands_in_their_requests(member: dict[str, Any]) -> None:
     vm = made.machine()

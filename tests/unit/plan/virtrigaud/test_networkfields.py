@@ -21,7 +21,7 @@ def card(type: str, config: Any, defaults: Any = None, **spec: Any) -> dict[str,
     return entries[0]
 
 
-@pytest.mark.spec("virtrigaud", 143)
+@pytest.mark.spec("virtrigaud", 152)
 @pytest.mark.parametrize(
     ("type", "block", "expected"),
     [
@@ -36,14 +36,14 @@ def test_where_a_card_is(type: str, block: Any, expected: dict[str, Any]) -> Non
     assert expected.items() <= card(type, {type: block}).items()
 
 
-@pytest.mark.spec("virtrigaud", 142)
+@pytest.mark.spec("virtrigaud", 151)
 @pytest.mark.parametrize("type", ["vsphere", "libvirt", "proxmox"])
 def test_a_card_without_a_block_is_on_the_default_network(type: str) -> None:
     other = "proxmox" if type != "proxmox" else "libvirt"
     assert card(type, {other: {}}, defaults={"network": "usual"})["NetworkName"] == "usual"
 
 
-@pytest.mark.spec("virtrigaud", 140, 141)
+@pytest.mark.spec("virtrigaud", 149, 150)
 def test_how_a_card_gets_its_address() -> None:
     static = {"address": "10.0.0.5/16", "gateway": "10.0.0.1", "routes": [{"destination": "10.9.0.0/16", "gateway": "10.0.0.2"}]}
     dns = {"servers": ["10.0.0.3", "10.0.0.4"], "searchDomains": ["shop.example"]}
@@ -56,7 +56,7 @@ def test_how_a_card_gets_its_address() -> None:
     assert (none["IPPolicy"], none["StaticIP"]) == ("none", "") and "Routes" not in none
 
 
-@pytest.mark.spec("virtrigaud", 127, 128, 129)
+@pytest.mark.spec("virtrigaud", 136, 137, 138)
 @pytest.mark.parametrize(
     ("type", "block", "expected"),
     [
