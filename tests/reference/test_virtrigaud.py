@@ -2,7 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 
 import pytest
@@ -18,7 +19,6 @@ from tests.unit.dialects.virtrigaud.test_corpus import BROKEN, CORPUS, OTHERS, b
 pytestmark = pytest.mark.reference
 
 GROUP, THEIRS = "infra.virtrigaud.io", "upstream.virtrigaud.test"
-NAMESPACES = ("team", "infra")
 # Parts of a Pod, which Kubernetes checks: ours keeps what is in them as it is.
 OF_PODS = ("securityContext", "livenessProbe", "readinessProbe", "resources.claims")
 # Fields beyond upstream's, with the reason.
@@ -85,30 +85,49 @@ def documents() -> Iterator[tuple[str, Json]]:
         yield f"broken {document['kind']} {field}", broken(document, change)
 
 
-def test_the_same_documents_are_taken(api: Api) -> None:
+@dataclass(frozen=True)
+class Verdicts:
+    """What both say of a document; an empty text takes it."""
+
+    name: str
+    theirs: str
+    ours: str
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.theirs) != bool(self.ours)
+
+
+def verdicts(api: Api, given: Iterable[tuple[str, Json]]) -> list[Verdicts]:
+    """Upstream's definitions at a kube-apiserver, and Paddock, on each document, strictly."""
     installed = [Crd(origin, taken(document, THEIRS)) for origin, document in projects.of(projects.VIRTRIGAUD)]
     crds.install(api, installed)
     theirs = {each.names["kind"]: each.resource(each.served[0]) for each in installed}
-    for each in NAMESPACES:
-        api.request("POST", "/api/v1/namespaces", {"metadata": {"name": each}})
     query = {"fieldValidation": "Strict", "dryRun": "All"}
 
-    async def script() -> dict[str, str]:
-        found = {}
+    async def script() -> list[Verdicts]:
+        found = []
         async with Harness() as server:
-            for each in NAMESPACES:
-                await server.post("/api/v1/namespaces", {"metadata": {"name": each}})
-            for name, document in documents():
-                given = copy.deepcopy(document)
-                namespace = given["metadata"].setdefault("namespace", "default")
-                resource = theirs[given["kind"]]
+            for name, original in given:
+                document = copy.deepcopy(original)
+                namespace = document["metadata"].setdefault("namespace", "default")
+                await server.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+                api.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+                resource = theirs[document["kind"]]
                 path = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/{resource.plural}?fieldValidation=Strict&dryRun=All"
-                ours = await server.post(path, given)
-                other = api.request("POST", resource.path(namespace), {**given, "apiVersion": f"{THEIRS}/v1beta1"}, query=query)
-                if other.ok != (ours.status == 201):
-                    found[name] = f"upstream: {other.message if not other.ok else 'taken'}; ours: {ours.data.get('message', 'taken')}"
+                ours = await server.post(path, document)
+                other = api.request("POST", resource.path(namespace), {**document, "apiVersion": f"{THEIRS}/v1beta1"}, query=query)
+                found.append(Verdicts(name, "" if other.ok else other.message, "" if ours.status == 201 else ours.data["message"]))
         return found
 
-    found = asyncio.run(script())
+    return asyncio.run(script())
+
+
+def test_the_same_documents_are_taken(api: Api) -> None:
+    found = {
+        each.name: f"upstream: {each.theirs or 'taken'}; ours: {each.ours or 'taken'}"
+        for each in verdicts(api, documents())
+        if each.differs
+    }
     assert {name: text for name, text in found.items() if name not in DIFFERENCES} == {}
     assert DIFFERENCES.keys() - found.keys() == set(), "a reason that nothing needs"
