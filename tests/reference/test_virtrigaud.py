@@ -98,9 +98,9 @@ class Verdicts:
         return bool(self.theirs) != bool(self.ours)
 
 
-def verdicts(api: Api, given: Iterable[tuple[str, Json]]) -> list[Verdicts]:
-    """Upstream's definitions at a kube-apiserver, and Paddock, on each document, strictly."""
-    installed = [Crd(origin, taken(document, THEIRS)) for origin, document in projects.of(projects.VIRTRIGAUD)]
+def verdicts(api: Api, given: Iterable[tuple[str, Json]], group: str = THEIRS) -> list[Verdicts]:
+    """Upstream's definitions at a kube-apiserver, in a group of their own, and Paddock, on each document, strictly."""
+    installed = [Crd(origin, taken(document, group)) for origin, document in projects.of(projects.VIRTRIGAUD)]
     crds.install(api, installed)
     theirs = {each.names["kind"]: each.resource(each.served[0]) for each in installed}
     query = {"fieldValidation": "Strict", "dryRun": "All"}
@@ -116,7 +116,7 @@ def verdicts(api: Api, given: Iterable[tuple[str, Json]]) -> list[Verdicts]:
                 resource = theirs[document["kind"]]
                 path = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/{resource.plural}?fieldValidation=Strict&dryRun=All"
                 ours = await server.post(path, document)
-                other = api.request("POST", resource.path(namespace), {**document, "apiVersion": f"{THEIRS}/v1beta1"}, query=query)
+                other = api.request("POST", resource.path(namespace), {**document, "apiVersion": f"{group}/v1beta1"}, query=query)
                 found.append(Verdicts(name, "" if other.ok else other.message, "" if ours.status == 201 else ours.data["message"]))
         return found
 
