@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from paddock.edge.connection import LONGEST_REST
+from paddock.edge.rejections import LONGEST_REST
 from paddock.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.edge.limits import ConnectionLimits
 from paddock.edge.server import Server
