@@ -219,13 +219,14 @@ def test_fields_behind_a_body_are_no_headers() -> None:
 CROWDED = [ConnectionLimits(connections=2), ConnectionLimits(connections_per_address=2)]
 
 
-async def endless(sink: StreamSink) -> None:
-    sink.write(b"ok")
-    await sink.gone()
-
-
 @pytest.mark.parametrize("limits", CROWDED)
 def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: ConnectionLimits) -> None:
+    over = asyncio.Event()
+
+    async def stream(sink: StreamSink) -> None:
+        sink.write(b"ok")
+        await over.wait()
+
     async def script(edge: Edge) -> None:
         asked = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
         kept = [await edge.connect() for _ in range(2)]
@@ -238,8 +239,9 @@ def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: Connection
         assert b"retry-after: 1" in head
         assert orjson.loads(body)["reason"] == "TooManyRequests"
         assert (len(edge.seen), edge.server.census.refused) == (2, 1)
+        over.set()
         for _, writer in kept:
-            writer.transport.abort()
+            writer.close()
         while edge.server.census.members:
             await asyncio.sleep(0.01)
         reader, writer = await edge.connect()
@@ -247,7 +249,7 @@ def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: Connection
         assert b"200 OK" in await reader.readuntil(b"ok")
         writer.close()
 
-    play(limits, script, lambda _: StreamResponse(200, endless))
+    play(limits, script, lambda _: StreamResponse(200, stream))
 
 
 @pytest.mark.spec("kube-api", 157)
