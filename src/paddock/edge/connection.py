@@ -231,7 +231,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _let_go(self) -> None:
         """Refer to nothing that refers to this connection. Otherwise it would wait for a collection, with the buffers of its TLS."""
-        self._parser = self._socket = None
+        self._parser = self._socket = self._incoming = None
         self._writing = _LOST
         del self._transport
 

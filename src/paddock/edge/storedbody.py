@@ -29,6 +29,17 @@ class StoredBody(RequestBody):
         self._welcome()
         self._resume()
         try:
+            await self._arrive()
+        except BaseException:
+            self.release()
+            raise
+        self._keep(self._size)
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        return body
+
+    async def _arrive(self) -> None:
+        try:
             async with asyncio.timeout(self._seconds):
                 while not self.ended and not self.broken and self._size <= self._most:
                     self._came.clear()
@@ -39,14 +50,11 @@ class StoredBody(RequestBody):
             raise refusals.large_body(self._most)
         if not self.ended:
             raise refusals.malformed(self.broken)
-        self._keep(self._size)
-        body = b"".join(self._pieces)
-        self._pieces.clear()
-        return body
 
     def release(self) -> None:
-        """Free the room; whoever had the body keeps it no longer."""
+        """Free the room; whoever had the body keeps it no longer, and what is still to come goes by."""
         self._pieces.clear()
+        self._discards = True
         self._keep(0)
 
     def _keep(self, size: int) -> None:
