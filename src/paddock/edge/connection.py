@@ -281,11 +281,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._prefixes and self._target.startswith(self._prefixes):
             self._open_door()
             return
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._limits.body_bytes:
-            raise refusals.large_body(self._limits.body_bytes)
-        self._expected = int(length)
-        if self._task is None and self._expected <= _AHEAD_BYTES and heads.expects(headers):
+        length = headers.get("content-length")
+        if length is not None:
+            if not length.isdecimal() or int(length) > self._limits.body_bytes:
+                raise refusals.large_body(self._limits.body_bytes)
+            self._expected = int(length)
+        if "expect" in headers and self._task is None and self._expected <= _AHEAD_BYTES and heads.expects(headers):
             self._transport.write(CONTINUE)
 
     def _open_door(self) -> None:
