@@ -149,7 +149,7 @@ class Api:
         self._journal.end(self._journal.begin(request, route(request)), answer)
 
     async def _admitted(self, request: HttpRequest, place: RequestRoute, entry: RequestRecord, extra: list[tuple[str, str]]) -> Answer:
-        """Authenticate a request, receive what is large, wait for its turn, authorize and answer it. Further headers of the answer are added to `extra`."""
+        """Authenticate a request, receive a large body, wait for a turn, authorize and answer. Headers of it are added to `extra`."""
         try:
             user = self._guard.identify(request)
         except PendingIdentity as pending:

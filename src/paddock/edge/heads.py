@@ -31,5 +31,5 @@ def merged(fields: Iterable[tuple[bytes, bytes]], largest: int) -> tuple[Headers
 
 
 def expects(headers: Headers) -> bool:
-    """Return whether the client sends the body when it is told to."""
+    """Return whether the client waits for 100 Continue before it sends the body."""
     return headers.get("expect", "").lower() == "100-continue"
