@@ -183,7 +183,7 @@ def play(folder: Path, names: Iterable[str], count: int, seed: int) -> None:
         host.server.finish()
 
 
-@pytest.mark.spec("kube-api", 155, 156)
+@pytest.mark.spec("kube-api", 156, 157)
 def test_floods_of_bodies_do_not_take_the_memory(tmp_path: Path) -> None:
     # Those that may have least come first: freed memory is used again.
     play(tmp_path, sorted(FLOODS, key=lambda name: FLOODS[name].allowed), 24, 1)

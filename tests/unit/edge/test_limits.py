@@ -252,7 +252,7 @@ def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: Connection
     play(limits, script, lambda _: StreamResponse(200, stream))
 
 
-@pytest.mark.spec("kube-api", 157)
+@pytest.mark.spec("kube-api", 158)
 @pytest.mark.parametrize("limits", CROWDED)
 def test_the_one_that_idles_for_longest_gives_way_and_strangers_first(limits: ConnectionLimits) -> None:
     async def script(edge: Edge) -> None:

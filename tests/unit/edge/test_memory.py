@@ -76,7 +76,7 @@ class Site:
         await sink.gone()
 
 
-@pytest.mark.spec("kube-api", 155)
+@pytest.mark.spec("kube-api", 156)
 @timeless
 async def test_nothing_large_is_read_of_somebody_who_may_not_send_it() -> None:
     site = Site()
@@ -126,7 +126,7 @@ async def test_a_sender_of_a_large_body_is_told_to_go_on_when_there_is_room() ->
         each.close()
 
 
-@pytest.mark.spec("kube-api", 155)
+@pytest.mark.spec("kube-api", 156)
 @timeless
 async def test_a_body_waits_unread_for_room_and_is_refused_after_a_time() -> None:
     site = Site(ConnectionLimits(body_bytes=LARGE, bodies_bytes=2 * LARGE))
@@ -195,7 +195,7 @@ async def test_a_client_that_goes_gives_its_room_back() -> None:
     assert clients[2].statuses == [200] and site.census.bodies.held == 0
 
 
-@pytest.mark.spec("kube-api", 156)
+@pytest.mark.spec("kube-api", 157)
 @timeless
 async def test_a_request_is_not_read_before_the_one_before_it_is_answered() -> None:
     site = Site()
@@ -211,7 +211,7 @@ async def test_a_request_is_not_read_before_the_one_before_it_is_answered() -> N
     assert (client.statuses, site.bodies, client.unread) == ([200, 200], [0, LARGE], 0)
 
 
-@pytest.mark.spec("kube-api", 156)
+@pytest.mark.spec("kube-api", 157)
 @timeless
 async def test_a_client_that_sends_much_behind_a_watch_is_disconnected() -> None:
     site = Site()
@@ -247,7 +247,7 @@ async def test_a_request_that_waits_behind_a_watch_has_its_time_afterwards() -> 
     assert client.statuses == [200, 408] and client.is_closing()
 
 
-@pytest.mark.spec("kube-api", 155)
+@pytest.mark.spec("kube-api", 156)
 @timeless
 async def test_a_user_with_a_share_does_not_keep_others_waiting() -> None:
     budget = BodyBudget(400, 100)
@@ -283,7 +283,7 @@ async def test_no_more_than_some_bodies_wait() -> None:
     assert all(isinstance(task.exception(), NoRoom) for task in (*waiting, others))
 
 
-@pytest.mark.spec("kube-api", 158)
+@pytest.mark.spec("kube-api", 159)
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n", b"GET /watch HTTP/1.1\r\nhost: a\r\n\r\n", post(LARGE), b"\x00"]
 )
