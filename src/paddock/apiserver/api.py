@@ -21,7 +21,7 @@ from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.identity import PendingIdentity
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
-from paddock.edge.refusals import RequestRefused
+from paddock.edge.refusals import HttpRefusal
 from paddock.meta import failure
 from paddock.meta.failure import Failure
 
@@ -124,7 +124,7 @@ class Api:
             answer = await self._admitted(request, place, entry, extra)
         except Failure as said:
             answer = _status(said)
-        except RequestRefused as refused:
+        except HttpRefusal as refused:
             answer = refused.response
         except asyncio.CancelledError:
             if not self._deadlines.end(task, timer):

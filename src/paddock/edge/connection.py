@@ -15,7 +15,7 @@ from paddock.edge import heads, refusals
 from paddock.edge.deadline import Deadline
 from paddock.edge.http import NO_DOORS, Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
 from paddock.edge.limits import ConnectionLimits, ConnectionStats
-from paddock.edge.refusals import RequestRefused
+from paddock.edge.refusals import HttpRefusal
 from paddock.edge.rejections import Rejections
 from paddock.edge.requestbody import CONTINUE, RequestBody
 from paddock.edge.responsewriter import ResponseWriter, head_of
@@ -115,7 +115,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._deadline = Deadline(self._loop, self._expire)
         self._stopping = False
         self._socket: websocket.Session | None = None
-        self._refused: RequestRefused | None = None
+        self._refused: HttpRefusal | None = None
         # requests and answers so far
         self._begun = self._answered = 0
         # nothing is read while a request waits for the answer to the one before it
@@ -175,7 +175,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     raise refusals.large_head()
         except httptools.HttpParserUpgrade as upgrade:
             self._after_head = bytes(data[upgrade.args[0] :]) if upgrade.args else b""
-        except RequestRefused as refused:
+        except HttpRefusal as refused:
             self._refuse(refused)
         except httptools.HttpParserError as error:
             self._refuse(refusals.of(error))
@@ -270,7 +270,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._fields.append((name, value))
         if len(self._fields) > self._limits.headers:
-            raise RequestRefused(HttpResponse(431, b"too many header fields\n"))
+            raise HttpRefusal(HttpResponse(431, b"too many header fields\n"))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -378,7 +378,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Answer a request. Return the seconds for which its client is asked to wait, and whether the connection is kept."""
         try:
             answer = await (self._handler if request.incoming is None else self._doors.handler)(request)
-        except RequestRefused as refused:
+        except HttpRefusal as refused:
             answer = refused.response
         keep = keep and not self._stopping and (incoming is None or incoming.ended)
         seconds = self._rejections.note(answer)
@@ -444,7 +444,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         else:
             self._arm_for_next()
 
-    def _refuse(self, refused: RequestRefused) -> None:
+    def _refuse(self, refused: HttpRefusal) -> None:
         self._refused = refused
         self._deadline.clear()
         if self._incoming is not None:

@@ -9,7 +9,7 @@ _ONCE = frozenset(("content-length", "host", "transfer-encoding", "authorization
 
 
 def merged(fields: Iterable[tuple[bytes, bytes]], largest: int) -> tuple[Headers, dict[str, list[str]]]:
-    """Return header fields by name, and the values of those that came more than once. Raises `RequestRefused`."""
+    """Return header fields by name, and the values of those that came more than once. Raises `HttpRefusal`."""
     headers: Headers = {}
     repeated: dict[str, list[str]] = {}
     size = 0

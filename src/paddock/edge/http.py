@@ -48,7 +48,7 @@ class HttpRequest:
         self.incoming: RequestBody | None = None
 
     async def receive(self, owner: str) -> None:
-        """Have the whole body, which counts as its owner's. Raises `RequestRefused` when it does not arrive or there is no room."""
+        """Have the whole body, which counts as its owner's. Raises `HttpRefusal` when it does not arrive or there is no room."""
         if self.arriving is not None:
             arriving, self.arriving = self.arriving, None
             self.body = await arriving(owner)

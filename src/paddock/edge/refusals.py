@@ -13,7 +13,7 @@ _TOO_LARGE = (
 _JSON = ("content-type", "application/json")
 
 
-class RequestRefused(Exception):
+class HttpRefusal(Exception):
     """The edge does not take a request; the connection ends."""
 
     def __init__(self, response: HttpResponse) -> None:
@@ -21,45 +21,45 @@ class RequestRefused(Exception):
         self.response = response
 
 
-def large_head() -> RequestRefused:
+def large_head() -> HttpRefusal:
     """The head is larger than a head may be."""
-    return RequestRefused(HttpResponse(431, b"request header fields too large\n"))
+    return HttpRefusal(HttpResponse(431, b"request header fields too large\n"))
 
 
-def large_body(limit: int) -> RequestRefused:
+def large_body(limit: int) -> HttpRefusal:
     """The body is larger than a body may be."""
-    return RequestRefused(HttpResponse(413, _TOO_LARGE % limit, (_JSON,)))
+    return HttpRefusal(HttpResponse(413, _TOO_LARGE % limit, (_JSON,)))
 
 
-def slow() -> RequestRefused:
+def slow() -> HttpRefusal:
     """The request did not arrive in its time."""
-    return RequestRefused(HttpResponse(408, b"the request took too long to arrive\n"))
+    return HttpRefusal(HttpResponse(408, b"the request took too long to arrive\n"))
 
 
-def many_connections() -> RequestRefused:
+def many_connections() -> HttpRefusal:
     """All connections are taken."""
-    return RequestRefused(_later(b"too many connections, please try again later"))
+    return HttpRefusal(_later(b"too many connections, please try again later"))
 
 
-def many_bodies() -> RequestRefused:
+def many_bodies() -> HttpRefusal:
     """The memory for bodies is taken."""
-    return RequestRefused(_later(b"too many large requests, please try again later"))
+    return HttpRefusal(_later(b"too many large requests, please try again later"))
 
 
-def many_requests() -> RequestRefused:
+def many_requests() -> HttpRefusal:
     """A client does not wait for its answers."""
-    return RequestRefused(HttpResponse(429, b"too many requests in one pipeline\n"))
+    return HttpRefusal(HttpResponse(429, b"too many requests in one pipeline\n"))
 
 
-def malformed(why: str) -> RequestRefused:
+def malformed(why: str) -> HttpRefusal:
     """What came is no request."""
-    return RequestRefused(HttpResponse(400, f"{why}\n".encode()))
+    return HttpRefusal(HttpResponse(400, f"{why}\n".encode()))
 
 
-def of(error: Exception) -> RequestRefused:
+def of(error: Exception) -> HttpRefusal:
     """Return the refusal behind a parser's error: our own, raised inside a callback, or one of a request that is no HTTP."""
     cause = error.__context__
-    return cause if isinstance(cause, RequestRefused) else malformed("malformed HTTP request")
+    return cause if isinstance(cause, HttpRefusal) else malformed("malformed HTTP request")
 
 
 def _later(message: bytes) -> HttpResponse:

@@ -19,7 +19,7 @@ class StoredBody(RequestBody):
         self._pause()
 
     async def whole(self, owner: str) -> bytes:
-        """Return all of the body, one of its owner's. Raises `RequestRefused`."""
+        """Return all of the body, one of its owner's. Raises `HttpRefusal`."""
         try:
             await self._budget.take(owner, self._most)
         except NoRoom:

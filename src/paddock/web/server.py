@@ -18,7 +18,7 @@ from paddock.client.access import Access
 from paddock.edge import frames
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink, Upgrade
 from paddock.edge.limits import ConnectionLimits
-from paddock.edge.refusals import RequestRefused
+from paddock.edge.refusals import HttpRefusal
 from paddock.edge.server import Server
 from paddock.web import guard, problems, signin, sockets
 from paddock.web.answers.rows import WebAnswer
@@ -117,7 +117,7 @@ class ConsoleServer:
     async def _answer(self, request: HttpRequest) -> Answer:
         try:
             answer = await self._dispatch(request)
-        except RequestRefused as refused:
+        except HttpRefusal as refused:
             answer = refused.response
         except PaddockError as error:
             answer = _problem(error)
