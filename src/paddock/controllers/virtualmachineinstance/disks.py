@@ -154,8 +154,7 @@ class ClaimUsers:
     def of(self, claim: Key) -> str:
         """The name of a machine that lives, or is suspended, and has a disk on the claim; empty if there is none."""
         for seen in self._instances.cache.by(BY_CLAIM, str(claim)):
-            machine = self._engine.machines.get(seen.meta.uid)
-            if machine is None or not machine.observed.holds_disks:
+            if not self._engine.machines.holds_disks(seen.meta.uid):
                 continue
             volumes = (each for each in seen.read(INSTANCES).spec.volumes or () if each.ephemeral is None)
             if any(claim_of(each) == claim.name for each in volumes):

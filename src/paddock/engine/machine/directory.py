@@ -228,16 +228,28 @@ class Directory:
             return decode_config(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise UnreadableState(
-                f"cannot read the config of machine {self.id}",
-                why=f"{path} is damaged, or of another Paddock",
-                fix="remove the directory when its process has ended; it is made anew from the VirtualMachineInstance",
-            ) from error
+        except (OSError, msgspec.MsgspecError, ValueError) as error:
+            raise self.unreadable("is damaged, or of another Paddock") from error
+
+    def unreadable(self, why: str) -> UnreadableState:
+        """The error about a config that cannot be used."""
+        return UnreadableState(
+            f"cannot manage machine {self.id}",
+            why=f"{self.path}/config.json {why}",
+            fix="restore the file from a backup, or end its QEMU: the machine is started anew then",
+        )
 
     def write_config(self, config: MachineConfig) -> None:
         """Synchronised: after it returned, the machine exists."""
         self._replace("config.json", encode_config(config), durable=True)
+
+    def replace_config(self, config: MachineConfig) -> None:
+        """Write a config in the place of one that cannot be read, which is kept beside it. A full disk is no matter: it can be repeated."""
+        path = self.path / "config.json"
+        with contextlib.suppress(OSError):
+            if path.exists():
+                os.replace(path, path.with_suffix(".json.damaged"))
+            self.write_config(config)
 
     def write_started(self, config: MachineConfig) -> None:
         """Write the config of the run's start."""
@@ -254,7 +266,7 @@ class Directory:
         """None: there is none, or none that can be read."""
         try:
             record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord)
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError):
             return None
         return record if record.version == _VERSION else None
 
