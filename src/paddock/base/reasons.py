@@ -36,6 +36,7 @@ HOST_DISK_FAILED: Final = "HostDiskFailed"
 VOLUME_TOO_SMALL: Final = "VolumeTooSmall"
 VOLUME_TOO_LARGE: Final = "VolumeTooLarge"
 VOLUME_LOST: Final = "VolumeLost"
+VOLUME_DAMAGED: Final = "VolumeDamaged"
 
 SECRET_MISSING: Final = "SecretNotFound"
 

@@ -11,7 +11,13 @@ from paddock.engine.machine.process import holders
 from tests.host.machines.conftest import Place, bare, run, running, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
-DAMAGES = {"cut": b'{"version": 1, "con', "empty": b"", "type": b"[]", "garbage": b"\xff\xfe\x00", "newer": b'{"version": 99, "config": {}}'}
+DAMAGES = {
+    "cut": b'{"version": 1, "con',
+    "empty": b"",
+    "type": b"[]",
+    "garbage": b"\xff\xfe\x00",
+    "newer": b'{"version": 99, "config": {}}',
+}
 
 
 def _damage(config: Path, damage: str) -> None:

@@ -42,7 +42,9 @@ def test_a_guest_without_a_config_is_kept(host: Host) -> None:
             talk = Talk(host, client)
             await talk.until(f"{VMIS}/web", lambda found: _reason(found) == "MachineUnmanaged", "a file that is gone is no end, either")
             os.kill(pids[0], signal.SIGKILL)
-            found = await talk.until(f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid") not in (None, uid), "another is started")
+            found = await talk.until(
+                f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid") not in (None, uid), "another is started"
+            )
             await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it runs")
             assert not config.parent.exists()
 

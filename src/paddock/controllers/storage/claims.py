@@ -72,10 +72,11 @@ class ClaimReconciler:
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
             return DONE
-        if self._losses.is_gone(seen.meta.uid):
-            await self._losses.lose(claim, seen)
+        damage = self._losses.damage(seen.meta.uid)
+        if damage or self._losses.is_gone(seen.meta.uid):
+            await self._losses.lose(claim, seen, damage)
             return again(_LOST_SECONDS)
-        if lostvolumes.is_lost(claim) and self._world.was_filled(seen.meta.uid):
+        if lostvolumes.is_lost(claim) and self._volumes.get(seen.meta.uid) is not None:
             await self._losses.find(seen)
             # The watch brings us here again.
             return DONE

@@ -66,4 +66,3 @@ def as_saved(directory: Directory) -> MachineConfig | None:
         saved = directory.read_saved()
         return saved.config if saved is not None else None
     return None
-

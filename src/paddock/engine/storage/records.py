@@ -85,7 +85,7 @@ def read(path: Path) -> VolumeRecord | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the volume") from error
+        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the claim") from error
     _check_version(path, record.version)
     return record
 
@@ -97,7 +97,7 @@ def read_snapshot(path: Path) -> SnapshotRecord | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the snapshot") from error
+        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the snapshot") from error
     _check_version(path, record.version)
     return record
 
