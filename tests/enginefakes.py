@@ -457,8 +457,8 @@ class FakeMachines:
         return machine.observed.holds_disks if machine is not None else left is not None and left.holds_disks
 
     def living(self) -> dict[str, MachineConfig]:
-        every = {**self._machines, **{id: left.machine for id, left in self._unmanaged.items()}}
-        return {id: machine.config for id, machine in every.items() if machine.observed.live}
+        every = (*self._machines.values(), *(left.machine for left in self._unmanaged.values()))
+        return {machine.id: machine.config for machine in every if machine.observed.live}
 
     def leftovers(self) -> set[str]:
         return set(self._unmanaged)

@@ -108,7 +108,7 @@ class HostReservations:
             stored = msgspec.json.decode(self._path.read_bytes(), type=_Stored)
         except FileNotFoundError:
             return {}
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             raise self._unusable(str(error)) from error
         if stored.version != 1:
             raise self._unusable(f"it is of version {stored.version}")

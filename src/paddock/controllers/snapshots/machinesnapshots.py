@@ -208,7 +208,7 @@ class MachineSnapshotReconciler:
         why = _MISSING.format(",".join(gone)) if gone else damage
         before = (status.error.message if status.error is not None else None) or ""
         # What was deleted stays so, whatever has its name by now.
-        if why == before or not why and before.startswith(_MISSING.partition("{")[0]):
+        if why == before or (not why and before.startswith(_MISSING.partition("{")[0])):
             return bool(damage)
         now = ages.timestamp(self._clock.seconds())
         error = {"time": now, "message": why} if why else None
@@ -217,8 +217,8 @@ class MachineSnapshotReconciler:
             await self._content_statuses.change(content, {"readyToUse": not why, "error": error})
         await self._statuses.write(seen, plan.lost(status, now, why) if why else plan.found(status, now))
         if why:
-            reason = "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED
-            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", reason, why)
+            about = reference(SNAPSHOTS, seen.meta)
+            self._teller.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
         return bool(damage)
 
     def _damage(self, key: Key) -> str:

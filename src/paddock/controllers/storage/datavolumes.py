@@ -16,8 +16,8 @@ from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
-from paddock.meta import ages
 from paddock.engine.storage.errors import VolumeBroken
+from paddock.meta import ages
 from paddock.plan.storage import claimsizes, contents, lostvolumes, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.plan.storage.datavolumeclaims import ADOPT, ClaimContext, claim_of
@@ -165,6 +165,7 @@ class DataVolumeReconciler:
             name=volume.metadata.name,
             source=content.kind if isinstance(content, VolumeContent) else _kind_of(volume),
             claim=_state(claim),
+            damage=lostvolumes.damage_of(claim) if claim is not None else "",
             waits_for_consumer=claim is not None and self._waits(claim),
             filled=bool(uid) and self._is_filled(uid),
             transfer=transfer,

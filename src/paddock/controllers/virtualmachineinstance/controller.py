@@ -12,6 +12,7 @@ The id of the machine is the UID of the instance. What outlives a run (addresses
 The sweeper ends machines without an instance.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -144,8 +145,9 @@ class InstanceReconciler:
             await self._leave(instance, left)
             return None
         if machine is not None and machine.observed.live:
-            # After a start of Paddock the networks do not know the interfaces that are in use.
-            await self._preparer.reconnect(instance)
+            # After a start of Paddock the networks do not know the interfaces that are in use. One that shall end needs none.
+            with contextlib.suppress(*[MissingPrerequisite] if instance.metadata.deletionTimestamp else []):
+                await self._preparer.reconnect(instance)
         if instance.metadata.deletionTimestamp:
             await self._stop(instance, machine)
             return machine

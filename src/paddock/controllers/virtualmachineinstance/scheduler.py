@@ -79,7 +79,7 @@ class Scheduler:
         if cpu is None or not cpu.dedicatedCpuPlacement:
             return PinnedCpus(())
         living = self._engine.machines.living()
-        taken = {id: PinnedCpus(config.cpu.pinned, config.cpu.emulator_pinned) for id, config in living.items()}
+        taken = {other: PinnedCpus(config.cpu.pinned, config.cpu.emulator_pinned) for other, config in living.items()}
         own = taken.pop(instance.metadata.uid or "", None)
         if own is not None and own.vcpus:
             return own
@@ -91,7 +91,7 @@ class Scheduler:
 
     def admit(self, machine: str, config: MachineConfig) -> None:
         """Check that the memory of a machine is free as a whole. Raises `MissingPrerequisite`."""
-        given = {id: self._need(id, other) for id, other in self._engine.machines.living().items()}
+        given = {other: self._need(other, each) for other, each in self._engine.machines.living().items()}
         given.pop(machine, None)
         try:
             capacity.admit(self._need(machine, config), given, self._engine.room)

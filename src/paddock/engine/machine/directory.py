@@ -160,7 +160,7 @@ def encode_config(config: MachineConfig) -> bytes:
 
 
 def decode_config(data: bytes) -> MachineConfig:
-    """Return the stored config. Raises `msgspec.MsgspecError`, or `ValueError` for a version of another Paddock."""
+    """Return the stored config. Raises `ValueError`, also for a version of another Paddock."""
     stored = msgspec.json.decode(data, type=_Stored, dec_hook=_decode)
     if stored.version != _VERSION:
         raise ValueError(f"version {stored.version} is not known")
@@ -228,7 +228,7 @@ class Directory:
             return decode_config(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise self.unreadable("is damaged, or of another Paddock") from error
 
     def unreadable(self, why: str) -> UnreadableState:
@@ -259,14 +259,14 @@ class Directory:
         """Return the config of the run's start; None: it cannot be known."""
         try:
             return decode_config((self.path / "started.json").read_bytes())
-        except (OSError, msgspec.MsgspecError, ValueError):
+        except (OSError, ValueError):
             return None
 
     def read_record(self) -> RunRecord | None:
         """None: there is none, or none that can be read."""
         try:
             record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, ValueError):
             return None
         return record if record.version == _VERSION else None
 
@@ -296,7 +296,7 @@ class Directory:
             saved = msgspec.json.decode(path.read_bytes(), type=SavedMachine, dec_hook=_decode)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             what, why = f"cannot read the saved state of machine {self.id}", f"{path} is damaged, or of another Paddock"
             raise UnreadableState(what, why=why, fix="discard the state") from error
         if saved.version != _VERSION:

@@ -107,9 +107,9 @@ class Machines:
     def living(self) -> Mapping[str, MachineConfig]:
         """Return the configs of the machines that live; of an unmanaged one that of its start, where it is known."""
         found = {machine.id: machine.config for machine in self if machine.observed.live}
-        for id, left in self._unmanaged.items():
+        for left in self._unmanaged.values():
             if left.lives and (config := left.config) is not None:
-                found[id] = config
+                found[left.directory.id] = config
         return found
 
     def leftovers(self) -> set[str]:
@@ -169,7 +169,7 @@ class Machines:
         """The config of a machine; None: there is none, and if there was a guest, the machine is unmanaged."""
         try:
             config = directory.read_config()
-            if config is None and (directory.is_saved or directory.path.is_dir() and directory.locked()):
+            if config is None and (directory.is_saved or (directory.path.is_dir() and directory.locked())):
                 raise directory.unreadable("is gone")
         except UnreadableState as error:
             config = as_saved(directory)

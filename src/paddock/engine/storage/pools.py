@@ -80,7 +80,7 @@ class PoolMarkers:
             return _LISTS.decode(self._list.read_bytes())
         except FileNotFoundError:
             return MarkedPools()
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             fix = "remove it, when the file systems of all pools are mounted"
             raise VolumeBroken(f"cannot read {self._list}", why=str(error), fix=fix) from error
 

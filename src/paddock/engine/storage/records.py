@@ -84,7 +84,7 @@ def read(path: Path) -> VolumeRecord | None:
         record = _RECORDS.decode(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError) as error:
         raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the claim") from error
     _check_version(path, record.version)
     return record
@@ -96,7 +96,7 @@ def read_snapshot(path: Path) -> SnapshotRecord | None:
         record = _SNAPSHOTS.decode(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError) as error:
         raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the snapshot") from error
     _check_version(path, record.version)
     return record

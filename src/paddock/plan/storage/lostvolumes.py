@@ -41,6 +41,12 @@ def loss_of(claim: PersistentVolumeClaim) -> tuple[str, str]:
     return said.reason or reasons.VOLUME_LOST, said.message
 
 
+def damage_of(claim: PersistentVolumeClaim) -> str:
+    """The sentence about a volume that is there and cannot be read; empty for other claims."""
+    reason, message = loss_of(claim)
+    return message if is_lost(claim) and reason == reasons.VOLUME_DAMAGED else ""
+
+
 def explanation(volume: Data, pool: str) -> str:
     """Say which volume is gone, where it was, and what to do."""
     place = (volume["spec"].get("local") or {}).get("path", "")
