@@ -60,8 +60,12 @@ def claim(engine: Path, cluster: str, knows: Callable[[Collection[str]], bool]) 
         )
     engine.mkdir(mode=0o711, parents=True, exist_ok=True)
     fresh = mark.with_suffix(".new")
-    fresh.write_text(f"{cluster}\n")
-    fresh.replace(mark)
+    try:
+        fresh.write_text(f"{cluster}\n")
+        fresh.replace(mark)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ForeignGuests(f"cannot write {mark}", why=why, fix="make room there, or remove what has that name") from error
 
 
 def _read(mark: Path) -> tuple[str, str]:

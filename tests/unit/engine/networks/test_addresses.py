@@ -124,7 +124,7 @@ def test_what_could_not_be_written_was_not_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"[]", b'{"version": 2}', b'{"version": 1, "network": "10.0.0.0/24"}', b'{"version":1,"cards":3}', b'\xff']
+    "raw", [b"", b"{", b"[]", b'{"version": 2}', b'{"version": 1, "network": "10.0.0.0/24"}', b'{"version":1,"cards":3}', b"\xff"]
 )
 def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "addresses.json"
