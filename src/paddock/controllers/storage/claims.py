@@ -87,6 +87,11 @@ class ClaimReconciler:
             if (size := claimsizes.guest_size(claim)) > LARGEST:
                 self._tell(seen.meta, "Warning", reasons.VOLUME_TOO_LARGE, str(too_large(size)))
                 return DONE
+            content = contents.of_claim(claim, self._world.lookup)
+            if isinstance(content, UnclearContent) and content.reason == contents.CROSS_NAMESPACE:
+                # Nothing that comes later could fill it.
+                self._tell(seen.meta, "Warning", content.reason, content.message)
+                return DONE
             await self._bind(claim, found, seen.meta)
         return await self._fill(claim, found, seen.meta)
 

@@ -85,6 +85,8 @@ class DataVolumeReconciler:
             # It did what it was for; a claim that was deleted since is not made again.
             return None, None
         if isinstance(content, UnclearContent):
+            if content.reason == contents.CROSS_NAMESPACE:
+                self._tell(meta, "Warning", content.reason, content.message)
             return None, (content.reason, content.message)
         around = self._circumstances(volume, content)
         if content is not None and content.kind == "pvc" and around.copied_size is None:
