@@ -75,7 +75,7 @@ def test_the_end_of_an_unmanaged_machine_is_said_as_far_as_it_is_known(place: Pl
         machines = place.open()
         await machines.adopt()
         left = machines.unmanaged("a")
-        assert left is not None and left.lives
+        assert left is not None and holders(left.directory.path / "lock") == [machine.observed.pid]
         os.kill(machine.observed.pid, signal.SIGKILL)
         while left.lives:
             pass
