@@ -106,7 +106,7 @@ def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 145)
+@pytest.mark.spec("kubevirt", 148)
 def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
     if why := apart(offline=True)[1]:
         pytest.skip(why)

@@ -31,7 +31,7 @@ def _damage(config: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "gone", "directory"])
-@pytest.mark.spec("kubevirt", 136, 137)
+@pytest.mark.spec("kubevirt", 139, 140)
 def test_a_machine_whose_config_says_nothing_is_left_alone(place: Place, damage: str) -> None:
     async def script() -> None:
         machines = place.open()
@@ -65,7 +65,7 @@ def test_a_machine_whose_config_says_nothing_is_left_alone(place: Place, damage:
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 136)
+@pytest.mark.spec("kubevirt", 139)
 def test_the_end_of_an_unmanaged_machine_is_said_as_far_as_it_is_known(place: Place) -> None:
     async def script() -> None:
         machines = place.open()

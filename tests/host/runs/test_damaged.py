@@ -20,7 +20,7 @@ def _on(name: str) -> Data:
     return machine(name, volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": name}}])
 
 
-@pytest.mark.spec("kubevirt", 138, 139)
+@pytest.mark.spec("kubevirt", 141, 142)
 def test_one_damaged_record_stops_one_disk(host: Host) -> None:
     async def begun() -> str:
         async with host.client() as client:

@@ -16,7 +16,7 @@ def _reason(found: Data) -> str:
     return str(condition(found, "Ready").get("reason", ""))
 
 
-@pytest.mark.spec("kubevirt", 135, 136, 137)
+@pytest.mark.spec("kubevirt", 138, 139, 140)
 def test_a_guest_without_a_config_is_kept(host: Host) -> None:
     async def begun() -> tuple[str, list[int]]:
         async with host.client() as client:

@@ -29,7 +29,7 @@ async def leases(hosts: TwoHosts) -> list[str]:
     return [each["metadata"]["name"] for each in found]
 
 
-@pytest.mark.spec("kubevirt", 144)
+@pytest.mark.spec("kubevirt", 147)
 def test_of_three_commands_one_moves_the_machine(tmp_path: Path) -> None:
     async def script(hosts: TwoHosts) -> None:
         await begin(hosts)
@@ -46,7 +46,7 @@ def test_of_three_commands_one_moves_the_machine(tmp_path: Path) -> None:
     play(tmp_path, script)
 
 
-@pytest.mark.spec("kubevirt", 144)
+@pytest.mark.spec("kubevirt", 147)
 def test_a_command_that_was_killed_holds_up_no_other_for_long(tmp_path: Path) -> None:
     async def script(hosts: TwoHosts) -> None:
         await begin(hosts)

@@ -26,7 +26,7 @@ async def _damage(host: FakeHost, *uids: str) -> None:
     await asyncio.sleep(10)
 
 
-@pytest.mark.spec("kubevirt", 138, 139)
+@pytest.mark.spec("kubevirt", 141, 142)
 def test_a_machine_on_a_damaged_disk_waits_and_others_run(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host)
@@ -57,7 +57,7 @@ def test_a_machine_on_a_damaged_disk_waits_and_others_run(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 138)
+@pytest.mark.spec("kubevirt", 141)
 def test_a_machine_that_runs_on_a_disk_whose_record_is_damaged_runs_on(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host)
@@ -75,7 +75,7 @@ def test_a_machine_that_runs_on_a_disk_whose_record_is_damaged_runs_on(play: Pla
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 138, 139)
+@pytest.mark.spec("kubevirt", 141, 142)
 def test_a_damaged_snapshot_is_not_ready_until_it_is_mended(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host, "Halted")
@@ -107,7 +107,7 @@ def test_a_damaged_snapshot_is_not_ready_until_it_is_mended(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 138)
+@pytest.mark.spec("kubevirt", 141)
 def test_a_snapshot_that_was_there_is_never_taken_again(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host, "Halted")

@@ -14,7 +14,7 @@ def _source(kind: str) -> dict[str, str]:
     return {"kind": kind, "name": "base", "namespace": "golden", **({"apiGroup": group} if group else {})}
 
 
-@pytest.mark.spec("kubevirt", 142)
+@pytest.mark.spec("kubevirt", 145)
 @pytest.mark.parametrize("kind", ["PersistentVolumeClaim", "VolumeSnapshot", "VolumeImportSource"])
 def test_a_claim_from_another_namespace_stays_pending(play: Play, kind: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -29,7 +29,7 @@ def test_a_claim_from_another_namespace_stays_pending(play: Play, kind: str) -> 
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 143)
+@pytest.mark.spec("kubevirt", 146)
 def test_a_datavolume_from_a_datasource_of_another_namespace_says_so(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         about = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "debian"}}

@@ -25,7 +25,7 @@ async def _lost(host: FakeHost) -> str:
     return uid
 
 
-@pytest.mark.spec("kubevirt", 135, 136)
+@pytest.mark.spec("kubevirt", 138, 139)
 def test_it_stays_and_says_so(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         uid = await _lost(host)
@@ -41,7 +41,7 @@ def test_it_stays_and_says_so(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 137)
+@pytest.mark.spec("kubevirt", 140)
 def test_it_is_managed_again_when_the_file_is_right(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         uid = await _lost(host)
@@ -56,7 +56,7 @@ def test_it_is_managed_again_when_the_file_is_right(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 136)
+@pytest.mark.spec("kubevirt", 139)
 def test_its_end_is_seen_and_another_is_started(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         uid = await _lost(host)
@@ -71,7 +71,7 @@ def test_its_end_is_seen_and_another_is_started(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 136)
+@pytest.mark.spec("kubevirt", 139)
 def test_its_deletion_waits_for_the_end_of_its_qemu(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         uid = await _lost(host)

@@ -399,7 +399,7 @@ def test_the_page_has_a_row_for_each_kind_and_no_other() -> None:
 
 @pytest.mark.parametrize("kind", DAMAGES)
 @pytest.mark.parametrize("name", ROWS)
-@pytest.mark.spec("kubevirt", 141)
+@pytest.mark.spec("kubevirt", 144)
 def test_a_damaged_file_does_what_the_page_says(tmp_path: Path, name: str, kind: str) -> None:
     path, read = ROWS[name](tmp_path)
     damage(path, kind)

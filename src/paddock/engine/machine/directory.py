@@ -27,11 +27,13 @@ import msgspec
 
 from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
+from paddock.engine import versions
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.observation import RunEnd
 
 _VERSION = 1
 _NEXT = "next"
+_RESTORE = "restore the file from a backup, or end its QEMU: the machine is started anew then"
 LOG_LIMIT = 1 << 20
 # As KubeVirt has it.
 GRACE_SECONDS = 30.0
@@ -161,10 +163,18 @@ def encode_config(config: MachineConfig) -> bytes:
 
 def decode_config(data: bytes) -> MachineConfig:
     """Return the stored config. Raises `ValueError`, also for a version of another Paddock."""
-    stored = msgspec.json.decode(data, type=_Stored, dec_hook=_decode)
-    if stored.version != _VERSION:
-        raise ValueError(f"version {stored.version} is not known")
-    return stored.config
+    _check_version(data)
+    return msgspec.json.decode(data, type=_Stored, dec_hook=_decode).config
+
+
+def _check_version(data: bytes) -> None:
+    if why := versions.strange(data, _VERSION):
+        raise ValueError(why)
+
+
+def _unreadable(what: str, path: Path, data: bytes, fix: str) -> UnreadableState:
+    why = versions.strange(data, _VERSION)
+    return UnreadableState(f"cannot read {what}", why=f"{path}: {why}" if why else f"{path} is damaged", fix=versions.FIX if why else fix)
 
 
 def tame(id: str) -> bool:
@@ -223,21 +233,18 @@ class Directory:
 
     def read_config(self) -> MachineConfig | None:
         """None: there is none, so the machine was never defined. Raises `UnreadableState`."""
-        path = self.path / "config.json"
+        path, raw = self.path / "config.json", b""
         try:
-            return decode_config(path.read_bytes())
+            raw = path.read_bytes()
+            return decode_config(raw)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise self.unreadable("is damaged, or of another Paddock") from error
+            raise _unreadable(f"the config of machine {self.id}", path, raw, _RESTORE) from error
 
-    def unreadable(self, why: str) -> UnreadableState:
-        """The error about a config that cannot be used."""
-        return UnreadableState(
-            f"cannot manage machine {self.id}",
-            why=f"{self.path}/config.json {why}",
-            fix="restore the file from a backup, or end its QEMU: the machine is started anew then",
-        )
+    def lost(self) -> UnreadableState:
+        """The error about a config that is gone while its QEMU lives."""
+        return UnreadableState(f"cannot read the config of machine {self.id}", why=f"{self.path}/config.json is gone", fix=_RESTORE)
 
     def write_config(self, config: MachineConfig) -> None:
         """Synchronised: after it returned, the machine exists."""
@@ -291,18 +298,15 @@ class Directory:
 
     def read_saved(self) -> SavedMachine | None:
         """None: it is not suspended. Raises `UnreadableState`."""
-        path = self.path / "saved.json"
+        path, raw = self.path / "saved.json", b""
         try:
-            saved = msgspec.json.decode(path.read_bytes(), type=SavedMachine, dec_hook=_decode)
+            raw = path.read_bytes()
+            _check_version(raw)
+            return msgspec.json.decode(raw, type=SavedMachine, dec_hook=_decode)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            what, why = f"cannot read the saved state of machine {self.id}", f"{path} is damaged, or of another Paddock"
-            raise UnreadableState(what, why=why, fix="discard the state") from error
-        if saved.version != _VERSION:
-            what, why = f"cannot read the saved state of machine {self.id}", f"{path} is of another Paddock"
-            raise UnreadableState(what, why=why, fix="discard the state")
-        return saved
+            raise _unreadable(f"the saved state of machine {self.id}", path, raw, "discard the state") from error
 
     def drop_saved(self) -> None:
         """Synchronised: after it returned, nobody resumes the guest from its state. `sweep` removes the state itself."""

@@ -170,7 +170,7 @@ class Machines:
         try:
             config = directory.read_config()
             if config is None and (directory.is_saved or (directory.path.is_dir() and directory.locked())):
-                raise directory.unreadable("is gone")
+                raise directory.lost()
         except UnreadableState as error:
             config = as_saved(directory)
             extra = {"machine": directory.id, "error": str(error)}

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.engine import versions
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, errors, exports, files, headers, preparation, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBroken, VolumeBusy, VolumeMissing
@@ -235,7 +236,10 @@ class Volumes(ScratchFiles):
             if (directory := self._places.find(id)) is not None:
                 try:
                     record = self._record(directory)
-                except VolumeBroken:
+                except VolumeBroken as error:
+                    # One of another Paddock is whole.
+                    if error.fix == versions.FIX:
+                        raise
                     await self._delete_damaged(id, directory)
                 else:
                     # An earlier attempt may have been cancelled when it had written the record.

@@ -39,7 +39,7 @@ async def damaged(root: Path, kind: str) -> tuple[Path, bytes]:
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-@pytest.mark.spec("kubevirt", 138, 140)
+@pytest.mark.spec("kubevirt", 141, 143)
 def test_nothing_is_done_to_a_damaged_volume(tmp_path: Path, kind: str) -> None:
     async def script() -> None:
         record, _ = await damaged(tmp_path / "engine", kind)
@@ -64,7 +64,7 @@ def test_nothing_is_done_to_a_damaged_volume(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-@pytest.mark.spec("kubevirt", 138, 140)
+@pytest.mark.spec("kubevirt", 141, 143)
 def test_others_go_on_beside_a_damaged_volume_and_a_mended_one_is_used_again(tmp_path: Path, kind: str) -> None:
     async def script() -> None:
         root = tmp_path / "engine"
@@ -92,7 +92,7 @@ def test_others_go_on_beside_a_damaged_volume_and_a_mended_one_is_used_again(tmp
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-@pytest.mark.spec("kubevirt", 138, 140)
+@pytest.mark.spec("kubevirt", 141, 143)
 def test_a_damaged_snapshot_stops_only_what_uses_it(tmp_path: Path, kind: str) -> None:
     async def script() -> None:
         root = tmp_path / "engine"
@@ -153,7 +153,7 @@ def test_a_damaged_volume_that_nobody_needs_can_be_deleted(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-@pytest.mark.spec("kubevirt", 138)
+@pytest.mark.spec("kubevirt", 141)
 def test_a_damaged_list_of_pools_closes_empty_pools(tmp_path: Path, kind: str) -> None:
     async def script() -> None:
         root = tmp_path / "engine"
