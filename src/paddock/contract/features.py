@@ -50,6 +50,9 @@ IMAGE_CREDENTIALS = "image.credentials"
 # What an image's `prepare` says of storage and optimization.
 IMAGE_PREPARE = "image.prepare"
 
+# ListVMs tells the power of all machines at little cost, so that it may be called every few seconds.
+LISTED_POWER = "list.power"
+
 # Members of upstream's contract, which a provider may take and not obey.
 GUEST_TOOLS = "class.guestToolsPolicy"
 RESOURCE_LIMITS = "class.resourceLimits"

@@ -62,7 +62,11 @@ class SecurityProfile(Object):
 class VMClassSpec(Object):
     """The properties of the machines of a class."""
 
-    STRANGERS = {"memoryMiB": 'write memory as a quantity, such as memory: "4Gi"', "cpus": "write cpu"}
+    STRANGERS = {
+        "memoryMiB": 'write memory as a quantity, such as memory: "4Gi"',
+        "cpus": "write cpu",
+        "disks": "write diskDefaults for the root disk; other disks belong to the VirtualMachine",
+    }
 
     cpu: Annotated[int, Field("Number of virtual CPUs.", required=True, ge=1, le=128)] = 0
     memory: Annotated[Quantity, Field("Memory of the guest.", required=True, positive=True)] = "0"

@@ -258,6 +258,16 @@ class NetworkMetadata(Object):
 class VMNetworkAttachmentSpec(Object):
     """The connection of a card."""
 
+    STRANGERS = {
+        "vsphere": "write network.vsphere",
+        "libvirt": "write network.libvirt",
+        "proxmox": "write network.proxmox",
+        "config": "write network",
+        "networks": "write network; each VMNetworkAttachment is one",
+        "networkRef": "write network, with a block of the provider",
+        "ipPolicy": "write ipAllocation.type",
+    }
+
     network: Annotated[NetworkConfig, Field("The network.", required=True)] = NetworkConfig()
     ipAllocation: Annotated[IPAllocation | None, Field("How a card gets its address.")] = None
     security: Annotated[NetworkSecurity | None, Field("What protects it.")] = None

@@ -178,7 +178,10 @@ def _nic(index: int, given: NetworkPayload, settings: FirecrackerSettings, token
 def _bridge(name: str, given: NetworkPayload, settings: FirecrackerSettings) -> str:
     wanted = given.bridge or given.network_name or given.portgroup or settings.default_network
     if not wanted:
-        raise refusals.invalid(f'network "{name}" names no bridge', fix="set libvirt.bridge or libvirt.networkName in its attachment")
+        raise refusals.invalid(
+            f'network "{name}" names no bridge',
+            fix="set spec.defaults.network of the Provider, or give the network a VMNetworkAttachment with libvirt.bridge or networkName",
+        )
     if settings.networks:
         found = settings.networks.get(wanted) or (wanted if wanted in settings.networks.values() else "")
         if not found:

@@ -28,6 +28,7 @@ _MEMBERS = (
     features.IMAGE_CREDENTIALS,
     f"{features.IMAGE_PREPARE}.storage",
     *(f"{features.IMAGE_PREPARE}.optimization.{name}" for name in ("enableCompression", "convertFormat", "enableDeltaSync")),
+    features.LISTED_POWER,
     f"{features.PERFORMANCE}.cpuHotAddEnabled",
     f"{features.PERFORMANCE}.memoryHotAddEnabled",
     f"{features.PERFORMANCE}.hyperThreadingPolicy",

@@ -26,6 +26,7 @@ from paddock.dialects.virtrigaud.vmnetworkattachment import (
 )
 from paddock.meta.fieldview import whole
 from paddock.meta.wire import to_data
+from paddock.plan.virtrigaud import support
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.schema.field import Object
@@ -55,8 +56,8 @@ def encoded(made: Sequence[NetworkPayload], provider_type: str) -> str:
 
 def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Provider) -> NetworkPayload:
     payload = NetworkPayload(name=ref.name)
-    if network is not None:
-        payload = _from_block(payload, network, provider)
+    # Without a network, the provider has a default of its own where the Provider names none: docs/guide/virtrigaud.md says which.
+    payload = _on_default(payload, provider) if network is None else _from_block(payload, network, provider)
     allocation = network.spec.ipAllocation if network is not None else None
     static = _static(allocation)
     address, prefix, gateway = _address(ref, static)
@@ -77,16 +78,27 @@ def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Prov
     )
 
 
+def _default(provider: Provider) -> str:
+    return (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
+
+
+def _on_default(payload: NetworkPayload, provider: Provider) -> NetworkPayload:
+    default = _default(provider)
+    return msgspec.structs.replace(payload, network_name=default, portgroup=default if provider.spec.type == "vsphere" else "")
+
+
 def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider: Provider) -> NetworkPayload:
     config = network.spec.network
     name = sources.network_block(config, provider.spec.type)
-    default = (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
-    if name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK:
+    default = _default(provider)
+    if support.is_behind_nat(network, provider.spec.type) or (
+        name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK
+    ):
         # Its own network: nothing says more about it.
         return msgspec.structs.replace(payload, network_name=default)
     if name is None:
         if default:
-            return msgspec.structs.replace(payload, network_name=default, portgroup=default if provider.spec.type == "vsphere" else "")
+            return _on_default(payload, provider)
         place = f"{network.metadata.namespace}/{network.metadata.name}"
         why = f"VMNetworkAttachment {place} has no block for a Provider of type {provider.spec.type}"
         raise Refusal(why, fix=f"add spec.network.{provider.spec.type}, or set spec.defaults.network of the Provider")
