@@ -21,8 +21,11 @@ class ImportedDiskRef(Object):
     diskID: Annotated[str, Field("The provider's identifier of the disk.", required=True, min_length=1, max_length=253)] = ""
     path: Annotated[str | None, Field("Where the disk lies at the provider.")] = None
     format: Annotated[str, Field("Format of the disk.", enum=IMPORTED_FORMATS)] = "qcow2"
-    source: Annotated[str | None, Field("Where the disk comes from.", enum=("migration", "clone", "import", "snapshot", "manual"))] = None
-    sizeGiB: Annotated[int | None, Field("Expected size in GiB.", ge=1, bits=32)] = None
+    source: Annotated[
+        str | None,
+        Field("Where the disk comes from, for people: it changes nothing.", enum=("migration", "clone", "import", "snapshot", "manual")),
+    ] = None
+    sizeGiB: Annotated[int | None, Field("Expected size in GiB; another one is named by the condition ImportedDisk.", ge=1, bits=32)] = None
     migrationRef: Annotated[LocalObjectReference | None, Field("The VMMigration that brought the disk.")] = None
 
 

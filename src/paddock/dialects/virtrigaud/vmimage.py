@@ -263,8 +263,8 @@ class VMImageSpec(Object):
 
     source: Annotated[ImageSource, Field("Where the image is.", required=True)] = ImageSource()
     prepare: Annotated[ImagePrepare | None, Field("How it comes to a provider.")] = None
-    metadata: Annotated[ImageMetadata | None, Field("About the image.")] = None
-    distribution: Annotated[DistributionInfo | None, Field("Its operating system.")] = None
+    metadata: Annotated[ImageMetadata | None, Field("About the image, for people: it changes no machine.")] = None
+    distribution: Annotated[DistributionInfo | None, Field("Its operating system, for people: it changes no machine.")] = None
 
 
 class ImportProgress(Object):

@@ -126,7 +126,13 @@ class NetworkConfig(Object):
     vsphere: Annotated[VSphereNetwork | None, Field("For providers of type vsphere.")] = None
     libvirt: Annotated[LibvirtNetwork | None, Field("For providers of type libvirt.")] = None
     proxmox: Annotated[ProxmoxNetwork | None, Field("For providers of type proxmox.")] = None
-    type: Annotated[str, Field("Kind of network.", enum=NETWORK_TYPES)] = "bridged"
+    type: Annotated[
+        str,
+        Field(
+            "Kind of network, for people; without a block it is the own network of a Provider of type qemu or firecracker.",
+            enum=NETWORK_TYPES,
+        ),
+    ] = "bridged"
     mtu: Annotated[int, Field("MTU.", ge=68, le=9000)] = 1500
 
 
@@ -266,7 +272,7 @@ class VMNetworkAttachmentSpec(Object):
     ipAllocation: Annotated[IPAllocation | None, Field("How a card gets its address.")] = None
     security: Annotated[NetworkSecurity | None, Field("What protects it.")] = None
     qos: Annotated[NetworkQoS | None, Field("How much traffic.")] = None
-    metadata: Annotated[NetworkMetadata | None, Field("About the network.")] = None
+    metadata: Annotated[NetworkMetadata | None, Field("About the network, for people: it changes no machine.")] = None
 
 
 class GivenAddress(Object):

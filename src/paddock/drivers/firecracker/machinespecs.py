@@ -65,7 +65,7 @@ def asked(found: MachineDescription, settings: FirecrackerSettings, token: str) 
         vsock=cid_of(token) if _flag(extra, _VSOCK) else 0,
         metrics=_flag(extra, _METRICS),
         disk_bandwidth=_number(extra, _BANDWIDTH),
-        disk_operations=_number(extra, _OPERATIONS),
+        disk_operations=_number(extra, _OPERATIONS) or _operations(hardware),
     )
     origin = _origin(found.image, settings)
     origin = msgspec.structs.replace(origin, kernel=extra.get(_KERNEL, ""), initrd=extra.get(_INITRD, ""))
@@ -145,6 +145,11 @@ def _root(hardware: ClassPayload) -> MicroVmDisk:
     if not 0 <= size <= _MOST_GIB:
         raise refusals.invalid("the class has no sensible size of disks", why=f"there may be {_MOST_GIB} GiB")
     return MicroVmDisk(ROOT_DISK, size * _GIB, thick=defaults is not None and defaults.type in _THICK)
+
+
+def _operations(hardware: ClassPayload) -> int:
+    """The most operations of each disk in a second that the class asks for; 0 for no limit."""
+    return (hardware.disk_defaults.iops or 0) if hardware.disk_defaults is not None else 0
 
 
 def _disk(given: DiskPayload) -> MicroVmDisk:

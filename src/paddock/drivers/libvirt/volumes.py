@@ -41,8 +41,7 @@ class VolumeStore:
         """Return the disks of a new machine, the root disk first. Raises for what is not there or not possible."""
 
         def work(conn: Any) -> tuple[DomainDisk, ...]:
-            place = given.placement
-            pool = pools.choose(conn, place.datastore, place.storage_pod, self._connection.settings.pool)
+            pool = pools.choose(conn, given.datastore, given.placement.storage_pod, self._connection.settings.pool)
             root = _root(conn, given, pool)
             return (root, *(_data(conn, given.name, each, pool) for each in given.disks))
 
