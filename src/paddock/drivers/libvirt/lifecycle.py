@@ -105,7 +105,7 @@ class DomainCreation:
             support.check(given, abilities)
             given = _with_addresses(given, uuid, await self._hypervisor.cards(given.networks, self._settings.network))
             seed_content = self._seed(given, uuid)
-            disks = await self._storage.plan(given, uuid)
+            disks = tuple([definition.limited(each, given.hardware) for each in await self._storage.plan(given, uuid)])
             limits = support.limitations(given, abilities)
             marked = _marks(request, digest, disks, limits)
             # The first definition has no seed: its volume is made with the other disks.

@@ -37,6 +37,8 @@ class DomainDisk(msgspec.Struct, frozen=True, kw_only=True):
     own: bool = True
     # options of the driver element: cache, io, discard, detect_zeroes
     options: Mapping[str, str] = {}
+    # the most operations in a second; 0: no limit
+    iops: int = 0
     recipe: Mapping[str, str] = {}
     # the UUID of the machine that the volume is noted for
     machine: str = ""

@@ -43,8 +43,7 @@ class VolumeStore:
         """Return the disks of a new machine, the root disk first. Raises for what is not there or not possible."""
 
         def work(conn: Any) -> tuple[DomainDisk, ...]:
-            place = given.placement
-            pool = pools.choose(conn, place.datastore, place.storage_pod, self._connection.settings.pool)
+            pool = pools.choose(conn, given.datastore, given.placement.storage_pod, self._connection.settings.pool)
             machine = NamedMachine(given.name, uuid)
             root = _root(conn, given, machine, pool)
             return (root, *(_data(conn, machine, each, pool) for each in given.disks))

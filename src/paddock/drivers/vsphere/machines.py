@@ -14,7 +14,7 @@ from pyVmomi import vim, vmodl
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.contract.payloads import ImagePayload
+from paddock.contract.payloads import ImagePayload, PlacementPayload
 from paddock.driverkit import description, refusals
 from paddock.driverkit.description import MachineDescription
 from paddock.drivers.vsphere import failures, guestinfo, hardware, identifiers, identities, marks, paths, reconfiguration
@@ -75,7 +75,7 @@ class VSphereCreation:
             return self._completed(found)
         own = {**marks.of_owner(request.owner), **({} if owner else {marks.REQUEST: description.digest(request)})}
         size = sum(each.size_gib for each in wanted.disks) * _GIB
-        place = self._placement.find(wanted.placement, size)
+        place = self._placement.find(_place(wanted), size)
         source = self._templates(wanted.image) if wanted.image.template_name else None
         return self._made(VSphereRecipe(id=chosen, wanted=wanted, marks=own, place=place, source=source))
 
@@ -158,6 +158,13 @@ class VSphereCreation:
             raise refusals.invalid("the datastore is not clear", fix="name one in placement.datastore, or in the defaults of the Provider")
         row = self._target.inventory.find(place.datastore, ("name",))
         return row.name if row is not None else ""
+
+
+def _place(wanted: MachineDescription) -> PlacementPayload:
+    """The placement with the datastore that the class's storage class is."""
+    if wanted.datastore == wanted.placement.datastore:
+        return wanted.placement
+    return msgspec.structs.replace(wanted.placement, datastore=wanted.datastore, storage_pod="")
 
 
 def clone(recipe: VSphereRecipe, config: Any) -> Any:
