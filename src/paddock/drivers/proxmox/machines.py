@@ -24,6 +24,7 @@ from paddock.drivers.proxmox.config import ProxmoxMachineConfig
 from paddock.drivers.proxmox.identifiers import ProxmoxMachineId, ProxmoxTaskGoal, ProxmoxTaskId, machine_uuid, owner_tag
 from paddock.drivers.proxmox.images import ProxmoxImagePreparation
 from paddock.drivers.proxmox.making import ProxmoxBegunMachine, ProxmoxCloneOrder, ProxmoxMachineMaking
+from paddock.drivers.proxmox.power import ProxmoxPowerControl
 
 _QEMU = "qemu"
 _RUNNING = "running"
@@ -76,9 +77,15 @@ class ProxmoxMachineLifecycle:
     """Creates and deletes machines."""
 
     def __init__(
-        self, cluster: ProxmoxCluster, making: ProxmoxMachineMaking, builder: ProxmoxMachineBuilder, images: ProxmoxImagePreparation
+        self,
+        cluster: ProxmoxCluster,
+        making: ProxmoxMachineMaking,
+        builder: ProxmoxMachineBuilder,
+        images: ProxmoxImagePreparation,
+        power: ProxmoxPowerControl,
     ) -> None:
         self._cluster = cluster
+        self._power = power
         self._making = making
         self._builder = builder
         self._images = images
@@ -240,18 +247,13 @@ class ProxmoxMachineLifecycle:
 
     async def _remove(self, machine: ProxmoxLocatedMachine) -> None:
         cluster = self._cluster
-        status = await cluster.api.get(cluster.of(machine, "status", "current"))
-        if (status or {}).get("status") == _RUNNING:
-            await cluster.finish(await cluster.api.post(cluster.of(machine, "status", "stop"), await self._stop_form()))
+        if (await self._power.status(machine)).get("status") == _RUNNING:
+            await self._power.stop(machine)
         # Before the machine, because nobody finds them without it.
         for volume in machine.config.own_files:
             await self._builder.drop(machine.node, volume)
-        # Whatever the machine has not listed is not its own: a VMID may have been another machine's before.
+        # Whatever the machine has not listed is not its own: a VMID may have been another machine's before. The purge removes it from HA.
         await cluster.finish(await cluster.api.delete(cluster.of(machine), purge=True, destroy_unreferenced_disks=False))
-
-    async def _stop_form(self) -> dict[str, FormValue]:
-        # An orderly shutdown that is under way would hold the stop up.
-        return {"overrule-shutdown": True} if await self._cluster.release() >= (8, 2) else {}
 
 
 def _check(given: MachineDescription) -> None:

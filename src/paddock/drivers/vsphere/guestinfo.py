@@ -18,6 +18,8 @@ _USER, _META = "guestinfo.userdata", "guestinfo.metadata"
 _IGNITION = "guestinfo.ignition.config.data"
 _ENCODING, _BASE64 = ".encoding", "base64"
 _HOST = "local-hostname"
+# All settings that a guest reads.
+KEYS = tuple(key + end for key in (_USER, _META, _IGNITION) for end in ("", _ENCODING))
 
 
 def settings(id: str, hostname: str, user_data: bytes, meta_data: bytes, networks: tuple[NetworkPayload, ...] = ()) -> dict[str, str]:

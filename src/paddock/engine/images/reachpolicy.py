@@ -44,7 +44,9 @@ class ReachPolicy:
             return ""
         if {host.lower(), f"{host.lower()}:{port}"} & self._names or any(plain in network for network in self._networks):
             return ""
-        return "it is an address of this host itself, which the settings do not allow"
+        return (
+            "it is an address of this host itself, and neither --image-from of paddock up nor a provider's PROVIDER_IMAGE_HOSTS allows it"
+        )
 
     def judge_literal(self, host: str, port: int) -> None:
         """Refuse a host that is written as an address which may not be reached (when somebody else resolves names)."""
