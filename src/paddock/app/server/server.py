@@ -271,6 +271,7 @@ def _edge_limits(given: ClientLimits) -> limits.ConnectionLimits:
     return limits.ConnectionLimits(
         head_bytes=given.head_bytes,
         body_bytes=given.body_bytes,
+        bodies_bytes=given.bodies_bytes,
         receive_seconds=given.receive_seconds,
         idle_seconds=given.idle_seconds,
         send_seconds=given.send_seconds,
