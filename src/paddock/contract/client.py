@@ -204,12 +204,12 @@ class ProviderClient:
         try:
             body = self._encoded(request)
             if self._bucket is not None and not await self._bucket.take(method.deadline):
-                raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the rate limit would delay it beyond its deadline")
+                raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the rate limit would delay it beyond its deadline", sent=False)
         except (wire.MalformedMessage, StatusError) as error:
             raise self._error(method, request, error) from None
         breaker = self._breaker
         if (wait := breaker.wait()) > 0:
-            failure = StatusError(StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait)
+            failure = StatusError(StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait, sent=False)
             raise self._error(method, request, failure) from None
         period, outcome = breaker.enter(), CallOutcome.UNKNOWN
         try:
@@ -240,7 +240,7 @@ class ProviderClient:
         except BodyTooLarge as error:
             raise StatusError(StatusCode.INTERNAL, f"its answer is too large: {error.why}") from None
         except StreamFailed as error:
-            raise StatusError(StatusCode.UNAVAILABLE, error.why) from None
+            raise StatusError(StatusCode.UNAVAILABLE, error.why, sent=error.processed) from None
         try:
             return wire.decode(data, method.response, wire.WireLimits(size=self._settings.response))
         except wire.MalformedMessage as error:
@@ -266,12 +266,12 @@ class ProviderClient:
     def _error(self, method: RpcMethod[Any, Any], request: m.WireMessage, error: StatusError | wire.MalformedMessage) -> ProviderError:
         what = f"cannot call {method.name} of provider {self._settings.name}"
         if isinstance(error, wire.MalformedMessage):
-            return ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why))
+            return ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why), sent=False)
         kind = KINDS.get(error.code, ErrorKind.INTERNAL)
         if error.kind is not None and RULES[error.kind].code is RULES[kind].code:
             kind = error.kind
         why = errortext.cleaned(error.text, secrets_of(request)) or error.code.name
-        return ProviderError(kind, what, why=why, retry_after=error.retry_after)
+        return ProviderError(kind, what, why=why, retry_after=error.retry_after, sent=error.sent)
 
 
 def secrets_of(request: m.WireMessage) -> Iterator[str]:

@@ -103,9 +103,13 @@ class ProviderError(PaddockError):
             chosen = TransientProviderError if RULES[kind].transient else TerminalProviderError
         return super().__new__(chosen, kind, what)
 
-    def __init__(self, kind: ErrorKind, what: str, *, why: str = "", fix: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self, kind: ErrorKind, what: str, *, why: str = "", fix: str = "", retry_after: float | None = None, sent: bool = True
+    ) -> None:
         super().__init__(what, why=why, fix=fix)
         self.kind = kind
+        # false if the provider certainly did not see the call
+        self.sent = sent
         # seconds; None when the provider gave no hint
         self.retry_after = retry_after
 

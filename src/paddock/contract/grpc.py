@@ -31,14 +31,17 @@ _HTTP = {
 
 
 class StatusError(Terminal):
-    """A call that ended with a status other than OK. The text is the other side's, or for it."""
+    """A call that ended with a status other than OK. The text is the other side's, or for it. `sent` is false if it never went out."""
 
-    def __init__(self, code: StatusCode, text: str, *, kind: ErrorKind | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self, code: StatusCode, text: str, *, kind: ErrorKind | None = None, retry_after: float | None = None, sent: bool = True
+    ) -> None:
         super().__init__(text or code.name)
         self.code = code
         self.text = text
         self.kind = kind
         self.retry_after = retry_after
+        self.sent = sent
 
 
 def framed(message: bytes) -> bytes:

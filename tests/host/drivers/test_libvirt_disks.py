@@ -92,7 +92,8 @@ def test_a_copy_that_was_cut_off_is_made_again(libvirtd: Libvirtd) -> None:
         await found.connection.run(lambda conn: conn.storagePoolLookupByName("default").refresh(0))
         storage = VolumeStore(found.connection)
         image = p.ImagePayload(path=str(libvirtd.pool / "template.qcow2"))
-        await storage.make(await storage.plan(MachineDescription(name="cut", hardware=p.ClassPayload(cpu=1, memory_mib=64), image=image)))
+        given = MachineDescription(name="cut", hardware=p.ClassPayload(cpu=1, memory_mib=64), image=image)
+        await storage.make(await storage.plan(given, vm))
         assert holds(root, 7, 5) and "cut-root.qcow2.making" not in found.files()
         await found.delete(vm)
 
@@ -192,7 +193,7 @@ def test_the_disks_of_a_running_machine_are_kept_while_it_runs(libvirtd: Libvirt
         clone = await found.clone(vm, "live-copy", customize_json=json.dumps({"snapshotId": snapshot}))
         assert holds(await found.path(clone, "data"), 41, 1) and holds(await found.path(clone), 7, 5)
         with Refused(ErrorKind.CONFLICT):
-            await found.clone(vm, "live-other")
+            await found.clone(vm, "live-other", linked=True)
         await found.power(vm, m.PowerOp.OFF)
         write(data, 42, 1)
         await found.revert(vm, snapshot)

@@ -79,7 +79,7 @@ async def _another_client(talk: Talk) -> None:
 
 
 @pytest.mark.needs("qemu")
-@pytest.mark.spec("kubevirt", 138)
+@pytest.mark.spec("kubevirt", 149)
 @pytest.mark.parametrize("count", [12, pytest.param(150, marks=pytest.mark.slow)])
 def test_machines_that_are_deleted_together_end_side_by_side(host: Host, count: int) -> None:
     """Their guests do not obey the power button. One after the other they would take twelve times the grace, or more."""

@@ -86,8 +86,10 @@ class HeldMemory(msgspec.Struct):
 
 
 class PassMemory(HeldMemory, msgspec.Struct):
-    """The memory of a machine. Refusals are of creates whose machine was to be deleted."""
+    """The memory of a machine."""
 
+    # lists in a row without the machine that is to be deleted
+    absent: int = 0
     resize_hold: RetryHold | None = None
     # the last description of the machine, when it was made, and when the next one is due
     answer: DescribeResponse | None = None
@@ -95,6 +97,8 @@ class PassMemory(HeldMemory, msgspec.Struct):
     due: float = 0.0
     # when a machine that was just started is described for the first time
     start_due: float = 0.0
+    # the bytes of the imported disk, as the provider had it when this process first saw it
+    imported_bytes: int | None = None
 
 
 @dataclass

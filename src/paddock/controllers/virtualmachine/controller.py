@@ -395,7 +395,9 @@ def wire(program: ControllerManager) -> Controller:
     machines = VirtualMachineReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     settings = ControllerSettings(workers=_WORKERS)
     reconcile = machines.reconcile
-    controller = Controller("virtualmachine", caches.machines, reconcile, machinery=program.machinery, teller=program.recorder, settings=settings)
+    controller = Controller(
+        "virtualmachine", caches.machines, reconcile, machinery=program.machinery, teller=program.recorder, settings=settings
+    )
     controller.watch(caches.instances, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, caches.users_of_claim)

@@ -30,10 +30,13 @@ from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements
+from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
-from paddock.translate.virtrigaud import to_kubevirt
+from paddock.translate.virtrigaud import fetching, to_kubevirt
 
 _TYPE = "qemu"
+# Well within the deadline of ImagePrepare.
+_REMOVAL_SECONDS = 200.0
 _REACHABLE = ("http", "registry", "dataVolume", "libvirt")
 
 
@@ -57,8 +60,8 @@ class ImagePreparation:
         name = image_name(request.target_name, spec, block)
         existing = await self._cluster.find(targets.DATA_VOLUMES, name)
         if existing is not None and _is_again(spec, existing):
-            await self._cluster.delete(targets.DATA_VOLUMES, id_of(existing), foreground=True)
-            raise refusals.retry_later(f"the image {name} is removed before it is imported again")
+            await self._remove(existing)
+            existing = None
         volume = existing or await self._import(name, request.storage_hint, spec)
         if (volume.metadata.labels or {}).get(marks.PURPOSE) != booting.IMAGE:
             raise refusals.conflict(f"DataVolume {name} exists and is no prepared image", fix="rename the image")
@@ -79,6 +82,15 @@ class ImagePreparation:
             raise refusals.conflict(f"DataVolume {name} is neither a prepared image nor a disk without a machine, and stays")
         await self._cluster.delete(targets.DATA_VOLUMES, id_of(volume), foreground=True)
         return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.UNPREPARED, id_of(volume)))))
+
+    async def _remove(self, volume: DataVolume) -> None:
+        """Delete an image and wait until it is gone: whoever imports it again hears of that import, and not of its removal."""
+        await self._cluster.delete(targets.DATA_VOLUMES, id_of(volume), foreground=True)
+        ends = asyncio.get_running_loop().time() + _REMOVAL_SECONDS
+        while await self._cluster.find_id(targets.DATA_VOLUMES, id_of(volume)) is not None:
+            if asyncio.get_running_loop().time() > ends:
+                raise refusals.retry_later(f"the former import of image {volume.metadata.name} is not removed after {_REMOVAL_SECONDS:g} s")
+            await asyncio.sleep(self._cluster.settings.poll_seconds)
 
     async def _import(self, name: str, storage_class: str, spec: VMImageSpec) -> DataVolume:
         needed = await self._secrets(spec)
@@ -165,6 +177,7 @@ def prepared_image(
     boot = BootDisk(kind=BootKind.FETCH, name=name, image=spec.source)
     made = rebuilt.rebuild(given, boot, settings.namespace, secrets=secrets, image=spec)
     result = to_kubevirt(made.machine, made.world, Rendering(product=settings.product, architecture=settings.architecture))
+    _check_losses(result.losses)
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))
     template = (machine.spec.dataVolumeTemplates or [])[0]
     storage = template.spec.storage
@@ -177,6 +190,13 @@ def prepared_image(
     )
     found = tuple(each for each in result.value if isinstance(each, Secret))
     return PreparedImage(msgspec.structs.replace(template.spec, storage=storage), found)
+
+
+def _check_losses(losses: tuple[Loss, ...]) -> None:
+    """Raise InvalidSpec for an image whose content would not be compared as it has to be."""
+    lost = next((each for each in losses if each.path[-1:] == ("checksum",) and each.of.startswith("VMImage/")), None)
+    if lost is not None and lost.why != fetching.NOT_COMPARED:
+        raise refusals.invalid("the image cannot be compared with its checksum", why=lost.why, fix="correct it, or set validateChecksum")
 
 
 def _is_again(spec: VMImageSpec, volume: DataVolume) -> bool:

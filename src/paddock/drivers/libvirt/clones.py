@@ -3,6 +3,10 @@
 The clone's domain is defined first, under a UUID that follows from the request, and marked as incomplete. So a call that is repeated goes
 on with the clone that it began, and finds it also when the source is gone. Of a linked clone's source the disks become layers: the source
 gets a file of its own on top of each, as the clone does. A layer goes with the last of those that stand on it.
+
+A machine that runs is cloned by a snapshot that the driver takes for it, and deletes before the clone is complete:
+
+    clone is incomplete --> snapshot of the source --> copies of its disks --> snapshot is gone --> clone is complete
 """
 
 import tempfile
@@ -15,7 +19,7 @@ import msgspec
 from paddock.base import names
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.contract.errors import ProviderError
+from paddock.contract.errors import ErrorKind, ProviderError, TerminalProviderError
 from paddock.contract.payloads import PlacementPayload
 from paddock.driverkit import conversion, customization, refusals
 from paddock.driverkit.conversion import OpenLayer
@@ -33,6 +37,7 @@ from paddock.drivers.libvirt import (
     marks,
     pools,
     records,
+    snapshots,
     snapshotxml,
     volumes,
     volumexml,
@@ -44,7 +49,7 @@ from paddock.drivers.libvirt.hypervisor import Hypervisor
 from paddock.drivers.libvirt.machines import LibvirtDomain, MachineStore
 from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
 from paddock.drivers.libvirt.records import VolumeNote
-from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage
+from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage, NamedMachine
 from paddock.drivers.libvirt.undertakings import Undertakings
 from paddock.drivers.libvirt.volumexml import PoolView, VolumeOrder
 
@@ -65,6 +70,8 @@ class CloneOrder(msgspec.Struct, frozen=True, kw_only=True):
     datastore: str
     given: CloneCustomization
     marks: MachineMarks
+    # what the disks are copied from; empty: the disks as they are
+    snapshot: str = ""
 
 
 class DomainCloning:
@@ -94,7 +101,12 @@ class DomainCloning:
                 raise refusals.not_found("the machine to clone does not exist")
             # Its task says that it failed, and whoever lost the first answer can remove it.
             return task
-        order = await self._order(source, uuid, request)
+        try:
+            order = await self._order(source, uuid, request)
+        except TerminalProviderError:
+            if existing is not None:
+                await self._abandon(existing)
+            raise
 
         async def work() -> None:
             async with self._store.changing(source.uuid), self._store.changing(uuid):
@@ -130,13 +142,16 @@ class DomainCloning:
     async def _order(self, source: LibvirtDomain, uuid: str, request: m.CloneRequest) -> CloneOrder:
         given = customization.read(request.class_json, request.customize_json)
         placement = payloads.decode(request.placement_json, PlacementPayload)
-        view = source.inactive
+        view, snapshot = source.inactive, given.snapshot
         if given.snapshot:
             text = await self._connection.run(_snapshot_text, source.uuid, given.snapshot)
             view = snapshotxml.parse(text).domain or view
-        elif source.live:
-            fix = "power it off, or clone one of its snapshots"
-            raise refusals.conflict(f"machine {view.name} cannot be cloned while it runs", fix=fix)
+        elif source.live and request.linked:
+            fix = "power it off, or make a full clone"
+            raise refusals.conflict(f"a linked clone of machine {view.name} cannot be made while it runs", fix=fix)
+        elif source.live or await self._connection.run(_has_snapshot, source.uuid, clonexml.snapshot_of(uuid)):
+            # Also when it was powered off since: all disks of a clone are of one moment.
+            snapshot = clonexml.snapshot_of(uuid)
         if request.linked:
             await self._connection.run(_check_linked, source.uuid, view, given.snapshot)
         owner = request.target_vm or m.ObjectIdentity()
@@ -158,6 +173,7 @@ class DomainCloning:
             datastore=placement.datastore,
             given=given,
             marks=known,
+            snapshot=snapshot,
         )
 
     async def _make(self, order: CloneOrder, source: LibvirtDomain) -> None:
@@ -173,10 +189,17 @@ class DomainCloning:
         root = clonexml.with_disks(root, disks, None, seed.path if seed is not None else "")
         await self._connection.run(_define, xmltree.text(root))
         made: list[str] = []
+        own = clonexml.snapshot_of(order.uuid)
         try:
+            if order.snapshot == own:
+                await self._connection.run(_take, source.uuid, own, order.name)
             for target, disk in disks.items():
                 await self._copy(order, source, target, disk)
                 made.append(disk.path)
+            await self._connection.run(volumes.own, tuple(disks.values()))
+            if order.linked:
+                await self._connection.run(_own_overlays, source.uuid)
+            await self._connection.run(snapshots.remove, source.uuid, own)
             if content:
                 await self._seeded(order, root, content, marked)
             else:
@@ -185,11 +208,12 @@ class DomainCloning:
         except ProviderError as error:
             foreign = records.exists(error.__cause__)
             # A file that somebody has put there behind libvirt's back is not the clone's.
+            await self._connection.run(snapshots.remove, source.uuid, own)
             await self._undo(order, made if foreign else [each.path for each in disks.values()])
             raise
 
     async def _seeded(self, order: CloneOrder, root: Any, content: bytes, known: MachineMarks) -> None:
-        seed = await self._storage.keep_seed(order.name, order.datastore, content)
+        seed = await self._storage.keep_seed(NamedMachine(order.name, order.uuid), order.datastore, content)
         root = clonexml.with_disks(root, {}, seed, "")
         complete = msgspec.structs.replace(known, state="").with_disk(MarkedDisk(marks.SEED_DISK, seed.path, seed.bytes))
         await self._connection.run(_define, xmltree.text(editing.marked(root, complete)))
@@ -198,7 +222,7 @@ class DomainCloning:
         of = next(each for each in order.view.disks if each.target == target)
         if order.linked:
             await self._connection.run(_link, source.uuid, target, disk)
-        elif order.given.snapshot:
+        elif order.snapshot:
             await self._copy_snapshot(order, of, disk)
         else:
             await self._connection.run(_copy, of, disk)
@@ -206,13 +230,20 @@ class DomainCloning:
     async def _copy_snapshot(self, order: CloneOrder, of: DiskView, disk: DomainDisk) -> None:
         """Copy a disk as it was in a snapshot. libvirt has no call for that, so the bytes pass through here."""
         scratch = self._connection.settings.scratch
-        content = DiskContent(path=of.path, format=of.format or volumexml.RAW, snapshot=order.given.snapshot)
+        content = DiskContent(path=of.path, format=of.format or volumexml.RAW, snapshot=order.snapshot)
         async with chains.raw(self._connection, content, scratch) as file:
             with tempfile.TemporaryFile(dir=scratch) as made:
                 await conversion.flatten((OpenLayer(file.fileno(), volumexml.RAW),), made.fileno(), disk.format)
                 plain = PlainDisk(made, disk.format, disk.bytes, "")
                 note = VolumeNote(purpose=records.MACHINE, request=order.uuid, size=disk.bytes, format=disk.format)
                 await self._connection.run(keeping.keep, disk.pool, disk.volume, plain, note)
+
+    async def _abandon(self, clone: LibvirtDomain) -> None:
+        """Leave nothing of a clone that was begun, and that its source does not allow any more. Whoever asks again begins anew."""
+        async with self._store.changing(clone.uuid):
+            known = clone.inactive.marks
+            await self._storage.delete([each.path for each in known.disks] if known is not None else [])
+            await self._connection.run(lifecycle.undefine, clone.uuid)
 
     async def _undo(self, order: CloneOrder, paths: list[str]) -> None:
         """Leave nothing of a clone that could not be made."""
@@ -241,6 +272,21 @@ def _ignored(placement: PlacementPayload) -> tuple[str, ...]:
 def _snapshot_text(conn: Any, uuid: str, name: str) -> str:
     domain = machines.existing(conn, uuid)
     return str(snapshotxml.existing(domain, name).getXMLDesc(libvirt.VIR_DOMAIN_SNAPSHOT_XML_SECURE))
+
+
+def _has_snapshot(conn: Any, uuid: str, name: str) -> bool:
+    return snapshotxml.lookup(machines.existing(conn, uuid), name) is not None
+
+
+def _take(conn: Any, uuid: str, name: str, clone: str) -> None:
+    """Take the snapshot that a machine is cloned by."""
+    try:
+        snapshots.take(conn, uuid, name, m.SnapshotCreateRequest(description=f"Paddock copies it to {clone}, and deletes it then."))
+    except ProviderError as error:
+        if error.kind is not ErrorKind.NOT_SUPPORTED:
+            raise
+        fix = "power it off, and clone it then"
+        raise refusals.not_supported("the machine cannot be cloned while it runs", why=f"{error.what}: {error.why}", fix=fix) from error
 
 
 def _define(conn: Any, text: str) -> None:
@@ -283,7 +329,7 @@ def _plan(conn: Any, order: CloneOrder, default: str) -> dict[str, DomainDisk]:
 
 def _planned(conn: Any, order: CloneOrder, disk: DiskView, pool: PoolView, size: int) -> DomainDisk:
     name = clonexml.name_of(order.view, disk)
-    wanted = volumes.planned(conn, order.name, name, pool, size)
+    wanted = volumes.planned(conn, NamedMachine(order.name, order.uuid), name, pool, size)
     return msgspec.structs.replace(wanted, format=volumexml.QCOW2 if order.linked else wanted.format)
 
 
@@ -335,6 +381,15 @@ def _above(pool: Any, own: DiskView, kind: str, size: int) -> str:
         if volumexml.parse_volume(there.XMLDesc(0)).backing == own.path:
             return str(there.path())
         number += 1
+
+
+def _own_overlays(conn: Any, uuid: str) -> None:
+    """Note that the files which a linked clone's source got are the source's."""
+    known = domainview.parse(machines.existing(conn, uuid).XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)).marks
+    for disk in known.disks if known is not None else ():
+        volume = pools.find(conn, disk.path)
+        if volume is not None and volumexml.parse_volume(volume.XMLDesc(0)).backing:
+            records.own(conn, volume.storagePoolLookupByVolume(), volume.name(), uuid)
 
 
 def _switch(conn: Any, domain: Any, view: DomainView, own: DiskView, path: str) -> None:

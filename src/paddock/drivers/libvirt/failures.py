@@ -33,6 +33,8 @@ _KINDS: Mapping[int, ErrorKind] = {
     **dict.fromkeys((5, 6, 39, 86, 87, 97), ErrorKind.UNAVAILABLE),
 }
 _LONGEST = 300
+# A shell's word for a command that it does not find.
+_NO_PROGRAM = "non-zero code: 127"
 
 
 def code_of(error: BaseException) -> int:
@@ -54,6 +56,11 @@ def of(error: Any, what: str = "libvirt refuses the operation") -> ProviderError
 
 def lost(error: Any) -> ProviderError:
     """Return the error of a call whose connection ended, or could not be opened."""
+    if _NO_PROGRAM in str(error):
+        program = "nc, or virt-ssh-helper for an endpoint without socket"
+        why = f"the far host lacks the program that passes the connection on: {program} ({words(error)})"
+        fix = "install netcat-openbsd there, or libvirt's daemon with its virt-ssh-helper"
+        return ProviderError(ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=why, fix=fix)
     return ProviderError(
         ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=words(error), fix="see that libvirtd runs; Paddock tries again"
     )

@@ -79,7 +79,7 @@ async def run_many(host: Host) -> dict[str, str]:
     return made
 
 
-@pytest.mark.spec("kubevirt", 138)
+@pytest.mark.spec("kubevirt", 149)
 def test_a_guest_does_not_outlive_its_grace_beside_many_that_end(play: Play) -> None:
     async def script(host: Host) -> None:
         made = await run_many(host)
@@ -88,7 +88,11 @@ def test_a_guest_does_not_outlive_its_grace_beside_many_that_end(play: Play) -> 
             await deletions.delete(name, uid)
             await asyncio.sleep(0.02)
         await asyncio.sleep(GRACE + 5)
-        late = {name: seconds for name, uid in made.items() if (seconds := deletions.seconds(uid)) > (0 if int(name[1:]) % 2 else GRACE) + LITTLE}
+        late = {
+            name: seconds
+            for name, uid in made.items()
+            if (seconds := deletions.seconds(uid)) > (0 if int(name[1:]) % 2 else GRACE) + LITTLE
+        }
         assert late == {}
         assert (await host.api.get(VMIS)).data["items"] == []
         assert host.engine.networks.cards == {}

@@ -54,6 +54,9 @@ PLACEMENTS: list[tuple[Data | None, Data | None, PlacementPayload | None]] = [
     ({"datastore": "d"}, {"storagePod": "p"}, PlacementPayload(datastore="d")),
     ({"storagePod": "q"}, {"datastore": "d"}, PlacementPayload(storage_pod="q")),
     (None, {"storagePod": "p"}, PlacementPayload(storage_pod="p")),
+    (None, {"resourcePool": "r"}, PlacementPayload(resource_pool="r")),
+    ({"resourcePool": "own"}, {"resourcePool": "r"}, PlacementPayload(resource_pool="own")),
+    ({"host": "h"}, {"resourcePool": "r"}, PlacementPayload(host="h", resource_pool="r")),
 ]
 
 
@@ -149,7 +152,7 @@ def test_a_network_gives_address_and_name_servers() -> None:
         cards(vm, network(ipAllocation={"type": "Pool", "poolConfig": {"poolRef": {"name": "p"}}}))
 
 
-@pytest.mark.spec("virtrigaud", 97)
+@pytest.mark.spec("virtrigaud", 97, 130)
 @pytest.mark.parametrize(
     ("kind", "config", "expected"),
     [
@@ -158,6 +161,8 @@ def test_a_network_gives_address_and_name_servers() -> None:
         ("proxmox", {"proxmox": {"bridge": "vmbr1", "vlanTag": 5}}, {"Bridge": "vmbr1", "VLAN": 5, "name": "vmbr1", "vlan": 5}),
         ("qemu", {"libvirt": {"networkName": "n"}}, {"NetworkName": "n"}),
         ("qemu", {"type": "nat"}, {"NetworkName": "", "Bridge": ""}),
+        ("qemu", {"type": "nat", "libvirt": {"networkName": "default", "bridge": {"name": "br0"}}}, {"NetworkName": "", "Bridge": ""}),
+        ("libvirt", {"type": "nat", "libvirt": {"networkName": "n"}}, {"NetworkName": "n"}),
         ("libvirt", {"vsphere": {"portgroup": "pg"}}, None),
     ],
 )
@@ -173,6 +178,19 @@ def test_the_block_of_the_type(kind: str, config: Data, expected: Data | None) -
     (made,) = cards(vm, network(config), provider(kind), disk)
     assert {name: made[name] for name in expected} == expected
     assert kind == "proxmox" or "name" not in made
+
+
+@pytest.mark.spec("virtrigaud", 15)
+@pytest.mark.parametrize("kind", ["vsphere", "libvirt", "proxmox", "qemu", "firecracker"])
+def test_a_card_without_a_network_is_on_the_default_one_of_the_provider(kind: str) -> None:
+    vm = machine(networks=[{"name": "a", "ipAddress": "10.0.0.5"}])
+    disk = image(
+        {"http": {"url": "https://a/b.qcow2"}, "libvirt": {"path": "/a"}, "vsphere": {"templateName": "t"}, "proxmox": {"templateID": 9}}
+    )
+    (own,) = cards(vm, provider(kind), disk)
+    (named,) = cards(vm, provider(kind, defaults={"network": "front"}), disk)
+    assert own["NetworkName"] == "" and own["StaticIP"] == "10.0.0.5"
+    assert named["NetworkName"] == "front" and named["StaticIP"] == "10.0.0.5"
 
 
 def test_a_sealed_network_is_not_replaced_by_an_open_one() -> None:

@@ -4,7 +4,7 @@ One controller writes an image's status, so two machines cannot begin the same p
 preparation failed is remembered in this process.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -17,13 +17,15 @@ from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.context import VirtrigaudParts
 from paddock.controllers.virtrigaud.images.removal import ImageRemoval
 from paddock.controllers.virtrigaud.usage import CountPauses
+from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ProviderImage, VMImage
 from paddock.meta import ages
-from paddock.meta.wire import to_data
-from paddock.plan.virtrigaud import preparation, reasons, removal
+from paddock.meta.world import namespace_of
+from paddock.plan.virtrigaud import imagecredentials, preparation, reasons, removal
 from paddock.plan.virtrigaud.preparation import ImageState, ImageUse
 from paddock.plan.virtrigaud.references import MachineReference
+from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
@@ -132,16 +134,16 @@ class VirtrigaudImageReconciler:
             return ImageState(use, "waiting", f"waiting until somebody makes the image available at Provider {use.provider}")
         if use.imports is not True:
             return ImageState(
-                use, "unprepared" if use.imports is False else "due", f"Provider {use.provider} has not reported what it can do"
+                use, "unprepared" if use.imports is False else "unserved", f"Provider {use.provider} has not reported what it can do"
             )
         driver = self._parts.providers.find(place, use.type).driver
         if driver is None:
-            return ImageState(use, "due", f"Provider {use.provider} cannot be reached")
-        return await self._import(look, uid, use, driver)
+            return ImageState(use, "unserved", f"Provider {use.provider} cannot be reached")
+        return await self._import(look, uid, place, use, driver)
 
     # --- importing --------------------------------------------------------------------------------------------------------
 
-    async def _import(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver) -> ImageState:
+    async def _import(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver) -> ImageState:
         attempts = self._attempts.get((uid, use.provider))
         if attempts is None or attempts.generation != look.image.metadata.generation:
             attempts = self._attempts[uid, use.provider] = _Attempts(look.image.metadata.generation)
@@ -152,16 +154,22 @@ class VirtrigaudImageReconciler:
         try:
             if use.provider in look.tasks:
                 return await self._poll(look, uid, use, driver, attempts)
-            return await self._prepare(look, uid, use, driver)
+            return await self._prepare(look, uid, place, use, driver, attempts)
+        except Refusal as refusal:
+            # Nobody tells when the Secret is there.
+            return self._failed(look, use, attempts, str(refusal))
         except ProviderError as error:
             return self._failed(look, use, attempts, error.reported, terminal=not _is_transient(error))
 
-    async def _prepare(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver) -> ImageState:
-        document = payloads.encode_manifest(to_data(look.image.spec))
-        request = m.ImagePrepareRequest(image_json=document, target_name=preparation.target_name(look.image))
+    async def _prepare(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
+        document = imagecredentials.document(look.image.spec, self._secrets(look.image, place, use))
+        request = m.ImagePrepareRequest(image_json=payloads.encode_manifest(document), target_name=preparation.target_name(look.image))
         answer = await driver.image_prepare(request)
         entry = ProviderImage(
-            id=answer.prepared_image_id or None, path=answer.prepared_image_path or None, lastUpdated=look.now, message=removal.PREPARING
+            id=answer.prepared_image_id or None,
+            path=answer.prepared_image_path or None,
+            lastUpdated=look.now,
+            message=removal.preparing(attempts.problem),
         )
         look.note_preparation()
         if answer.task is None or not answer.task.id:
@@ -170,7 +178,19 @@ class VirtrigaudImageReconciler:
         look.tasks[use.provider] = answer.task.id
         self._due[uid, use.provider] = self._parts.now() + preparation.FIRST_POLL_SECONDS
         look.look_again(preparation.FIRST_POLL_SECONDS)
-        return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+        return preparation.importing(use, entry)
+
+    def _secrets(self, image: VMImage, place: Key, use: ImageUse) -> imagecredentials.Secrets:
+        """The Secrets beside the image whose values go to the Provider; raises `Refusal` for one that is not there."""
+        caches = self._parts.caches
+        reported = caches.capabilities(place)
+        found: dict[str, Mapping[str, bytes]] = {}
+        for name in imagecredentials.names(image.spec, use.type, reported.features if reported is not None else None):
+            secret = caches.read(MachineReference("Secret", namespace_of(image), name))
+            if not isinstance(secret, Secret):
+                raise Refusal(f"there is no Secret {namespace_of(image)}/{name}", fix="create it")
+            found[name] = decoded(secret)
+        return found
 
     async def _poll(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         now = self._parts.now()
@@ -178,7 +198,7 @@ class VirtrigaudImageReconciler:
         due = self._due.get((uid, use.provider), 0.0)
         if due > now:
             look.look_again(due - now)
-            return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+            return preparation.importing(use, entry)
         answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.tasks[use.provider])))
         if answer.error:
             look.tasks.pop(use.provider)
@@ -192,7 +212,7 @@ class VirtrigaudImageReconciler:
             return self._failed(look, use, attempts, f"it took longer than {seconds:g} s")
         self._due[uid, use.provider] = now + preparation.POLL_SECONDS
         look.look_again(preparation.POLL_SECONDS)
-        return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+        return preparation.importing(use, entry)
 
     def _ready(self, look: _ImagePass, uid: str, use: ImageUse, entry: ProviderImage) -> ImageState:
         look.entries[use.provider] = msgspec.structs.replace(entry, available=True, lastUpdated=look.now, message=removal.PREPARED)

@@ -16,8 +16,19 @@ from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
 from paddock.dialects.virtrigaud.vmimage import ProviderImage
 from paddock.meta import ages
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import attempts, power, preparation, reasons, references, requests, resizing, status
-from paddock.plan.virtrigaud.conditions import POWER, PROVISIONING, READY, RECONFIGURING, AspectValue, false, find, holds, true
+from paddock.plan.virtrigaud import attempts, marks, power, preparation, reasons, references, requests, resizing, rootdisk, status
+from paddock.plan.virtrigaud.conditions import (
+    IMPORTED_DISK,
+    POWER,
+    PROVISIONING,
+    READY,
+    RECONFIGURING,
+    AspectValue,
+    false,
+    find,
+    holds,
+    true,
+)
 from paddock.plan.virtrigaud.power import PowerDecision
 from paddock.plan.virtrigaud.resizing import MachineSizes
 
@@ -38,7 +49,7 @@ class MachineActions:
 
     async def create(self, look: MachinePass) -> None:
         """Create the machine; its id is written before anything else is done. Raises `Refusal` for what cannot be requested."""
-        request = requests.create(look.vm, look.found, self._prepared(look))
+        request = requests.create(look.vm, look.found, self.prepared(look))
         assert look.found.vmclass is not None
         sizes, unanswered = resizing.wanted(look.vm, look.found.vmclass), attempts.of(look.status)
         look.status = attempts.recorded(look.status, sizes)
@@ -48,9 +59,10 @@ class MachineActions:
         )
         await self._statuses.write(look)
         try:
-            answer = await self.request_create(look, request)
+            answer = await self._request_create(look, request)
         except ProviderError as error:
-            self._refused(look, error, unanswered)
+            if not unanswered and (not error.sent or error.kind in attempts.REFUSALS_OF_CREATE):
+                look.status = attempts.forgotten(look.status)
             raise
         task = _task(answer.task)
         if not answer.id and task is None:
@@ -68,7 +80,7 @@ class MachineActions:
         await self._statuses.write(look)
         self._tell(look, "Created", f"{self._provider(look)} has created the machine {answer.id}".strip())
 
-    async def request_create(self, look: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
+    async def _request_create(self, look: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
         """Send a create. An answer with the machine of another object is an error: both would fight over it."""
         answer = await look.provider.create(request)
         others = [each for each in self._parts.caches.with_id(references.provider_of(look.vm), answer.id) if each != look.key]
@@ -76,13 +88,36 @@ class MachineActions:
             raise ProviderError(ErrorKind.CONFLICT, f"the answer to Create has the id of another machine, {others[0]}")
         return answer
 
-    def _prepared(self, look: MachinePass) -> ProviderImage | None:
+    def prepared(self, look: MachinePass) -> ProviderImage | None:
+        """The machine's image at its Provider, if that has prepared it."""
         image = look.found.image
         if image is None:
             return None
         ref = look.vm.spec.providerRef
         place = ref.namespace or look.key.namespace
         return preparation.prepared(image, preparation.provider_key(namespace_of(image), place, ref.name))
+
+    async def judge_imported(self, look: MachinePass) -> None:
+        """Compare an imported disk with the size that is expected, once; a provider that describes no disks leaves it open."""
+        disk = look.vm.spec.importedDisk
+        # An adopted machine has the size that its provider listed.
+        adopted = (look.vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE
+        if disk is None or disk.sizeGiB is None or adopted:
+            look.drop(IMPORTED_DISK)
+            return
+        if look.memory.imported_bytes is None:
+            request = m.GetDiskInfoRequest(vm_id=look.status.id or "", target_host_id=requests.host_of(look.vm))
+            try:
+                look.memory.imported_bytes = (await look.provider.get_disk_info(request)).virtual_size_bytes
+            except ProviderError as error:
+                if error.kind is not ErrorKind.NOT_SUPPORTED:
+                    return
+                look.memory.imported_bytes = 0
+        problem = rootdisk.size_problem(disk, look.found.vmclass, look.memory.imported_bytes)
+        if problem:
+            look.say(false(IMPORTED_DISK, reasons.SIZE_DIFFERS, problem))
+        else:
+            look.drop(IMPORTED_DISK)
 
     # --- tasks ------------------------------------------------------------------------------------------------------------
 
@@ -197,14 +232,15 @@ class MachineActions:
 
     async def reconfigure(self, look: MachinePass, sizes: MachineSizes) -> None:
         """Ask for sizes. Raises `Refusal` for what cannot be requested."""
-        request = requests.reconfigure(look.vm, look.found, sizes, self._prepared(look))
+        request = requests.reconfigure(look.vm, look.found, sizes, self.prepared(look))
         unanswered = attempts.of(look.status)
         look.status = attempts.recorded(look.status, sizes)
         await self._statuses.write(look)
         try:
             answer = await look.provider.reconfigure(msgspec.structs.replace(request, id=look.status.id or ""))
         except ProviderError as error:
-            self._refused(look, error, unanswered)
+            if not unanswered and (not error.sent or error.kind in attempts.REFUSALS):
+                look.status = attempts.forgotten(look.status)
             raise
         task = _task(answer.task)
         if task is None:
@@ -220,7 +256,7 @@ class MachineActions:
     def _reconfigured(self, look: MachinePass, sizes: MachineSizes | None) -> None:
         if sizes is not None:
             look.status = attempts.confirmed(look.status, sizes)
-        look.memory.resize_hold = None
+        look.memory.resize_hold, look.memory.due = None, 0.0
         look.change(lastReconfigureTime=self._parts.timestamp())
         look.say(false(RECONFIGURING, reasons.SUCCESS, "the provider has confirmed the sizes"))
 
@@ -235,12 +271,6 @@ class MachineActions:
         requested = attempts.of(look.status)
         if len(requested) == 1:
             look.status = attempts.confirmed(look.status, requested[0])
-
-    @staticmethod
-    def _refused(look: MachinePass, error: ProviderError, unanswered: tuple[MachineSizes, ...]) -> None:
-        """Forget a request that was certainly not carried out, unless an earlier one may have been."""
-        if error.kind in attempts.REFUSALS and not unanswered:
-            look.status = attempts.forgotten(look.status)
 
     @staticmethod
     def starts(look: MachinePass) -> bool:

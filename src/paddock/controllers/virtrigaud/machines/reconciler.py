@@ -24,6 +24,7 @@ from paddock.controllers.virtrigaud.machines.reverting import MachineReversion
 from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
 from paddock.meta.world import namespace_of
 from paddock.plan.virtrigaud import attempts, hooks, marks, power, preparation, reasons, references, requests, resizing, status, support
+from paddock.plan.virtrigaud import unread as fields
 from paddock.plan.virtrigaud.conditions import (
     POWER,
     PROVISIONING,
@@ -61,6 +62,11 @@ class VirtrigaudMachineReconciler:
         self._placement = MachinePlacement(parts, self._statuses, parts.caches.namespaces)
         self._deletion = MachineDeletion(parts, self._statuses, self._actions, self._hooks)
         self._memories: dict[Key, PassMemory] = {}
+
+    def suspect(self, key: Key) -> None:
+        """Describe a machine in its next pass, whatever is remembered of it."""
+        if (memory := self._memories.get(key)) is not None:
+            memory.due = 0.0
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
@@ -231,6 +237,11 @@ class VirtrigaudMachineReconciler:
             outcome = await self._resize(look, plan)
             if outcome is not None:
                 return outcome
+            # As it is now, and not as it was before the change.
+            answer = await self._actions.observe(look)
+            if not answer.exists:
+                return await self._lost(look)
+            observed = power.known(answer.power_state)
             plan = self._plan_sizes(look, observed)
         elif not plan.pending:
             # What could not be changed is as it should be, or another machine.
@@ -247,6 +258,7 @@ class VirtrigaudMachineReconciler:
             await self._hooks.run(look, hooks.POST_START)
         elif observed == power.OFF:
             self._hooks.forget(look, hooks.POST_START)
+        await self._actions.judge_imported(look)
         return self._settle(look, answer, plan)
 
     def _plan_sizes(self, look: MachinePass, observed: str) -> ResizePlan:
@@ -302,7 +314,8 @@ class VirtrigaudMachineReconciler:
             look.say(false(RECONFIGURING, reasons.SUCCESS, "the provider has confirmed the sizes"))
         assert look.found.provider is not None
         missing = support.unsupported(look.vm, look.found, look.capabilities.features)
-        if text := support.message(look.vm, missing, support.limitations(answer)):
+        unread = fields.names(look.vm, look.found, self._actions.prepared(look))
+        if text := support.message(look.vm, missing, support.limitations(answer), unread):
             look.say(true(UNSUPPORTED, reasons.UNSUPPORTED, text))
         else:
             look.drop(UNSUPPORTED)
