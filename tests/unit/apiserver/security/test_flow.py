@@ -292,7 +292,7 @@ def test_long_requests_do_not_follow_each_other_without_a_turn_for_others() -> N
 @pytest.mark.spec("kube-api", 162)
 @pytest.mark.parametrize("newcomer", [MASTERS, BOB])
 def test_a_newcomer_beside_many_exempt_clients_waits_for_a_few_rounds(newcomer: User) -> None:
-    """Each of 2,000 administrators asks again as soon as it is answered, which takes a millisecond; then somebody comes with a first request."""
+    """Each of 2,000 administrators asks again as soon as it is answered, which takes a millisecond; then somebody new comes."""
 
     async def script(api: Harness) -> None:
         clock = [0.0]
