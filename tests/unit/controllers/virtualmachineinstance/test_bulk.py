@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from paddock.engine.networks.nics import AttachedNic, NicSpec
-from tests.fakehost import Networks
+from tests.fakehost import Data, Networks
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
 
 MANY, GRACE, LITTLE = 150, 30, 1.5
 FILTER_SECONDS = 0.5
-CARD = {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}, "networks": [{"name": "default", "pod": {}}]}
+CARD: Data = {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}, "networks": [{"name": "default", "pod": {}}]}
 
 
 class BusyNetworks(Networks):
@@ -70,7 +70,7 @@ async def run_many(host: Host) -> dict[str, str]:
     made = {}
     for number in range(MANY):
         grace = 0 if number % 2 else GRACE
-        spec = {"domain": {"memory": {"guest": "16Mi"}}, "terminationGracePeriodSeconds": grace, **CARD}
+        spec: Data = {"domain": {"memory": {"guest": "16Mi"}}, "terminationGracePeriodSeconds": grace, **CARD}
         made[f"m{number}"] = str((await host.make(f"m{number}", **spec))["metadata"]["uid"])
     await asyncio.sleep(MANY * FILTER_SECONDS)
     for uid in made.values():

@@ -38,7 +38,7 @@ _LONGEST_KEPT = 1024
 _WEIGHT = 0.2
 _MOST_COST = 0.2
 # What is started is work in this round, however little of it was measured: only reads are.
-_LEAST_COST = 0.0005
+_LEAST_COST = 0.0002
 Waiter = asyncio.Future[None]
 Flow = levels.FlowQueue[Waiter]
 
