@@ -7,6 +7,7 @@ import re
 from typing import NoReturn
 from urllib.parse import quote, unquote_to_bytes
 
+from paddock.base import reasons
 from paddock.base.errors import Terminal
 from paddock.contract.errors import ErrorKind, StatusCode
 from paddock.contract.http2 import Headers, Http2Stream
@@ -14,6 +15,7 @@ from paddock.contract.http2 import Headers, Http2Stream
 CONTENT_TYPE = "application/grpc"
 KIND_HEADER = "paddock-error-kind"
 RETRY_HEADER = "paddock-retry-after"
+REASON_HEADER = "paddock-reason"
 _PREFIX = 5
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])\Z")
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -33,12 +35,15 @@ _HTTP = {
 class StatusError(Terminal):
     """A call that ended with a status other than OK. The text is the other side's, or for it."""
 
-    def __init__(self, code: StatusCode, text: str, *, kind: ErrorKind | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self, code: StatusCode, text: str, *, kind: ErrorKind | None = None, retry_after: float | None = None, reason: str = ""
+    ) -> None:
         super().__init__(text or code.name)
         self.code = code
         self.text = text
         self.kind = kind
         self.retry_after = retry_after
+        self.reason_code = reason
 
 
 def framed(message: bytes) -> bytes:
@@ -87,6 +92,8 @@ def status_trailers(error: StatusError | None) -> Headers:
         found.append((KIND_HEADER, error.kind.value))
     if error.retry_after is not None:
         found.append((RETRY_HEADER, f"{error.retry_after:.3f}"))
+    if error.reason_code:
+        found.append((REASON_HEADER, error.reason_code))
     return found
 
 
@@ -114,7 +121,8 @@ def message_of(stream: Http2Stream) -> bytes:
     if code is StatusCode.OK:
         return unframed(stream.body)
     text = unquote_to_bytes(ends.get("grpc-message", "")).decode("utf-8", "replace")
-    raise StatusError(code, text, kind=_kind(ends.get(KIND_HEADER)), retry_after=_seconds(ends.get(RETRY_HEADER)))
+    kind, reason = _kind(ends.get(KIND_HEADER)), known_reason(ends.get(REASON_HEADER, ""))
+    raise StatusError(code, text, kind=kind, retry_after=_seconds(ends.get(RETRY_HEADER)), reason=reason)
 
 
 def _refuse_plain(headers: dict[str, str]) -> NoReturn:
@@ -133,6 +141,11 @@ def _code(text: str) -> StatusCode:
 
 def _kind(text: str | None) -> ErrorKind | None:
     return next((kind for kind in ErrorKind if kind.value == text), None)
+
+
+def known_reason(text: str) -> str:
+    """Return a reason code of the other side; empty for a word that is none, because programs decide by it."""
+    return text if text in reasons.codes() else ""
 
 
 def _seconds(text: str | None) -> float | None:

@@ -18,9 +18,9 @@ def mapped(of: Callable[[PaddockError], ProviderError]) -> Iterator[None]:
         raise of(error) from error
 
 
-def not_found(what: str, fix: str = "") -> ProviderError:
-    """Return the error of an object that is not there."""
-    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix)
+def not_found(what: str, fix: str = "", *, reason: str = "") -> ProviderError:
+    """Return the error of an object that is not there; the reason code says what it is."""
+    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix, reason=reason)
 
 
 def invalid(what: str, *, why: str = "", fix: str = "") -> ProviderError:

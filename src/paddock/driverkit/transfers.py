@@ -105,7 +105,7 @@ class StagingTransfers:
         if not isinstance(error, PaddockError):
             _LOG.error("transfer failed", exc_info=error)
             return failed("the transfer failed unexpectedly; the provider's log says more")
-        return failed(str(error))
+        return failed(error)
 
     async def delete(self, settings: StagingSettings, request: x.TransferDeleteRequest, clock: Clock) -> m.TaskResponse:
         """Delete an export from its storage; one that is gone, also with its bucket, is deleted."""

@@ -48,7 +48,7 @@ def of(error: PaddockError) -> ProviderError:
         # The path itself is not served: KubeVirt or CDI lacks the kind.
         kind = ErrorKind.NOT_SUPPORTED
     wait = error.retry_after if isinstance(error, client.ApiError) else None
-    return ProviderError(kind, error.what, why=error.why, fix=error.fix, retry_after=wait)
+    return ProviderError(kind, error.what, why=error.why, fix=error.fix, retry_after=wait, reason=error.reason_code)
 
 
 def mapped() -> AbstractContextManager[None]:

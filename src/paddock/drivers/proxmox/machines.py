@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.driverkit import description, refusals
 from paddock.driverkit.description import MachineDescription
@@ -288,7 +289,11 @@ def _template(resources: tuple[ProxmoxResource, ...], name: str) -> ProxmoxResou
     machines = [each for each in resources if each.type == _QEMU]
     named = [each for each in machines if str(each.vmid) == name] or [each for each in machines if each.name == name and each.template]
     if not named:
-        raise refusals.not_found(f'the template "{name[:64]}" does not exist', "name the VMID of a template, and let the user see it")
+        raise refusals.not_found(
+            f'the template "{name[:64]}" does not exist',
+            "name the VMID of a template, and let the user see it",
+            reason=reasons.TEMPLATE_MISSING,
+        )
     if len(named) > 1:
         numbers = ", ".join(str(each.vmid) for each in named)
         raise refusals.invalid(f'several templates are called "{name[:64]}"', why=f"they have the VMIDs {numbers}", fix="give the VMID")

@@ -57,7 +57,7 @@ class VSphereTaskJudge:
         if task is None or judge is None:
             return m.TaskStatusResponse(done=True, error=f'task "{text[:80]}" is unknown')
         judged = self._judged(task, judge)
-        return m.TaskStatusResponse(done=judged.done, error=judged.error)
+        return m.TaskStatusResponse(done=judged.done, error=judged.error, reason=judged.reason)
 
     def _judged(self, task: VSphereTaskId, judge: Judge) -> TaskProgress:
         if task.task:
@@ -72,7 +72,7 @@ class VSphereTaskJudge:
             # What a retry can cure is an error of the call; the rest is the end of the task.
             if isinstance(error, TransientProviderError):
                 raise
-            return failed(str(error))
+            return failed(error)
 
     def _created(self, task: VSphereTaskId) -> TaskProgress:
         machine = self._target.find(task.machine, WHOLE)

@@ -41,6 +41,8 @@ class ImageState(msgspec.Struct, frozen=True):
     # reference, unprepared (the provider does not prepare), ready, importing, waiting, missing, failed, due
     state: str
     message: str = ""
+    # the reason code of a failure
+    code: str = ""
 
 
 class ImageBlocker(msgspec.Struct, frozen=True):
@@ -190,7 +192,7 @@ def _summary(found: tuple[ImageState, ...], available: Sequence[str]) -> tuple[s
     worst = min((each for each in found if each.state in _ORDER), key=lambda each: _ORDER.index(each.state), default=None)
     if worst is not None:
         phase, reason = _PHASES[worst.state]
-        return phase, reason, worst.message
+        return phase, worst.code or reason, worst.message
     if not found and available:
         return PHASE_READY, reasons.PREPARED, f"prepared for {', '.join(available)}"
     if not found:

@@ -1,5 +1,7 @@
 """Reasons of conditions and events (docs/spec/virtrigaud.md 1.1, 1.3, 1.5 and 2). They are stable: programs wait for them."""
 
+from paddock.base import reasons as causes
+
 SUCCESS = "ReconcileSuccess"
 PROVIDER_ERROR = "ProviderError"
 VALIDATION_ERROR = "ValidationError"
@@ -8,6 +10,8 @@ DELETING = "Deleting"
 UPDATING = "Updating"
 WAITING = "WaitingForDependencies"
 IN_PROGRESS = "TaskInProgress"
+TASK_LOST = causes.PROVIDER_TASK_LOST
+MACHINE_LOST = causes.MACHINE_LOST
 # A create was sent, and its outcome is not known.
 CREATE_BEGUN = (CREATING, PROVIDER_ERROR)
 # of images

@@ -61,8 +61,8 @@ class MachineDeletion:
     def failed(self, look: MachinePass, error: ProviderError) -> Outcome:
         """Report an error of the provider; the deletion is tried again."""
         failure = look.memory.hold = hold(self._parts, look, error, retries.DELETION)
-        look.say(true(DELETING, reasons.PROVIDER_ERROR, failure.message))
-        self._parts.teller.tell(look.about, "Warning", reasons.PROVIDER_ERROR, failure.message)
+        look.say(true(DELETING, failure.reason, failure.message), false(READY, failure.code, failure.message))
+        self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
         return again(failure.until - self._parts.now())
 
     # --- the steps --------------------------------------------------------------------------------------------------------

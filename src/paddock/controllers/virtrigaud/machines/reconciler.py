@@ -269,7 +269,9 @@ class VirtrigaudMachineReconciler:
         except ProviderError as error:
             look.memory.resize_hold = hold(self._parts, look, error)
         except Refusal as refusal:
-            look.memory.resize_hold = RetryHold(now + self._parts.settings.polls.off, look.inputs, refusal.reason, str(refusal))
+            look.memory.resize_hold = RetryHold(
+                now + self._parts.settings.polls.off, look.inputs, refusal.reason, str(refusal), refusal.reason
+            )
         if look.memory.resize_hold is not None:
             look.say(false(RECONFIGURING, look.memory.resize_hold.reason, look.memory.resize_hold.message))
             return None
@@ -318,7 +320,7 @@ class VirtrigaudMachineReconciler:
     def _readiness(self, look: MachinePass, answer: DescribeResponse, plan: ResizePlan) -> AspectValue:
         held = look.memory.resize_hold
         if held is not None:
-            return false(READY, held.reason, held.message)
+            return false(READY, held.code, held.message)
         if look.found.missing:
             return false(READY, reasons.WAITING, references.listed(look.found.missing))
         if look.found.refused:
@@ -341,11 +343,11 @@ class VirtrigaudMachineReconciler:
             return self._deletion.failed(look, error)
         failure = look.memory.hold = hold(self._parts, look, error)
         look.memory.answer = None
-        look.say(false(READY, failure.reason, failure.message))
+        look.say(false(READY, failure.code, failure.message))
         if not look.status.id:
             look.say(false(PROVISIONING, failure.reason, failure.message))
             look.failed = not math.isfinite(failure.until)
-        self._parts.teller.tell(look.about, "Warning", failure.reason, failure.message)
+        self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
         pause = failure.until - self._parts.now()
         return again(pause) if math.isfinite(pause) else DONE
 
