@@ -273,7 +273,9 @@ class ProviderClient:
         if error.kind is not None and RULES[error.kind].code is RULES[kind].code:
             kind = error.kind
         why = errortext.cleaned(error.text, secrets_of(request)) or error.code.name
-        return ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=error.reason_code)
+        # A driver of Paddock names the kind of its error; without one, it is a program of others or the way to it that fails.
+        reason = error.reason_code or (reasons.PROVIDER_UNAVAILABLE if kind is ErrorKind.UNAVAILABLE and error.kind is None else "")
+        return ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=reason)
 
 
 def secrets_of(request: m.WireMessage) -> Iterator[str]:

@@ -71,7 +71,7 @@ RULES: dict[ErrorKind, KindRule] = {
     ErrorKind.NOT_SUPPORTED: KindRule(StatusCode.UNIMPLEMENTED, transient=False),
     ErrorKind.RATE_LIMIT: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True, reason=reasons.PROVIDER_RATE_LIMITED),
     ErrorKind.QUOTA_EXCEEDED: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True, reason=reasons.PROVIDER_QUOTA),
-    ErrorKind.UNAVAILABLE: KindRule(StatusCode.UNAVAILABLE, transient=True, counted=True, reason=reasons.PROVIDER_UNAVAILABLE),
+    ErrorKind.UNAVAILABLE: KindRule(StatusCode.UNAVAILABLE, transient=True, counted=True),
     ErrorKind.TIMEOUT: KindRule(StatusCode.DEADLINE_EXCEEDED, transient=True, counted=True, reason=reasons.PROVIDER_TIMEOUT),
     ErrorKind.INTERNAL: KindRule(StatusCode.INTERNAL, transient=True, counted=True),
 }

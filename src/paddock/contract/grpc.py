@@ -128,8 +128,15 @@ def message_of(stream: Http2Stream) -> bytes:
 def _refuse_plain(headers: dict[str, str]) -> NoReturn:
     status = headers.get(":status", "")
     if status != "200" or not is_grpc(headers.get("content-type", "")):
-        raise StatusError(_HTTP.get(status, StatusCode.UNKNOWN), f"it answered with HTTP {status[:3]}, not with gRPC")
+        raise StatusError(
+            _HTTP.get(status, StatusCode.UNKNOWN), f"it answered with HTTP {status[:3]}, not with gRPC", reason=_http_reason(status)
+        )
     raise StatusError(StatusCode.INTERNAL, "the answer has no status")
+
+
+def _http_reason(status: str) -> str:
+    """Return the reason code of an answer that is not gRPC's: a proxy speaks for a program that is away, the rest is another one."""
+    return "" if _HTTP.get(status) is StatusCode.UNAVAILABLE else reasons.PROVIDER_OUTDATED
 
 
 def _code(text: str) -> StatusCode:

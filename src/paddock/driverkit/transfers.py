@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.s3 import S3Object, S3Refusal
@@ -310,4 +311,5 @@ def mapped(error: S3Refusal) -> ProviderError:
         kind = ErrorKind.NOT_FOUND
     else:
         kind = ErrorKind.INVALID_SPEC if error.status < 500 and error.status != 429 else ErrorKind.UNAVAILABLE
-    return ProviderError(kind, error.what, why=error.why, fix=error.fix)
+    reason = reasons.STAGING_UNAUTHORIZED if kind is ErrorKind.UNAUTHORIZED else ""
+    return ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=reason)

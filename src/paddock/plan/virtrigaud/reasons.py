@@ -10,8 +10,9 @@ DELETING = "Deleting"
 UPDATING = "Updating"
 WAITING = "WaitingForDependencies"
 IN_PROGRESS = "TaskInProgress"
-TASK_LOST = causes.PROVIDER_TASK_LOST
-MACHINE_LOST = causes.MACHINE_LOST
+PROVIDER_TASK_LOST = causes.PROVIDER_TASK_LOST
+MACHINE_LOST, ADOPTED_LOST = causes.MACHINE_LOST, causes.ADOPTED_LOST
+DISK_SHRINKS = causes.DISK_SHRINKS
 # A create was sent, and its outcome is not known.
 CREATE_BEGUN = (CREATING, PROVIDER_ERROR)
 # of images

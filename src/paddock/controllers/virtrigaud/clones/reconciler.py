@@ -135,7 +135,7 @@ class VirtrigaudCloneReconciler:
     def _failed(self, look: ClonePass, failure: CloneAttemptFailed) -> Outcome:
         """An attempt has failed: what it made is removed, and then it is decided whether there is another one."""
         text = str(failure)
-        look.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.reason, text))
+        look.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.code, text))
         self._parts.teller.tell(look.about, "Warning", failure.reason, text)
         if failure.nothing_made:
             look.say(false(progress.BEGUN, failure.reason, text))

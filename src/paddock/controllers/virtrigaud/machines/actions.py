@@ -100,7 +100,7 @@ class MachineActions:
         except ProviderError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC):
                 raise
-            problem, reason = f"the provider does not know the task {task}: {error}", reasons.TASK_LOST
+            problem, reason = f"the provider does not know the task {task}: {error}", reasons.PROVIDER_TASK_LOST
         else:
             if not answer.error and not answer.done:
                 look.memory.task_due = now + self._parts.settings.polls.task

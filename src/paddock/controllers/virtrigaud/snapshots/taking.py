@@ -134,7 +134,7 @@ class SnapshotTaking:
         except ProviderError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC):
                 raise
-            problem, reason = f"the provider does not know the task {look.status.taskRef}: {error}", reasons.TASK_LOST
+            problem, reason = f"the provider does not know the task {look.status.taskRef}: {error}", reasons.PROVIDER_TASK_LOST
         else:
             if not answer.error and not answer.done:
                 look.memory.task_due = now + pause
