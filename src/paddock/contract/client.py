@@ -206,12 +206,14 @@ class ProviderClient:
         try:
             body = self._encoded(request)
             if self._bucket is not None and not await self._bucket.take(method.deadline):
-                raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the rate limit would delay it beyond its deadline")
+                raise StatusError(StatusCode.RESOURCE_EXHAUSTED, "the rate limit would delay it beyond its deadline", sent=False)
         except (wire.MalformedMessage, StatusError) as error:
             raise self._error(method, request, error) from None
         breaker = self._breaker
         if (wait := breaker.wait()) > 0:
-            failure = StatusError(StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait, reason=reasons.PROVIDER_PAUSED)
+            failure = StatusError(
+                StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait, sent=False, reason=reasons.PROVIDER_PAUSED
+            )
             raise self._error(method, request, failure) from None
         period, outcome = breaker.enter(), CallOutcome.UNKNOWN
         try:
@@ -242,7 +244,7 @@ class ProviderClient:
         except BodyTooLarge as error:
             raise StatusError(StatusCode.INTERNAL, f"its answer is too large: {error.why}") from None
         except StreamFailed as error:
-            raise StatusError(StatusCode.UNAVAILABLE, error.why) from None
+            raise StatusError(StatusCode.UNAVAILABLE, error.why, sent=error.processed) from None
         try:
             return wire.decode(data, method.response, wire.WireLimits(size=self._settings.response))
         except wire.MalformedMessage as error:
@@ -268,14 +270,18 @@ class ProviderClient:
     def _error(self, method: RpcMethod[Any, Any], request: m.WireMessage, error: StatusError | wire.MalformedMessage) -> ProviderError:
         what = f"cannot call {method.name} of provider {self._settings.name}"
         if isinstance(error, wire.MalformedMessage):
-            return ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why))
+            malformed = ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why))
+            malformed.sent = False
+            return malformed
         kind = KINDS.get(error.code, ErrorKind.INTERNAL)
         if error.kind is not None and RULES[error.kind].code is RULES[kind].code:
             kind = error.kind
         why = errortext.cleaned(error.text, secrets_of(request)) or error.code.name
         # A driver of Paddock names the kind of its error; without one, it is a program of others or the way to it that fails.
         reason = error.reason_code or (reasons.PROVIDER_UNAVAILABLE if kind is ErrorKind.UNAVAILABLE and error.kind is None else "")
-        return ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=reason)
+        failure = ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=reason)
+        failure.sent = error.sent
+        return failure
 
 
 def secrets_of(request: m.WireMessage) -> Iterator[str]:

@@ -100,6 +100,9 @@ KINDS: dict[StatusCode, ErrorKind] = {
 class ProviderError(PaddockError):
     """A call that a provider did not carry out. Constructing one gives a `TransientProviderError` or a `TerminalProviderError`."""
 
+    # false if the provider certainly did not see the call
+    sent: bool = True
+
     def __new__(cls, kind: ErrorKind, what: str, **parts: Any) -> "ProviderError":
         chosen: type[ProviderError] = cls
         if cls is ProviderError:

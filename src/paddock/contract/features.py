@@ -31,6 +31,9 @@ GPU = "class.gpu"
 NETWORK_QOS = "networks.qos"
 NETWORK_SECURITY = "networks.security"
 
+# ListVMs tells the power of all machines at little cost, so that it may be called every few seconds.
+LISTED_POWER = "list.power"
+
 # Members of upstream's contract, which a provider may take and not obey.
 GUEST_TOOLS = "class.guestToolsPolicy"
 RESOURCE_LIMITS = "class.resourceLimits"

@@ -33,16 +33,24 @@ _HTTP = {
 
 
 class StatusError(Terminal):
-    """A call that ended with a status other than OK. The text is the other side's, or for it."""
+    """A call that ended with a status other than OK. The text is the other side's, or for it. `sent` is false if it never went out."""
 
     def __init__(
-        self, code: StatusCode, text: str, *, kind: ErrorKind | None = None, retry_after: float | None = None, reason: str = ""
+        self,
+        code: StatusCode,
+        text: str,
+        *,
+        kind: ErrorKind | None = None,
+        retry_after: float | None = None,
+        sent: bool = True,
+        reason: str = "",
     ) -> None:
         super().__init__(text or code.name)
         self.code = code
         self.text = text
         self.kind = kind
         self.retry_after = retry_after
+        self.sent = sent
         self.reason_code = reason
 
 

@@ -373,6 +373,10 @@ class VMNetworkInfo(WireMessage):
     ip_address: Annotated[str, WireField(3)] = ""
 
 
+# The key of `provider_raw` under which a list names the uid of a machine's owner. Upstream's providers name none.
+OWNER_UID = "ownerUID"
+
+
 class VMInfo(WireMessage):
     """A machine in a list."""
 

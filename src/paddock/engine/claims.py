@@ -14,7 +14,9 @@ import msgspec
 
 from paddock.base import variables
 from paddock.base.errors import Terminal
+from paddock.engine import versions
 
+_VERSION = 1
 _PLACE = "/var/lib/paddock-host"
 # Another place for the record, for tests and for hosts where that one cannot be written.
 _VARIABLE = variables.HOST_DIRECTORY.name
@@ -35,7 +37,7 @@ class HostReservation(msgspec.Struct, frozen=True):
 
 
 class _Stored(msgspec.Struct):
-    version: int = 1
+    version: int = _VERSION
     claims: list[HostReservation] = []
 
 
@@ -105,13 +107,14 @@ class HostReservations:
 
     def _read(self) -> dict[str, HostReservation]:
         try:
-            stored = msgspec.json.decode(self._path.read_bytes(), type=_Stored)
+            raw = self._path.read_bytes()
+            if why := versions.strange(raw, _VERSION):
+                raise self._unusable(why, versions.FIX)
+            stored = msgspec.json.decode(raw, type=_Stored)
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.MsgspecError) as error:
             raise self._unusable(str(error)) from error
-        if stored.version != 1:
-            raise self._unusable(f"it is of version {stored.version}")
         return {each.directory: each for each in stored.claims}
 
     def _write(self, claims: dict[str, HostReservation]) -> None:
@@ -126,9 +129,12 @@ class HostReservations:
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from error
 
-    def _unusable(self, why: str) -> ReservationsUnusable:
-        fix = f"make {self._path.parent} writable for root, or set {_VARIABLE} for all servers; remove a damaged file while no machine runs"
-        return ReservationsUnusable(f"cannot use {self._path}, which keeps the servers of this host apart", why=why, fix=fix)
+    def _unusable(self, why: str, fix: str = "") -> ReservationsUnusable:
+        usual = (
+            f"make {self._path.parent} writable for root, or set {_VARIABLE} for all servers; remove a damaged file while no machine runs"
+        )
+        what = f"cannot use {self._path}, which keeps the servers of this host apart"
+        return ReservationsUnusable(what, why=why, fix=fix or usual)
 
 
 def _name(directory: Path) -> str:

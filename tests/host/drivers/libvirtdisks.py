@@ -4,16 +4,20 @@ No guest has to start for that: a machine without a system sits at its firmware'
 """
 
 import asyncio
+import contextlib
+import importlib
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.drivers.libvirt.clones import clone_uuid
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.driver import LibvirtDriver
 from paddock.drivers.libvirt.settings import LibvirtDriverSettings
@@ -21,6 +25,10 @@ from tests.host.drivers.libvirtd import Libvirtd
 
 GIB, MIB = 1 << 30, 1 << 20
 _SIZE = "64M"
+
+
+class _End(BaseException):
+    """The end of a process: nothing that it would have done to tidy up is done."""
 
 
 class DiskBench:
@@ -87,6 +95,44 @@ class DiskBench:
         made = await self.driver.clone(msgspec.structs.replace(plain, **members))
         await self.finish(made.task)
         return made.target_vm_id
+
+    async def cut_clone(self, source: str, name: str, step: str) -> str:
+        """Begin a clone in another driver, which ends before the Nth call of a function as a process ends; return the clone's id."""
+        module, function, number = step.split(".")
+        place = importlib.import_module(f"paddock.drivers.libvirt.{module}")
+        reached, real, left = asyncio.Event(), getattr(place, function), iter(range(int(number)))
+        loop = asyncio.get_running_loop()
+
+        def ends(*given: object, **named: object) -> object:
+            if next(left, None) is not None:
+                return real(*given, **named)
+            loop.call_soon_threadsafe(reached.set)
+            raise _End
+
+        async with bench(self.daemon) as other:
+            setattr(place, function, ends)
+            try:
+                request = m.CloneRequest(source_vm_id=source, target_name=name, target_vm=m.ObjectIdentity(namespace="tests", name=name))
+                with contextlib.suppress(_End):
+                    await other.driver.clone(request)
+                async with asyncio.timeout(60):
+                    await reached.wait()
+            finally:
+                setattr(place, function, real)
+        return clone_uuid(request)
+
+    async def snapshots(self, id: str) -> list[str]:
+        """The snapshots of a machine, as libvirt knows them."""
+        return await self.connection.run(lambda conn: sorted(conn.lookupByUUIDString(id).snapshotListNames()))
+
+    async def process(self, id: str) -> tuple[str, int]:
+        """What tells one run of a machine from another."""
+
+        def work(conn: Any) -> tuple[str, int]:
+            domain = conn.lookupByUUIDString(id)
+            return domain.UUIDString(), domain.ID()
+
+        return await self.connection.run(work)
 
     async def delete(self, *ids: str) -> None:
         """Delete machines."""

@@ -192,7 +192,7 @@ def test_the_disks_of_a_running_machine_are_kept_while_it_runs(libvirtd: Libvirt
         clone = await found.clone(vm, "live-copy", customize_json=json.dumps({"snapshotId": snapshot}))
         assert holds(await found.path(clone, "data"), 41, 1) and holds(await found.path(clone), 7, 5)
         with Refused(ErrorKind.CONFLICT):
-            await found.clone(vm, "live-other")
+            await found.clone(vm, "live-other", linked=True)
         await found.power(vm, m.PowerOp.OFF)
         write(data, 42, 1)
         await found.revert(vm, snapshot)

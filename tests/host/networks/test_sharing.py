@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.networks import hostobjects
+from paddock.engine.networks import hostnames, hostobjects
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.nics import HostBridge, NicSpec
@@ -53,7 +53,7 @@ def alike(folder: Path) -> tuple[str, str]:
     """Return the names of two directories whose devices have the same names."""
     seen: dict[str, str] = {}
     for name in map(str, itertools.count()):
-        if (other := seen.setdefault(hostobjects.instance_of(folder / name), name)) and other != name:
+        if (other := seen.setdefault(hostnames.every(folder / name)[0].instance, name)) and other != name:
             return other, name
     raise AssertionError
 

@@ -108,6 +108,8 @@ class Rigaud:
         self.http_after: list[int] = []
         self.http_answer = b"HTTP/1.1 200 OK\r\n"
         self.http_seconds = 0.0
+        # what the next requests fail with; None: nothing answers
+        self.http_faults: list[OSError | None] = []
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -135,6 +137,12 @@ class Rigaud:
         self.http.append((host, port))
         self.http_after.append(self.driver.count("Power"))
         await asyncio.sleep(self.http_seconds)
+        if self.http_faults:
+            fault = self.http_faults.pop(0)
+            if fault is None:
+                await asyncio.Event().wait()
+            else:
+                raise fault
         return self.http_answer
 
     # --- what a user does -------------------------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ from paddock.base.errors import PaddockError
 from paddock.engine.host import efi, kvm, programs
 from paddock.engine.host.efi import EfiFirmware
 from paddock.engine.host.facts import memory_limit
-from paddock.engine.host.qemu import Qemu, inspect, run
+from paddock.engine.host.qemu import Qemu, inspect
+from paddock.engine.host.subprocesses import run
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import apart
 from paddock.engine.networks import hostnetwork

@@ -87,8 +87,10 @@ class HeldMemory(msgspec.Struct):
 
 
 class PassMemory(HeldMemory, msgspec.Struct):
-    """The memory of a machine. Refusals are of creates whose machine was to be deleted."""
+    """The memory of a machine."""
 
+    # lists in a row without the machine that is to be deleted
+    absent: int = 0
     resize_hold: RetryHold | None = None
     # the last description of the machine, when it was made, and when the next one is due
     answer: DescribeResponse | None = None

@@ -15,6 +15,7 @@ from paddock.controllers.virtrigaud.observed import ObservedProviders
 from paddock.controllers.virtrigaud.policies import VirtrigaudPolicyReconciler
 from paddock.controllers.virtrigaud.providers.adoption import VirtrigaudAdoptionReconciler
 from paddock.controllers.virtrigaud.providers.reconciler import VirtrigaudProviderReconciler
+from paddock.controllers.virtrigaud.providers.watching import VirtrigaudPowerWatch
 from paddock.controllers.virtrigaud.reader import VirtrigaudCaches
 from paddock.controllers.virtrigaud.registry import Providers
 from paddock.controllers.virtrigaud.sets.reconciler import SetCaches, VirtrigaudSetReconciler
@@ -52,9 +53,7 @@ def wire(
         metrics.observe(made, informer.target.kind)
         return made
 
-    machines = control("machines", caches.machines, VirtrigaudMachineReconciler(parts, http).reconcile, settings.workers)
-    for informer, keys in caches.watched:
-        machines.watch(informer, keys)
+    machines = _wire_machines(control, parts, http)
     snapshots = _wire_snapshots(control, parts, machines)
     _wire_images_and_usage(control, parts)
     of_providers = control("providers", caches.providers, VirtrigaudProviderReconciler(parts).reconcile, settings.provider_workers)
@@ -78,6 +77,20 @@ def wire(
             clones.offer(clone)
 
     providers.listen(changed)
+    return machines
+
+
+def _wire_machines(control: MadeControllers, parts: VirtrigaudParts, http: HttpExchange) -> Controller:
+    caches, settings, reconciler = parts.caches, parts.settings, VirtrigaudMachineReconciler(parts, http)
+    machines = control("machines", caches.machines, reconciler.reconcile, settings.workers)
+    for informer, keys in caches.watched:
+        machines.watch(informer, keys)
+
+    def suspect(key: Key) -> None:
+        reconciler.suspect(key)
+        machines.offer(key)
+
+    control("powers", caches.providers, VirtrigaudPowerWatch(parts, suspect).reconcile, settings.provider_workers)
     return machines
 
 

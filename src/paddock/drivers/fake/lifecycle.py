@@ -184,7 +184,7 @@ class FakeLifecycle:
                 m.VMNetworkInfo(name=nic.name, mac=nic.mac, ip_address=addresses[0] if addresses and index == 0 else "")
                 for index, nic in enumerate(machine.nics)
             ),
-            provider_raw=self._raw(machine),
+            provider_raw={**self._raw(machine), m.OWNER_UID: machine.owner.uid if machine.owner is not None else ""},
         )
 
 

@@ -77,7 +77,11 @@ def _listed(folder: MicroVmFolder, record: MicroVmRecord, addresses: Mapping[str
             m.VMDiskInfo(id=each.name, path=str(folder.disk(each)), size_gib=-(-each.size // _GIB), format="raw") for each in spec.disks
         ),
         networks=tuple(m.VMNetworkInfo(name=each.name, mac=each.mac, ip_address=seen.get(each.mac, "")) for each in spec.nics),
-        provider_raw={**details(folder, record, process), "managed": "true" if record.owner or record.cloned_for else "false"},
+        provider_raw={
+            **details(folder, record, process),
+            "managed": "true" if record.owner or record.cloned_for else "false",
+            m.OWNER_UID: record.owner,
+        },
     )
 
 

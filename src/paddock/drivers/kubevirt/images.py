@@ -34,6 +34,8 @@ from paddock.meta.wire import to_data
 from paddock.translate.virtrigaud import to_kubevirt
 
 _TYPE = "qemu"
+# Well within the deadline of ImagePrepare.
+_REMOVAL_SECONDS = 200.0
 _REACHABLE = ("http", "registry", "dataVolume", "libvirt")
 
 
@@ -57,8 +59,8 @@ class ImagePreparation:
         name = image_name(request.target_name, spec, block)
         existing = await self._cluster.find(targets.DATA_VOLUMES, name)
         if existing is not None and _is_again(spec, existing):
-            await self._cluster.delete(targets.DATA_VOLUMES, id_of(existing), foreground=True)
-            raise refusals.retry_later(f"the image {name} is removed before it is imported again")
+            await self._remove(existing)
+            existing = None
         volume = existing or await self._import(name, request.storage_hint, spec)
         if (volume.metadata.labels or {}).get(marks.PURPOSE) != booting.IMAGE:
             raise refusals.conflict(f"DataVolume {name} exists and is no prepared image", fix="rename the image")
@@ -79,6 +81,15 @@ class ImagePreparation:
             raise refusals.conflict(f"DataVolume {name} is neither a prepared image nor a disk without a machine, and stays")
         await self._cluster.delete(targets.DATA_VOLUMES, id_of(volume), foreground=True)
         return m.TaskResponse(task=m.TaskRef(id=str(TaskId(TaskGoal.UNPREPARED, id_of(volume)))))
+
+    async def _remove(self, volume: DataVolume) -> None:
+        """Delete an image and wait until it is gone: whoever imports it again hears of that import, and not of its removal."""
+        await self._cluster.delete(targets.DATA_VOLUMES, id_of(volume), foreground=True)
+        ends = asyncio.get_running_loop().time() + _REMOVAL_SECONDS
+        while await self._cluster.find_id(targets.DATA_VOLUMES, id_of(volume)) is not None:
+            if asyncio.get_running_loop().time() > ends:
+                raise refusals.retry_later(f"the former import of image {volume.metadata.name} is not removed after {_REMOVAL_SECONDS:g} s")
+            await asyncio.sleep(self._cluster.settings.poll_seconds)
 
     async def _import(self, name: str, storage_class: str, spec: VMImageSpec) -> DataVolume:
         needed = await self._secrets(spec)

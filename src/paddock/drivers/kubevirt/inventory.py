@@ -74,7 +74,8 @@ def listed_machine(
     raw = observed.details(machine, instance, claims)
     # Also by another controller of the target, as a pool.
     controlled = any(each.controller for each in machine.metadata.ownerReferences or ())
-    raw["managed"] = "true" if controlled or marks.OWNER_UID in (machine.metadata.labels or {}) else "false"
+    owner = (machine.metadata.labels or {}).get(marks.OWNER_UID, "")
+    raw |= {"managed": "true" if controlled or owner else "false", m.OWNER_UID: owner}
     return m.VMInfo(
         id=str(id_of(machine)),
         name=machine.metadata.name,

@@ -18,6 +18,7 @@ _MEMBERS = (
     features.STORAGE_CLASS,
     features.IMPORTED_DISKS,
     features.NETWORK_QOS,
+    features.LISTED_POWER,
     f"{features.PERFORMANCE}.cpuHotAddEnabled",
     f"{features.PERFORMANCE}.memoryHotAddEnabled",
     f"{features.PERFORMANCE}.hyperThreadingPolicy",

@@ -3,6 +3,10 @@
 The clone's domain is defined first, under a UUID that follows from the request, and marked as incomplete. So a call that is repeated goes
 on with the clone that it began, and finds it also when the source is gone. Of a linked clone's source the disks become layers: the source
 gets a file of its own on top of each, as the clone does. A layer goes with the last of those that stand on it.
+
+A machine that runs is cloned by a snapshot that the driver takes for it, and deletes before the clone is complete:
+
+    clone is incomplete --> snapshot of the source --> copies of its disks --> snapshot is gone --> clone is complete
 """
 
 import tempfile
@@ -15,7 +19,7 @@ import msgspec
 from paddock.base import names, reasons
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.contract.errors import ProviderError
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import PlacementPayload
 from paddock.driverkit import conversion, customization, refusals
 from paddock.driverkit.conversion import OpenLayer
@@ -33,6 +37,7 @@ from paddock.drivers.libvirt import (
     marks,
     pools,
     records,
+    snapshots,
     snapshotxml,
     volumes,
     volumexml,
@@ -65,6 +70,8 @@ class CloneOrder(msgspec.Struct, frozen=True, kw_only=True):
     datastore: str
     given: CloneCustomization
     marks: MachineMarks
+    # what the disks are copied from; empty: the disks as they are
+    snapshot: str = ""
 
 
 class DomainCloning:
@@ -130,13 +137,16 @@ class DomainCloning:
     async def _order(self, source: LibvirtDomain, uuid: str, request: m.CloneRequest) -> CloneOrder:
         given = customization.read(request.class_json, request.customize_json)
         placement = payloads.decode(request.placement_json, PlacementPayload)
-        view = source.inactive
+        view, snapshot = source.inactive, given.snapshot
         if given.snapshot:
             text = await self._connection.run(_snapshot_text, source.uuid, given.snapshot)
             view = snapshotxml.parse(text).domain or view
-        elif source.live:
-            fix = "power it off, or clone one of its snapshots"
-            raise refusals.conflict(f"machine {view.name} cannot be cloned while it runs", fix=fix)
+        elif source.live and request.linked:
+            fix = "power it off, or make a full clone"
+            raise refusals.conflict(f"a linked clone of machine {view.name} cannot be made while it runs", fix=fix)
+        elif source.live or await self._connection.run(_has_snapshot, source.uuid, clonexml.snapshot_of(uuid)):
+            # Also when it was powered off since: all disks of a clone are of one moment.
+            snapshot = clonexml.snapshot_of(uuid)
         if request.linked:
             await self._connection.run(_check_linked, source.uuid, view, given.snapshot)
         owner = request.target_vm or m.ObjectIdentity()
@@ -158,6 +168,7 @@ class DomainCloning:
             datastore=placement.datastore,
             given=given,
             marks=known,
+            snapshot=snapshot,
         )
 
     async def _make(self, order: CloneOrder, source: LibvirtDomain) -> None:
@@ -173,10 +184,14 @@ class DomainCloning:
         root = clonexml.with_disks(root, disks, None, seed.path if seed is not None else "")
         await self._connection.run(_define, xmltree.text(root))
         made: list[str] = []
+        own = clonexml.snapshot_of(order.uuid)
         try:
+            if order.snapshot == own:
+                await self._connection.run(_take, source.uuid, own, order.name)
             for target, disk in disks.items():
                 await self._copy(order, source, target, disk)
                 made.append(disk.path)
+            await self._connection.run(snapshots.remove, source.uuid, own)
             if content:
                 await self._seeded(order, root, content, marked)
             else:
@@ -185,6 +200,7 @@ class DomainCloning:
         except ProviderError as error:
             foreign = records.exists(error.__cause__)
             # A file that somebody has put there behind libvirt's back is not the clone's.
+            await self._connection.run(snapshots.remove, source.uuid, own)
             await self._undo(order, made if foreign else [each.path for each in disks.values()])
             raise
 
@@ -198,7 +214,7 @@ class DomainCloning:
         of = next(each for each in order.view.disks if each.target == target)
         if order.linked:
             await self._connection.run(_link, source.uuid, target, disk)
-        elif order.given.snapshot:
+        elif order.snapshot:
             await self._copy_snapshot(order, of, disk)
         else:
             await self._connection.run(_copy, of, disk)
@@ -206,7 +222,7 @@ class DomainCloning:
     async def _copy_snapshot(self, order: CloneOrder, of: DiskView, disk: DomainDisk) -> None:
         """Copy a disk as it was in a snapshot. libvirt has no call for that, so the bytes pass through here."""
         scratch = self._connection.settings.scratch
-        content = DiskContent(path=of.path, format=of.format or volumexml.RAW, snapshot=order.given.snapshot)
+        content = DiskContent(path=of.path, format=of.format or volumexml.RAW, snapshot=order.snapshot)
         async with chains.raw(self._connection, content, scratch) as file:
             with tempfile.TemporaryFile(dir=scratch) as made:
                 await conversion.flatten((OpenLayer(file.fileno(), volumexml.RAW),), made.fileno(), disk.format)
@@ -241,6 +257,21 @@ def _ignored(placement: PlacementPayload) -> tuple[str, ...]:
 def _snapshot_text(conn: Any, uuid: str, name: str) -> str:
     domain = machines.existing(conn, uuid)
     return str(snapshotxml.existing(domain, name).getXMLDesc(libvirt.VIR_DOMAIN_SNAPSHOT_XML_SECURE))
+
+
+def _has_snapshot(conn: Any, uuid: str, name: str) -> bool:
+    return snapshotxml.lookup(machines.existing(conn, uuid), name) is not None
+
+
+def _take(conn: Any, uuid: str, name: str, clone: str) -> None:
+    """Take the snapshot that a machine is cloned by."""
+    try:
+        snapshots.take(conn, uuid, name, m.SnapshotCreateRequest(description=f"Paddock copies it to {clone}, and deletes it then."))
+    except ProviderError as error:
+        if error.kind is not ErrorKind.NOT_SUPPORTED:
+            raise
+        fix = "power it off, and clone it then"
+        raise refusals.not_supported("the machine cannot be cloned while it runs", why=f"{error.what}: {error.why}", fix=fix) from error
 
 
 def _define(conn: Any, text: str) -> None:

@@ -20,6 +20,11 @@ CLONED_FROM, CLONED_FOR = "cloned-from", "cloned-for"
 _OWN = ("uuid", "title", "genid")
 
 
+def snapshot_of(uuid: str) -> str:
+    """Return the name of the snapshot by which the driver copies a machine that runs."""
+    return f"paddock-clone-{uuid}"
+
+
 def disks_of(view: DomainView) -> tuple[DiskView, ...]:
     """Return the disks that a clone copies: neither media nor documents for the first boot."""
     seed = view.marks.disk(marks.SEED_DISK) if view.marks is not None else None

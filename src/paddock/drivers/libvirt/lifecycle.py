@@ -18,7 +18,7 @@ from paddock.driverkit import cloudinit, description, refusals
 from paddock.driverkit.cloudinit import GuestDocuments
 from paddock.driverkit.description import MachineDescription
 from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
-from paddock.drivers.libvirt import definition, domainview, failures, machines, marks, support
+from paddock.drivers.libvirt import clonexml, definition, domainview, failures, machines, marks, snapshots, support
 from paddock.drivers.libvirt.definition import DomainPlan
 from paddock.drivers.libvirt.hypervisor import Hypervisor
 from paddock.drivers.libvirt.identifiers import MachineGoal, MachineTask
@@ -179,6 +179,8 @@ class DomainDeletion:
             known = machine.inactive.marks
             paths = [each.path for each in known.disks if each.own] if known is not None else []
             await self._storage.delete(paths)
+            if known is not None and not known.complete and (source := known.notes.get(clonexml.CLONED_FROM)):
+                await self._store.connection.run(snapshots.remove, source, clonexml.snapshot_of(machine.uuid))
             await self._store.connection.run(undefine, machine.uuid)
         return m.TaskResponse()
 

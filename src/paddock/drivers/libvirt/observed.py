@@ -40,6 +40,7 @@ def listed(view: DomainView, state: int, sizes: Mapping[str, StoredDisk], told: 
     raw = {"uuid": view.uuid, "type": view.type, "managed": "true" if view.marks is not None and view.marks.owner else "false"}
     if view.marks is not None and view.marks.owner:
         raw["owner"] = f"{view.marks.namespace}/{view.marks.name}"
+        raw[m.OWNER_UID] = view.marks.owner
     cards = tuple(
         m.VMNetworkInfo(
             name=each.alias.removeprefix("ua-") or each.source, mac=each.mac, ip_address=(told.by_mac.get(each.mac) or ("",))[0]

@@ -42,7 +42,7 @@ class DomainSnapshots:
 
         async def work() -> None:
             async with self._store.changing(machine.uuid):
-                await self._store.connection.run(_take, machine.uuid, name, request)
+                await self._store.connection.run(take, machine.uuid, name, request)
 
         if await self._work.do(key, work):
             return m.SnapshotCreateResponse(snapshot_id=name)
@@ -53,7 +53,7 @@ class DomainSnapshots:
         machine = await self._store.find(request.vm_id)
         if machine is not None:
             async with self._store.changing(machine.uuid):
-                await self._store.connection.run(_delete, machine.uuid, request.snapshot_id)
+                await self._store.connection.run(remove, machine.uuid, request.snapshot_id)
         return m.TaskResponse()
 
     async def revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
@@ -88,7 +88,8 @@ class DomainSnapshots:
 # --- in threads -------------------------------------------------------------------------------------------------------------------
 
 
-def _take(conn: Any, uuid: str, name: str, request: m.SnapshotCreateRequest) -> None:
+def take(conn: Any, uuid: str, name: str, request: m.SnapshotCreateRequest) -> None:
+    """Take a snapshot, unless there is one of this name. In a thread."""
     domain = machines.existing(conn, uuid)
     if snapshotxml.lookup(domain, name) is not None:
         return
@@ -126,7 +127,8 @@ def _check(conn: Any, uuid: str, name: str) -> None:
     snapshotxml.existing(machines.existing(conn, uuid), name)
 
 
-def _delete(conn: Any, uuid: str, name: str) -> None:
+def remove(conn: Any, uuid: str, name: str) -> None:
+    """Delete a snapshot. One that is gone, or whose machine is, is deleted. In a thread."""
     domain = machines.lookup(conn, uuid)
     snapshot = snapshotxml.lookup(domain, name) if domain is not None else None
     try:

@@ -146,6 +146,7 @@ def listed_machine(listed: ProxmoxResource, config: ProxmoxMachineConfig) -> m.V
         "tags": ";".join(config.tags),
         "lock": config.lock,
         "managed": "true" if config.note.key else "false",
+        m.OWNER_UID: config.note.key,
         "guestOS": config.text("ostype"),
     }
     return m.VMInfo(

@@ -94,7 +94,7 @@ def _disk(disk: VSphereDisk) -> dict[str, Any]:
 
 def listed(machine: SeenMachine, hosts: Mapping[Any, str]) -> m.VMInfo:
     """Return a machine as a list has it."""
-    managed = "true" if marks.OWNER_UID in machine.marks else "false"
+    owner = machine.marks.get(marks.OWNER_UID, "")
     return m.VMInfo(
         id=machine.id,
         name=machine.name,
@@ -106,7 +106,7 @@ def listed(machine: SeenMachine, hosts: Mapping[Any, str]) -> m.VMInfo:
             m.VMDiskInfo(id=each.name, path=each.path, size_gib=-(-each.size // _GIB), format="vmdk") for each in machine_disks(machine)
         ),
         networks=_cards(machine),
-        provider_raw={**details(machine, hosts), "managed": managed},
+        provider_raw={**details(machine, hosts), "managed": "true" if owner else "false", m.OWNER_UID: owner},
     )
 
 

@@ -17,7 +17,8 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from paddock.engine.host.efi import EfiFirmware
-from paddock.engine.host.qemu import Qemu, run
+from paddock.engine.host.qemu import Qemu
+from paddock.engine.host.subprocesses import run
 from paddock.engine.machine.argv.view import EfiFiles
 
 Kind = Literal["bios", "efi", "smm"]

@@ -1,19 +1,16 @@
 """The abilities of a QEMU, detected once and cached as long as its file stays the same."""
 
-import asyncio
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
 from paddock.engine.host.errors import HostError
+from paddock.engine.host.subprocesses import run
 
 _SECONDS = 60
-# Bound for one answer: the list of all types is some hundred kilobytes.
-_LONGEST = 16 << 20
 _FORMAT = 2
 # Properties of every device, and of the largest model alone, among those of a processor.
 _NO_FEATURES = frozenset({"host-cache-info", "hotpluggable", "hotplugged", "legacy-cache", "migratable", "realized"})
@@ -116,22 +113,3 @@ def _features(answer: dict[str, Any]) -> dict[str, bool]:
     """The features of the largest processor; an answer without any is that of `quit`."""
     properties = answer.get("model", {}).get("props", {})
     return {name: value for name, value in properties.items() if isinstance(value, bool) and name not in _NO_FEATURES}
-
-
-async def run(argv: Sequence[str], text: bytes, seconds: float) -> tuple[bytes, bytes, int]:
-    """Output, errors and exit status of a program; it is ended when it takes longer."""
-    # A program that reads nothing may end before a pipe is written to, and uvloop raises an error of no class of its own then.
-    stdin = asyncio.subprocess.PIPE if text else asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        *argv, stdin=stdin, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=_LONGEST
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            out, err = await process.communicate(text or None)
-    except TimeoutError:
-        return b"", f"no answer within {seconds:g} seconds".encode(), -1
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return out, err, process.returncode or 0

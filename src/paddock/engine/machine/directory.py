@@ -27,6 +27,7 @@ import msgspec
 
 from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
+from paddock.engine import versions
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.observation import RunEnd
 
@@ -161,10 +162,18 @@ def encode_config(config: MachineConfig) -> bytes:
 
 def decode_config(data: bytes) -> MachineConfig:
     """Return the stored config. Raises `msgspec.MsgspecError`, or `ValueError` for a version of another Paddock."""
-    stored = msgspec.json.decode(data, type=_Stored, dec_hook=_decode)
-    if stored.version != _VERSION:
-        raise ValueError(f"version {stored.version} is not known")
-    return stored.config
+    _check_version(data)
+    return msgspec.json.decode(data, type=_Stored, dec_hook=_decode).config
+
+
+def _check_version(data: bytes) -> None:
+    if why := versions.strange(data, _VERSION):
+        raise ValueError(why)
+
+
+def _unreadable(what: str, path: Path, data: bytes, fix: str) -> UnreadableState:
+    why = versions.strange(data, _VERSION)
+    return UnreadableState(f"cannot read {what}", why=f"{path}: {why}" if why else f"{path} is damaged", fix=versions.FIX if why else fix)
 
 
 def tame(id: str) -> bool:
@@ -225,15 +234,12 @@ class Directory:
         """None: there is none, so the machine was never defined. Raises `UnreadableState`."""
         path = self.path / "config.json"
         try:
-            return decode_config(path.read_bytes())
+            return decode_config(raw := path.read_bytes())
         except FileNotFoundError:
             return None
         except (msgspec.MsgspecError, ValueError) as error:
-            raise UnreadableState(
-                f"cannot read the config of machine {self.id}",
-                why=f"{path} is damaged, or of another Paddock",
-                fix="remove the directory when its process has ended; it is made anew from the VirtualMachineInstance",
-            ) from error
+            fix = "remove the directory when its process has ended; it is made anew from the VirtualMachineInstance"
+            raise _unreadable(f"the config of machine {self.id}", path, raw, fix) from error
 
     def write_config(self, config: MachineConfig) -> None:
         """Synchronised: after it returned, the machine exists."""
@@ -279,18 +285,15 @@ class Directory:
 
     def read_saved(self) -> SavedMachine | None:
         """None: it is not suspended. Raises `UnreadableState`."""
-        path = self.path / "saved.json"
+        path, raw = self.path / "saved.json", b""
         try:
-            saved = msgspec.json.decode(path.read_bytes(), type=SavedMachine, dec_hook=_decode)
+            raw = path.read_bytes()
+            _check_version(raw)
+            return msgspec.json.decode(raw, type=SavedMachine, dec_hook=_decode)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as error:
-            what, why = f"cannot read the saved state of machine {self.id}", f"{path} is damaged, or of another Paddock"
-            raise UnreadableState(what, why=why, fix="discard the state") from error
-        if saved.version != _VERSION:
-            what, why = f"cannot read the saved state of machine {self.id}", f"{path} is of another Paddock"
-            raise UnreadableState(what, why=why, fix="discard the state")
-        return saved
+        except (OSError, msgspec.MsgspecError, ValueError) as error:
+            raise _unreadable(f"the saved state of machine {self.id}", path, raw, "discard the state") from error
 
     def drop_saved(self) -> None:
         """Synchronised: after it returned, nobody resumes the guest from its state. `sweep` removes the state itself."""

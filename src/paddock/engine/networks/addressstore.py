@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from paddock.engine import versions
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
 from paddock.engine.networks.errors import NetworkUnusable
 
@@ -91,20 +92,17 @@ def _encoded(book: AddressTable) -> bytes:
 
 
 def _decoded(path: Path, raw: bytes) -> AddressTable:
+    if why := versions.strange(raw, _VERSION):
+        raise _unreadable(path, why, versions.FIX)
     try:
         data: dict[str, Any] = orjson.loads(raw)
-        version = data["version"]
-        if version == _VERSION:
-            entries = [AddressEntry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
-            resting = {int(index): float(at) for index, at in data["resting"].items()}
-            return AddressTable(data["network"], data["site"], {entry.key: entry for entry in entries}, resting)
+        entries = [AddressEntry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
+        resting = {int(index): float(at) for index, at in data["resting"].items()}
+        return AddressTable(data["network"], data["site"], {entry.key: entry for entry in entries}, resting)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from error
-    raise _unreadable(path, f"it is of version {version}")
 
 
-def _unreadable(path: Path, why: str) -> NetworkUnusable:
+def _unreadable(path: Path, why: str, fix: str = "restore the file, or remove it when no machine runs") -> NetworkUnusable:
     # A new book would give running machines' addresses to others.
-    return NetworkUnusable(
-        f"cannot read the addresses of machines in {path}", why=why, fix="restore the file, or remove it when no machine runs"
-    )
+    return NetworkUnusable(f"cannot read the addresses of machines in {path}", why=why, fix=fix)

@@ -3,20 +3,14 @@
 The bridge of the pod network says in its alias whose it is, so that objects of a directory that is gone can be found and removed.
 """
 
-import base64
-import hashlib
-import re
 from pathlib import Path
 from typing import NamedTuple
 
-from paddock.engine.networks import hostnetwork, nft, rules, taps
+from paddock.engine.networks import hostnames, hostnetwork, nft, rules, taps
+from paddock.engine.networks.hostnames import HostNames
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice
 
 RULE_PRIORITY = 33000
-_TABLES = 0x50000000
-# Of 33 million pairs of directories, one has the same five digits.
-_BASE, _DIGITS = 32, 5
-_BRIDGE = re.compile(rf"pk[0-9a-v]{{{_DIGITS}}}")
 _MARK = "paddock"
 
 
@@ -25,31 +19,6 @@ class BridgeMark(NamedTuple):
 
     network: str
     directory: str
-
-
-def instance_of(directory: Path) -> str:
-    """Five characters that tell the devices of one Paddock from those of another."""
-    return short_hash(str(directory.resolve()), _DIGITS)
-
-
-def short_hash(text: str, digits: int) -> str:
-    """Return the first digits of a text's hash, in the base of the instances' names."""
-    return base64.b32hexencode(hashlib.sha256(text.encode()).digest()).decode().lower()[:digits]
-
-
-def prefix(instance: str) -> str:
-    """Return the prefix of its devices' names, which is the whole name of the pod network's bridge."""
-    return f"pk{instance}"
-
-
-def routes(instance: str) -> int:
-    """The number of its routing table."""
-    return _TABLES + int(instance, _BASE)
-
-
-def filters(instance: str) -> str:
-    """The name of its tables of the packet filter."""
-    return f"paddock_{instance}"
 
 
 def alias(network: str, directory: Path) -> str:
@@ -64,45 +33,54 @@ def read(link: NetworkDevice | None) -> BridgeMark | None:
     return BridgeMark(network, directory) if word == _MARK and directory else None
 
 
-def other_owner(netlink: Netlink, directory: Path) -> str:
-    """Return the other directory whose devices have the names of this one's; "" when there is none."""
-    mark = _mark(netlink, directory)
+def names_of(netlink: Netlink, directory: Path) -> HostNames:
+    """Return the names that the directory's objects have on the host; those that this version gives when there are none."""
+    every = hostnames.every(directory)
+    there = (names for names in every if (link := netlink.link(names.bridge)) is not None and _is_of(read(link), directory))
+    return next(there, every[0])
+
+
+def other_owner(netlink: Netlink, names: HostNames, directory: Path) -> str:
+    """Return the other directory whose bridge has this name; "" when there is none."""
+    mark = read(netlink.link(names.bridge))
     return mark.directory if mark is not None and not _is_of(mark, directory) else ""
 
 
 async def remove(netlink: Netlink, directory: Path, network: str = "") -> None:
     """Take everything of a directory off the host, nothing of another one. `network` is its pod network if the bridge names none."""
-    mark = _mark(netlink, directory)
-    if mark is None or _is_of(mark, directory):
-        await _remove(netlink, instance_of(directory), mark.network if mark is not None else network)
+    for names in hostnames.every(directory):
+        mark = read(netlink.link(names.bridge))
+        if _is_of(mark, directory):
+            await _remove(netlink, names, mark.network if mark is not None else network)
 
 
-def _mark(netlink: Netlink, directory: Path) -> BridgeMark | None:
-    return read(netlink.link(prefix(instance_of(directory))))
+def removal_of_filters(directory: Path, kept: HostNames | None = None) -> str:
+    """Return the commands for nft that remove the tables of a directory, but those of these names."""
+    return "".join(rules.removal(names.filters) for names in hostnames.every(directory) if names != kept)
 
 
-def _is_of(mark: BridgeMark, directory: Path) -> bool:
-    return mark.directory == str(directory.resolve())
+def _is_of(mark: BridgeMark | None, directory: Path) -> bool:
+    # Nobody else marks a bridge of this name; a directory whose path is too long for a mark has none.
+    return mark is None or mark.directory == str(directory.resolve())
 
 
-async def _remove(netlink: Netlink, instance: str, network: str) -> None:
-    """Remove what there is of an instance."""
-    own = prefix(instance)
-    for name in [*netlink.links()]:
-        if name.startswith(own):
-            netlink.delete_link(name)
+async def _remove(netlink: Netlink, names: HostNames, network: str) -> None:
+    """Remove what there is of these names."""
+    for device in [*netlink.links()]:
+        if names.has(device):
+            netlink.delete_link(device)
     if network:
         netlink.delete_route(network, kind=UNREACHABLE)
-    netlink.delete_rule(routes(instance), RULE_PRIORITY)
-    for each in netlink.networks(routes(instance)):
-        netlink.delete_route(each, table=routes(instance))
+    netlink.delete_rule(names.routes, RULE_PRIORITY)
+    for each in netlink.networks(names.routes):
+        netlink.delete_route(each, table=names.routes)
     if hostnetwork.nft() is not None:
-        await nft.run(rules.removal(filters(instance)))
+        await nft.run(rules.removal(names.filters))
 
 
 def close_uplinks(netlink: Netlink, devices: tuple[str, ...]) -> None:
     """Devices forwarded for the machines of this host alone; with the last pod network they do no longer."""
-    if taps.read_setting("ipv4/ip_forward") != "0" or any(_BRIDGE.fullmatch(name) for name in netlink.links()):
+    if taps.read_setting("ipv4/ip_forward") != "0" or any(hostnames.of_bridge(name) for name in netlink.links()):
         return
     for device in devices:
         if taps.read_setting(f"ipv4/conf/{device}/forwarding"):
@@ -119,11 +97,11 @@ async def collect() -> list[str]:
         links = netlink.links()
         gone = []
         for name, link in links.items():
-            mark = read(link)
-            if mark is None or not _BRIDGE.fullmatch(name) or Path(mark.directory).exists():
+            mark, names = read(link), hostnames.of_bridge(name)
+            if mark is None or names is None or Path(mark.directory).exists():
                 continue
-            if not any(each.running for other, each in links.items() if other.startswith(name) and other != name):
-                await _remove(netlink, name.removeprefix(prefix("")), mark.network)
+            if not any(each.running for other, each in links.items() if names.is_tap(other)):
+                await _remove(netlink, names, mark.network)
                 gone.append(mark.directory)
         return gone
     finally:

@@ -16,13 +16,14 @@ from typing import Literal
 from msgspec import Struct
 
 from paddock.engine.claims import HostReservations
-from paddock.engine.networks import hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
+from paddock.engine.networks import hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
 from paddock.engine.networks.addresses import AddressTable, check_network, choose_network, intruder
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.hostnames import HostNames
 from paddock.engine.networks.listeners import Listeners
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
 from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetwork
@@ -93,7 +94,11 @@ class Networks:
     @property
     def instance(self) -> str:
         """The text that distinguishes our devices and tables from those of another Paddock."""
-        return hostobjects.instance_of(self._directory)
+        return self._names_on_host.instance
+
+    @property
+    def _names_on_host(self) -> HostNames:
+        return self._routed.names if self._routed is not None else hostnames.every(self._directory)[0]
 
     def device(self, owner: str, name: str) -> str:
         """The name of a card's tap."""
@@ -138,17 +143,15 @@ class Networks:
             self._ledger.move(self._choose(()))
 
     def _choose(self, others: Collection[str]) -> str:
-        book, own = self._ledger.book, ("*", hostobjects.prefix(self.instance))
-        routes = [network for device, network in hostnetwork.routes() if not device.startswith(own)]
+        book, own = self._ledger.book, hostnames.every(self._directory)
+        foreign = [(device, network) for device, network in hostnetwork.routes() if not any(names.has(device) for names in own)]
+        # The route of the whole network leads nowhere and has no device.
+        routes = {network: device for device, network in foreign if device != "*"}
         clash = intruder(book.network, [*routes, *others]) if book.network else ""
         if book.network and not clash:
             return book.network
         if book.network and book.entries:
-            raise NetworkUnusable(
-                f"cannot use the pod network {book.network}",
-                why=f"the host leads {clash} elsewhere, or another server has it",
-                fix=f"remove that route, or {self._directory / 'addresses.json'} when no machine runs: they get other addresses then",
-            )
+            raise _taken(book.network, clash, routes.get(clash, ""))
         every = [network for _, network in hostnetwork.routes()]
         return choose_network(self._wanted, [*every, *others], self._settings.service_network)
 
@@ -158,7 +161,9 @@ class Networks:
             can = bool(self.users[0]) and hostnetwork.may_filter()
             self._user.link_local_open = not can
             if can and not self._is_open and not self._is_guarded:
-                await nft.run(rules.guard_processes(hostobjects.filters(self.instance), self.users))
+                names = self._names_on_host
+                earlier = hostobjects.removal_of_filters(self._directory, kept=names)
+                await nft.run(earlier + rules.guard_processes(names.filters, self.users))
                 self._is_guarded = True
 
     async def _rest(self) -> None:
@@ -171,7 +176,7 @@ class Networks:
                 await self._routed.clear()
             elif self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
                 self._is_guarded = False
-                await nft.run(rules.removal(hostobjects.filters(self.instance)))
+                await nft.run(hostobjects.removal_of_filters(self._directory))
         if is_guarding:
             await self._guard()
 
@@ -198,7 +203,7 @@ class Networks:
             await self._routed.clear()
             await self._routed.close()
         elif hostnetwork.may_filter():
-            await nft.run(rules.removal(hostobjects.filters(self.instance)))
+            await nft.run(hostobjects.removal_of_filters(self._directory))
 
     def forward_by(self, forward: Forward) -> None:
         """Set the function that forwards a port of a running machine in user mode."""
@@ -330,3 +335,14 @@ class Networks:
         if self._routed is None or card.binding == "passt":
             return await self._user.reach(entry, protocol, port)
         return self._routed.place(entry, port)
+
+
+def _taken(network: str, part: str, device: str) -> NetworkUnusable:
+    """The network of machines that have addresses is used by somebody else. What is advised leaves guests and addresses alone."""
+    if device:
+        why = f"the host leads {part} to {device}, which is not this server's"
+        fix = f"find what made that route (`ip -d link show {device}`) and give it another network; Paddock tries again by itself"
+    else:
+        why = f"another server on this host has {part}"
+        fix = "run one of the two on another host, or in a network namespace of its own"
+    return NetworkUnusable(f"cannot use the pod network {network}", why=why, fix=f"{fix}. Running guests keep their network meanwhile")

@@ -1,7 +1,6 @@
 """Runs `nft -f -`: a text is one transaction, which happens or does not."""
 
-import asyncio
-
+from paddock.engine.host import subprocesses
 from paddock.engine.networks import hostnetwork
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 
@@ -13,17 +12,7 @@ async def run(text: str) -> None:
     program = hostnetwork.nft()
     if program is None:
         raise NetworkUnusable("cannot set packet filters", why="nft is not installed", fix="install nftables")
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(program, "-f", "-", stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe)
-    try:
-        async with asyncio.timeout(_SECONDS):
-            _, said = await process.communicate(text.encode())
-    except TimeoutError as error:
-        raise NetworkBusy("cannot set packet filters", why=f"nft did not end within {_SECONDS:g} s") from error
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
+    _, said, code = await subprocesses.run([program, "-f", "-"], text.encode(), _SECONDS)
+    if code:
         first = said.decode(errors="replace").strip().splitlines()
-        raise NetworkBusy("cannot set packet filters", why=first[0] if first else f"nft ended with {process.returncode}")
+        raise NetworkBusy("cannot set packet filters", why=first[0] if first else f"nft ended with {code}")

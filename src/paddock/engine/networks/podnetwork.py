@@ -28,7 +28,6 @@ from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge,
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
-_DEVICE_DIGITS = 8
 _MTU, _SMALLEST_MTU = 1500, 1280
 
 
@@ -55,13 +54,12 @@ class RoutedPodNetwork:
     def __init__(self, surroundings: PodNetworkSettings) -> None:
         self._surroundings = surroundings
         self._book = AddressTable("")
-        self.instance = hostobjects.instance_of(surroundings.directory)
-        self._prefix = hostobjects.prefix(self.instance)
-        self._routes = hostobjects.routes(self.instance)
         self._netlink = Netlink()
+        # Those of an earlier version, as long as its bridge is there.
+        self.names = hostobjects.names_of(self._netlink, surroundings.directory)
         self._dhcp = DhcpServer()
         self._cards: dict[Key, _Plugged] = {}
-        self._table = self._fresh = RuleTable(hostobjects.filters(self.instance), "", "")
+        self._table = self._fresh = RuleTable(self.names.filters, "", "")
         self._wanted = self._written = 0
         self._writing = asyncio.Lock()
 
@@ -75,7 +73,7 @@ class RoutedPodNetwork:
 
     def is_open(self) -> bool:
         """Return True if the host has the pod network of this Paddock, perhaps from a former run."""
-        return bool(index(self._prefix))
+        return bool(index(self.names.bridge))
 
     @property
     def is_idle(self) -> bool:
@@ -93,22 +91,22 @@ class RoutedPodNetwork:
                 why="the host checks sources strictly (net.ipv4.conf.all.rp_filter is 1), and machines could not ask for their gateway",
                 fix="set net.ipv4.conf.all.rp_filter to 2, or choose user mode",
             )
-        if other := hostobjects.other_owner(self._netlink, self._surroundings.directory):
+        if other := hostobjects.other_owner(self._netlink, self.names, self._surroundings.directory):
             raise NetworkUnusable(
                 "cannot make the pod network",
-                why=f"its bridge would be {self._prefix}, which belongs to {other}",
+                why=f"its bridge would be {self.names.bridge}, which belongs to {other}",
                 fix="rename one of the two directories, or choose user mode",
             )
-        anchor = self._netlink.make_bridge(self._prefix)
+        anchor = self._netlink.make_bridge(self.names.bridge)
         self._netlink.set_alias(anchor, hostobjects.alias(book.network, self._surroundings.directory))
         self._netlink.set_link(anchor)
-        taps.set_ipv6(self._prefix, on=False)
+        taps.set_ipv6(self.names.bridge, on=False)
         self._netlink.add_address(anchor, self._book.host, 32)
         self._netlink.set_route(self._book.network, 0, kind=UNREACHABLE)
         # A host without a default route has to know these networks, or it answers nobody who asks for them. It comes last.
-        self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self._routes)
-        self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self._routes)
-        self._netlink.add_rule(self._routes, hostobjects.RULE_PRIORITY)
+        self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self.names.routes)
+        self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self.names.routes)
+        self._netlink.add_rule(self.names.routes, hostobjects.RULE_PRIORITY)
         self._table = self._read()
 
     def _read(self) -> RuleTable:
@@ -145,7 +143,8 @@ class RoutedPodNetwork:
         await hostobjects.remove(self._netlink, self._surroundings.directory, self._book.network)
         hostobjects.close_uplinks(self._netlink, table.opened)
         self._path.unlink(missing_ok=True)
-        self._table = self._fresh
+        self.names = hostobjects.names_of(self._netlink, self._surroundings.directory)
+        self._table = self._fresh = replace(self._fresh, name=self.names.filters)
 
     async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A tap of its own for the card."""
@@ -166,7 +165,7 @@ class RoutedPodNetwork:
 
     def device(self, key: Key) -> str:
         """The name of a card's tap."""
-        return self._prefix + hostobjects.short_hash("\0".join(key), _DEVICE_DIGITS)
+        return self.names.tap(key)
 
     async def unplug(self, key: Key) -> None:
         """The card's tap goes, and what the table says of it."""
@@ -186,8 +185,8 @@ class RoutedPodNetwork:
     async def collect(self, owners: Collection[str]) -> list[str]:
         """Remove the taps of ours that belong to none of these; returns their names."""
         known: list[TapNic | BridgedNic] = [*self._table.cards, *self._table.bridged]
-        kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners} | {self._prefix}
-        gone = [name for name in self._netlink.links() if name.startswith(self._prefix) and name not in kept]
+        kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners}
+        gone = [name for name in self._netlink.links() if self.names.is_tap(name) and name not in kept]
         for name in gone:
             self._remove(name)
         left = ({card.device for card in self._table.cards} | {card.device for card in self._table.bridged}) - kept
@@ -232,7 +231,7 @@ class RoutedPodNetwork:
             inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
             if inner.num_addresses < 4:
                 raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
-            self._netlink.set_route(str(inner), _LOOPBACK, table=self._routes)
+            self._netlink.set_route(str(inner), _LOOPBACK, table=self.names.routes)
             rule = TapNic(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports, card.traffic)
             guest, gateway = f"{inner[2]}/{inner.prefixlen}", str(inner[1])
         else:

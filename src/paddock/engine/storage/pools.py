@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.engine import versions
 from paddock.engine.storage import errors, files
 from paddock.engine.storage.errors import StoreFailed, VolumeBroken
 
 MARKER = "paddock-pool"
 LIST = "pools.json"
+_VERSION = 1
 _TEXT = b"Paddock keeps volumes of machines in this directory. Without this file it takes the file system for one that is not mounted.\n"
 _RECORD = "[!.]*/volume.json"
 
@@ -23,7 +25,7 @@ class MarkedPools(msgspec.Struct, frozen=True):
 
     # absolute paths of directories, sorted
     paths: tuple[str, ...] = ()
-    version: int = 1
+    version: int = _VERSION
 
 
 _LISTS = msgspec.json.Decoder(MarkedPools)
@@ -69,7 +71,10 @@ class PoolMarkers:
 
     def _read(self) -> MarkedPools:
         try:
-            return _LISTS.decode(self._list.read_bytes())
+            raw = self._list.read_bytes()
+            if why := versions.strange(raw, _VERSION):
+                raise VolumeBroken(f"cannot read {self._list}", why=why, fix=versions.FIX)
+            return _LISTS.decode(raw)
         except FileNotFoundError:
             return MarkedPools()
         except (OSError, msgspec.MsgspecError) as error:

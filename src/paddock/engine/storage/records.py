@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from paddock.engine import versions
 from paddock.engine.storage import files
 from paddock.engine.storage.errors import VolumeBroken
 
@@ -81,32 +82,29 @@ _SNAPSHOTS = msgspec.json.Decoder(SnapshotRecord)
 def read(path: Path) -> VolumeRecord | None:
     """The record of a volume; None when there is none."""
     try:
-        record = _RECORDS.decode(path.read_bytes())
+        return _RECORDS.decode(_known(path))
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
         raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the volume") from error
-    _check_version(path, record.version)
-    return record
 
 
 def read_snapshot(path: Path) -> SnapshotRecord | None:
     """The record of a snapshot; None when there is none."""
     try:
-        record = _SNAPSHOTS.decode(path.read_bytes())
+        return _SNAPSHOTS.decode(_known(path))
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
         raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the snapshot") from error
-    _check_version(path, record.version)
-    return record
 
 
-def _check_version(path: Path, version: int) -> None:
-    if version != VERSION:
-        raise VolumeBroken(
-            f"cannot use {path}", why=f"its version is {version}, and this program knows {VERSION}", fix="use a newer Paddock"
-        )
+def _known(path: Path) -> bytes:
+    """Return a record of the version that this Paddock knows."""
+    raw = path.read_bytes()
+    if why := versions.strange(raw, VERSION):
+        raise VolumeBroken(f"cannot read {path}", why=why, fix=versions.FIX)
+    return raw
 
 
 def write(path: Path, record: VolumeRecord | SnapshotRecord) -> None:

@@ -4,17 +4,20 @@ A request whose answer is lost may have been carried out or not. Its sizes stay 
 has the sizes of its spec when it may have others: whatever may differ from the spec is requested again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
-from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.plan.virtrigaud import marks, resizing
 from paddock.plan.virtrigaud.resizing import MachineSizes
 
 # A provider that answers so has certainly done nothing.
 REFUSALS = frozenset({ErrorKind.INVALID_SPEC, ErrorKind.NOT_SUPPORTED, ErrorKind.CONFLICT, ErrorKind.QUOTA_EXCEEDED})
+# One that answers so to a create has made no machine. A change of a machine may be half done.
+REFUSALS_OF_CREATE = REFUSALS | {ErrorKind.NOT_FOUND, ErrorKind.UNAUTHORIZED, ErrorKind.RATE_LIMIT}
 _MOST = 8
 
 
@@ -47,6 +50,20 @@ def confirmed(status: VirtrigaudMachineStatus, sizes: MachineSizes) -> Virtrigau
         provider[marks.DISKS] = resizing.disks_text(sizes.disks)
     resources = resizing.resources(sizes) or status.currentResources
     return msgspec.structs.replace(status, currentResources=resources, provider=provider or None)
+
+
+def made(listed: Iterable[m.VMInfo], vm: VirtrigaudVirtualMachine, *, unanswered: bool) -> list[m.VMInfo]:
+    """Return the machines of a provider's list that a create for an object may have made.
+
+    Upstream's providers name no owners and take a machine by its name, so the name counts there, unless every create was refused.
+    """
+    owner = vm.metadata.uid or ""
+    by_name = unanswered and vm.metadata.name
+    return [each for each in listed if (each.provider_raw.get(m.OWNER_UID) == owner if _tells_owner(each) else each.name == by_name)]
+
+
+def _tells_owner(machine: m.VMInfo) -> bool:
+    return m.OWNER_UID in machine.provider_raw
 
 
 def suspected(status: VirtrigaudMachineStatus, target: MachineSizes) -> MachineSizes:

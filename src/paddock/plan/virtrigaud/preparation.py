@@ -14,7 +14,7 @@ from paddock.base import duration
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ProviderImage, VMImage, VMImageSpec, VMImageStatus
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import reasons
+from paddock.plan.virtrigaud import reasons, removal
 from paddock.plan.virtrigaud.conditions import READY, AspectValue, false, settled, true
 
 IMPORTING = "Importing"
@@ -38,11 +38,16 @@ class ImageState(msgspec.Struct, frozen=True):
     """How an image stands at one provider."""
 
     use: ImageUse
-    # reference, unprepared (the provider does not prepare), ready, importing, waiting, missing, failed, due
+    # reference, unprepared (the provider does not prepare), ready, importing, waiting, missing, failed, due, unserved (nobody answers)
     state: str
     message: str = ""
     # the reason code of a failure
     code: str = ""
+
+
+def importing(use: ImageUse, entry: ProviderImage) -> ImageState:
+    """Return the state of an image that a provider prepares."""
+    return ImageState(use, "importing", f"Provider {use.provider} prepares the image{removal.last_problem(entry)}")
 
 
 class ImageBlocker(msgspec.Struct, frozen=True):
@@ -127,7 +132,8 @@ def blocker(image: VMImage, use: ImageUse, *, begun: bool) -> ImageBlocker | Non
     if use.imports is None:
         return ImageBlocker(reasons.WAITING, f"Provider {use.provider} has not reported its capabilities yet")
     if found is None or use.provider in tasks_of(image.status):
-        return ImageBlocker(reasons.IN_PROGRESS, f"{place} is being prepared at Provider {use.provider}", importing=True)
+        text = f"{place} is being prepared at Provider {use.provider}{removal.last_problem(found)}"
+        return ImageBlocker(reasons.IN_PROGRESS, text, importing=True)
     return ImageBlocker(reasons.PREPARATION_FAILED, f"{place}: {found.message or 'it could not be prepared'}")
 
 
@@ -177,27 +183,32 @@ def status(
     )
 
 
-_ORDER = ("failed", "missing", "waiting", "importing", "due")
+_USABLE = ("reference", "unprepared", "ready")
+_ORDER = ("failed", "missing", "waiting", "importing", "due", "unserved")
 _PHASES = {
     "failed": (FAILED, reasons.PREPARATION_FAILED),
     "missing": (FAILED, reasons.MISSING_ON_PROVIDER),
     "waiting": (PENDING, reasons.WAITING_FOR_IMAGE),
     "importing": (PHASE_IMPORTING, reasons.IMPORTING),
     "due": (PHASE_IMPORTING, reasons.IMPORTING),
+    "unserved": (PENDING, reasons.WAITING),
 }
 
 
 def _summary(found: tuple[ImageState, ...], available: Sequence[str]) -> tuple[str, str, str]:
-    """Phase, reason and message: the worst state counts."""
-    worst = min((each for each in found if each.state in _ORDER), key=lambda each: _ORDER.index(each.state), default=None)
-    if worst is not None:
-        phase, reason = _PHASES[worst.state]
-        return phase, worst.code or reason, worst.message
+    """Phase, reason and message: the worst state counts. A Provider that nobody serves holds only its own machines."""
+    usable = sorted(each.use.provider for each in found if each.state in _USABLE)
+    others = sorted((each for each in found if each.state in _ORDER), key=lambda each: (_ORDER.index(each.state), each.use.provider))
+    if others and not (usable and others[0].state == "unserved"):
+        phase, reason = _PHASES[others[0].state]
+        there = f"; it is ready for {len(usable)} of {len(found)} Providers: {', '.join(usable)}" if usable else ""
+        return phase, others[0].code or reason, others[0].message + there
     if not found and available:
         return PHASE_READY, reasons.PREPARED, f"prepared for {', '.join(available)}"
     if not found:
         return PENDING, reasons.WAITING, "no machine needs the image yet; it is prepared for the first that does"
-    names = ", ".join(each.use.provider for each in found)
+    names = ", ".join(usable)
+    left = f"; not for {len(others)} of {len(found)} Providers: {', '.join(each.message for each in others)}" if others else ""
     if any(each.state == "ready" for each in found):
-        return PHASE_READY, reasons.PREPARED, f"prepared for {names}"
-    return PHASE_READY, reasons.SUCCESS, f"nothing has to be prepared for {names}"
+        return PHASE_READY, reasons.PREPARED, f"prepared for {names}{left}"
+    return PHASE_READY, reasons.SUCCESS, f"nothing has to be prepared for {names}{left}"

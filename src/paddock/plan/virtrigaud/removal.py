@@ -20,7 +20,18 @@ def prepared_here(image: VMImage) -> Iterator[tuple[str, ProviderImage]]:
 def is_prepared_here(entry: ProviderImage) -> bool:
     """Return whether ImagePrepare has answered for an entry."""
     named = bool(entry.id or entry.path)
-    return named and (not entry.available or entry.message in (PREPARING, PREPARED))
+    return named and (not entry.available or (entry.message or "").startswith((PREPARING, PREPARED)))
+
+
+def preparing(problem: str) -> str:
+    """Return the message of an image that is being prepared; `problem` is what the last attempt ended with."""
+    return f"{PREPARING}; the last attempt failed: {problem}" if problem else PREPARING
+
+
+def last_problem(entry: ProviderImage | None) -> str:
+    """Return what the message of an image that is being prepared says of the last attempt."""
+    message = (entry.message if entry is not None else None) or ""
+    return message.removeprefix(PREPARING) if message.startswith(PREPARING) else ""
 
 
 def place(name: str, namespace: str) -> tuple[str, str]:

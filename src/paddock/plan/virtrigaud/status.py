@@ -24,6 +24,8 @@ class MachinePolls(msgspec.Struct, frozen=True):
     running: float = 120.0
     off: float = 300.0
     suspended: float = 120.0
+    # of all machines at once, where that costs little
+    listed: float = 10.0
     # no place is left for the machine
     placement: float = 30.0
 

@@ -10,6 +10,7 @@ import msgspec
 
 from paddock.contract import features
 from paddock.contract.messages import DescribeResponse
+from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.provider import ReportedCapabilities
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import PerformanceProfile, SecurityProfile, VMClass, VMClassSpec, VMResourceLimits
@@ -108,8 +109,22 @@ def refuse(vm: VirtrigaudVirtualMachine, found: MachineDependencies, reported: R
 
 
 def unsupported(vm: VirtrigaudVirtualMachine, found: MachineDependencies, reported: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the features that the machine asks for and its Provider does not report."""
-    return tuple(each.text for each in needs(vm, found) if not features.has(reported, each.feature))
+    """Return the features that the machine asks for and its Provider does not report, and the blocks of networks that do not count."""
+    missing = [each.text for each in needs(vm, found) if not features.has(reported, each.feature)]
+    kind = found.provider.spec.type if found.provider is not None else ""
+    for network in found.networks.values() if kind else ():
+        if is_behind_nat(network, kind):
+            place = f"VMNetworkAttachment {namespace_of(network)}/{network.metadata.name}"
+            missing += [
+                f"spec.network.{name} of {place}, whose type is nat (set type to bridged to use the block, or remove it)"
+                for name in sources.network_blocks(network.spec.network, kind)
+            ]
+    return tuple(missing)
+
+
+def is_behind_nat(network: VMNetworkAttachment, provider_type: str) -> bool:
+    """Return whether a network is the pod network of type qemu, which is behind NAT; its blocks are of other hypervisors."""
+    return provider_type == "qemu" and network.spec.network.type == "nat"
 
 
 def limitations(answer: DescribeResponse) -> tuple[str, ...]:

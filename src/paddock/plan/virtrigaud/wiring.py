@@ -21,6 +21,7 @@ from paddock.dialects.virtrigaud.vmnetworkattachment import (
     VSphereNetwork,
 )
 from paddock.meta.wire import to_data
+from paddock.plan.virtrigaud import support
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
 
@@ -69,7 +70,9 @@ def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider:
     config = network.spec.network
     name = sources.network_block(config, provider.spec.type)
     default = (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
-    if name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK:
+    if support.is_behind_nat(network, provider.spec.type) or (
+        name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK
+    ):
         # Its own network: nothing says more about it.
         return msgspec.structs.replace(payload, network_name=default)
     if name is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from paddock.client.target import Data
 from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.contract import messages as m
+from paddock.contract.errors import ProviderError
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
 from tests.scripted import timeless
@@ -115,6 +117,28 @@ async def test_connection_pooling_bounds_the_connections(tmp_path: Path) -> None
             async with asyncio.timeout(1200):
                 while client.connections:  # type: ignore[attr-defined]
                     await asyncio.sleep(1)
+
+
+@pytest.mark.spec("virtrigaud", 122)
+@pytest.mark.parametrize("seconds", [3, 8])
+@timeless
+async def test_connecting_takes_no_longer_than_the_provider_allows(tmp_path: Path, seconds: int) -> None:
+    """Of a program that takes connections and says nothing."""
+    async with cluster(tmp_path) as world:
+        await world.credentials()
+        await world.make(connectionPooling={"connectionTimeout": f"{seconds}s"}, healthCheck={"interval": "10m"})
+        await asyncio.sleep(2)
+        async with world.pod():
+            await world.running()
+            assert world.connections is not None
+            client = world.connections.find(KEY, "libvirt").driver
+            assert client is not None
+        with socket.create_server(("127.0.0.1", world.port)):
+            loop = asyncio.get_running_loop()
+            begun = loop.time()
+            with pytest.raises(ProviderError, match=f"connecting took longer than {seconds} seconds"):
+                await client.get_capabilities(m.GetCapabilitiesRequest())
+            assert loop.time() - begun == pytest.approx(seconds, abs=1)
 
 
 async def settled(world: Cluster) -> dict[str, Data]:

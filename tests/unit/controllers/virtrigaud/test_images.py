@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+import random
 from typing import Any
 
 import pytest
 
-from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.settings import RpcFault, SecondsRange
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.drivers.fake.driver import FakeDriver
+from paddock.drivers.fake.settings import FakeSettings, RpcFault, SecondsRange
 from tests.scripted import timeless
-from tests.unit.controllers.rigaudharness import Rigaud, image, machine, network, provider, rigaud, vmclass
+from tests.unit.controllers.rigaudharness import RecordedDriver, Rigaud, image, machine, network, provider, rigaud, vmclass
 
 URL = {"libvirt": {"url": "https://images.example/cloud.qcow2"}}
 CHECKED = {"libvirt": {**URL["libvirt"], "checksum": "ab" * 32}}
@@ -138,6 +140,66 @@ async def test_retries_and_failure() -> None:
         assert life.driver.count("Create") == 0
         await life.ready(seconds=3000)
         assert life.driver.count("ImagePrepare") == 5
+
+
+@pytest.mark.spec("virtrigaud", 127)
+@timeless
+async def test_the_next_attempt_names_what_the_last_one_ended_with() -> None:
+    """Also while it goes on, so the image and the machine never lose the reason."""
+    fault = RpcFault(rpc="ImagePrepare", effect="task-error", message="the server answered 404", count=0)
+    async with rigaud(faults=(fault,), task_seconds=SecondsRange(30.0, 30.0)) as life:
+        await life.make(image("cloud", URL, prepare={"retries": 1}), cloud())
+
+        async def failed() -> bool:
+            return "404" in (await life.condition()).get("message", "")
+
+        await life.until(failed)
+        phases = set()
+        for _ in range(800):
+            await asyncio.sleep(1)
+            phases.add((await of_image(life))["phase"])
+            assert "404" in (await life.condition())["message"]
+            assert "404" in (await life.condition("Ready", "cloud", "VMImage"))["message"]
+        assert phases == {"Importing", "Failed"}
+
+
+@pytest.mark.spec("virtrigaud", 128)
+@timeless
+async def test_a_provider_that_nobody_serves_holds_only_its_own_machines() -> None:
+    async with rigaud() as life:
+        await life.make(image("cloud", URL), provider("away", "qemu"), cloud(), cloud("there", providerRef={"name": "away"}))
+        await life.ready()
+        await asyncio.sleep(30)
+        status = await of_image(life)
+        assert (status["ready"], status["phase"], status["availableOn"]) == (True, "Ready", ["lab"])
+        message = (await life.condition("Ready", "cloud", "VMImage"))["message"]
+        assert message.startswith("prepared for lab; not for 1 of 2 Providers: Provider away ")
+        assert (await life.condition(name="there"))["status"] == "False"
+        await life.delete()
+        await life.gone()
+        await asyncio.sleep(30)
+        status = await of_image(life)
+        assert (status["ready"], status["phase"]) == (False, "Pending")
+
+
+@pytest.mark.spec("virtrigaud", 128)
+@timeless
+async def test_an_image_that_failed_for_one_provider_says_for_how_many_it_is_ready() -> None:
+    async with rigaud() as life:
+        other = life.others["other"] = RecordedDriver(FakeDriver(FakeSettings(), life.clock, random.Random(7)))
+
+        async def fails(rpc: str, request: Any) -> None:
+            if rpc == "ImagePrepare":
+                raise ProviderError(ErrorKind.INVALID_SPEC, "no such storage")
+
+        other.script = fails
+        await life.make(provider("other"), image("cloud", URL), cloud(), cloud("there", providerRef={"name": "other"}))
+        await life.ready()
+        await asyncio.sleep(30)
+        status = await of_image(life)
+        assert (status["ready"], status["phase"], status["availableOn"]) == (False, "Failed", ["lab"])
+        message = (await life.condition("Ready", "cloud", "VMImage"))["message"]
+        assert "no such storage" in message and message.endswith("; it is ready for 1 of 2 Providers: lab")
 
 
 @pytest.mark.spec("virtrigaud", 60)

@@ -12,7 +12,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.settings import RpcFault, SecondsRange
 from tests.scripted import timeless
-from tests.unit.controllers.rigaudharness import GROUP, Rigaud, image, machine, network, provider, rigaud, vmclass
+from tests.unit.controllers.rigaudharness import GROUP, Rigaud, base, image, machine, network, provider, rigaud, vmclass
 
 FINALIZER = "virtualmachine.infra.virtrigaud.io/finalizer"
 LONG = SecondsRange(22.0, 22.0)
@@ -323,3 +323,18 @@ async def test_a_machine_at_rest_costs_one_description_a_poll() -> None:
         checks = life.driver.count("Validate")
         assert 78 <= checks <= 81
         assert life.wire.writes - writes <= checks + 10
+
+
+@timeless
+async def test_a_machine_that_exists_needs_no_source_and_nobody_is_warned() -> None:
+    """As other managers clone and adopt: the object has an id and neither an image nor a disk."""
+    async with rigaud(world=False) as life:
+        place, patch = f"{base('VirtualMachine')}/web", {"metadata": {"annotations": {"team": "blue"}}}
+        made = await life.api.call("POST", base("VirtualMachine"), machine(imageRef=None))
+        warned = [made.warnings, (await life.api.merge(place, patch)).warnings]
+        assert [len(each) for each in warned] == [1, 1] and "neither imageRef nor importedDisk" in warned[0][0]
+        await life.status_merge("web", {"id": "vm-42"}, "VirtualMachine")
+        patch["metadata"]["annotations"]["team"] = "red"
+        assert (await life.api.merge(place, patch)).warnings == []
+        named = await life.api.merge(place, {"spec": {"imageRef": {"name": "a"}, "importedDisk": {"diskID": "b"}}})
+        assert named.status == 422

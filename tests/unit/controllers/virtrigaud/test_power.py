@@ -4,13 +4,16 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
+from paddock.contract import extensionmessages as x
+from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.contract.messages import PowerOp
 from paddock.drivers.fake.settings import SecondsRange
 from tests.scripted import timeless
-from tests.unit.controllers.rigaudharness import Rigaud, machine, rigaud
+from tests.unit.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud
 
 
 def operations(life: Rigaud) -> list[PowerOp]:
@@ -105,9 +108,55 @@ async def test_a_machine_that_was_changed_behind_our_back_is_put_right() -> None
         assert (await life.status())["powerState"] == "On"
         await asyncio.sleep(200)
         assert (await life.status("off"))["powerState"] == "Off"
-        life.driver.driver._inventory.machines[ids["web"]].power = "Suspended"
-        await asyncio.sleep(130)
-        assert (await life.status())["powerState"] == "On"
+
+
+@pytest.mark.spec("virtrigaud", 35)
+@pytest.mark.parametrize(("wanted", "operation"), [("On", PowerOp.ON), ("Off", PowerOp.OFF)])
+@timeless
+async def test_a_machine_that_is_suspended_is_woken_or_powered_off(wanted: str, operation: PowerOp) -> None:
+    async with rigaud() as life:
+        await life.make(machine())
+        await life.ready()
+        there = life.driver.driver._inventory.machines[(await life.status())["id"]]
+        there.power = "Suspended"
+        before = len(operations(life))
+        await power(life, wanted)
+        await asyncio.sleep(300)
+        await life.ready()
+        assert operations(life)[before:] == [operation]
+        assert there.power == wanted == (await life.status())["powerState"]
+
+
+@pytest.mark.spec("virtrigaud", 131)
+@pytest.mark.parametrize("change", ["off", "gone"])
+@timeless
+async def test_what_happens_behind_a_providers_back_is_seen_within_seconds(change: str) -> None:
+    """Its list is asked for all of its machines, and only those that have changed are described."""
+    async with rigaud(world=False, tasks="sync") as life:
+
+        async def told(rpc: str, request: Any) -> m.WireMessage | None:
+            return x.GetFeaturesResponse(features=(features.LISTED_POWER,)) if rpc == "GetFeatures" else None
+
+        life.driver.script = told
+        await life.make(*WORLD, machine(), machine("other"))
+        for name in ("web", "other"):
+            await life.ready(name)
+        await asyncio.sleep(300)
+        inventory = life.driver.driver._inventory.machines
+        before = life.driver.count("Describe")
+        found = (await life.status())["id"]
+        if change == "off":
+            inventory[found].power = "Off"
+        else:
+            del inventory[found]
+
+        async def seen() -> bool:
+            return (await life.said())[0] == "False"
+
+        await life.until(seen, seconds=15)
+        await life.ready()
+        assert [each.power_state for each in await life.machines()] == ["On", "On"]
+        assert {each.id for each in life.driver.of("Describe")[before:]} <= {found, (await life.status())["id"]}
 
 
 @timeless
@@ -187,6 +236,61 @@ async def test_the_hook_of_the_guest_uses_its_address_and_refuses_the_host() -> 
         assert "loopback" in (await life.condition("PostStart", "b"))["message"]
 
 
+@pytest.mark.spec("virtrigaud", 126)
+@pytest.mark.parametrize("fault", [ConnectionRefusedError(111, "Connection refused"), OSError(113, "No route to host"), None])
+@timeless
+async def test_the_hook_of_a_guest_that_has_only_started_is_repeated(fault: OSError | None) -> None:
+    async with rigaud(address_seconds=12) as life:
+        life.http_faults = [fault] * 3
+        await life.make(machine(lifecycle={"postStart": {"httpGet": {"port": 80}}, "gracefulShutdownTimeout": "2m"}))
+        status = await life.ready()
+        assert life.http == [(status["ips"][0], 80)] * 4, await life.condition("PostStart")
+        assert await life.said("PostStart") == ("True", "Succeeded")
+
+
+@pytest.mark.spec("virtrigaud", 126)
+@timeless
+async def test_the_hook_finds_the_address_that_the_guest_has_by_now() -> None:
+    """The first answers have the lease of its last start, and then both."""
+    async with rigaud(address_seconds=0) as life:
+        described: list[tuple[str, ...]] = [("10.9.9.9",), ("10.9.9.9",), ("10.9.9.9", "fe80::1", "10.0.0.7")]
+
+        async def told(rpc: str, request: Any) -> m.WireMessage | None:
+            if rpc != "Describe":
+                return None
+            answer = await life.driver.driver.describe(request)
+            return msgspec.structs.replace(answer, ips=described.pop(0) if len(described) > 1 else described[0])
+
+        life.driver.script = told
+        life.http_faults = [OSError(113, "No route to host")]
+        await life.make(machine(lifecycle={"postStart": {"httpGet": {"port": 80}}}))
+        await life.ready()
+        assert [host for host, _ in life.http] == ["10.9.9.9", "10.0.0.7"]
+        assert await life.said("PostStart") == ("True", "Succeeded")
+
+
+@pytest.mark.spec("virtrigaud", 126)
+@timeless
+async def test_the_hook_of_a_guest_that_never_answers_says_what_it_met() -> None:
+    async with rigaud(address_seconds=0) as life:
+        life.http_faults = [ConnectionRefusedError(111, "Connection refused")] * 1000
+        await life.make(machine(lifecycle={"postStart": {"httpGet": {"port": 80}}, "gracefulShutdownTimeout": "20s"}))
+        await life.ready()
+        message = (await life.condition("PostStart"))["message"]
+        assert "Connection refused; it was tried for 20 s" in message and 5 < len(life.http) < 25
+
+
+@timeless
+async def test_a_hook_before_the_end_is_tried_once() -> None:
+    async with rigaud(address_seconds=0) as life:
+        life.http_faults = [ConnectionRefusedError(111, "Connection refused")] * 1000
+        await life.make(machine(lifecycle={"preStop": {"httpGet": {"port": 80}}}))
+        await life.ready()
+        await life.delete()
+        await life.gone()
+        assert len(life.http) == 1
+
+
 @pytest.mark.spec("virtrigaud", 37)
 @timeless
 async def test_a_snapshot_hook_is_listed() -> None:
@@ -254,6 +358,19 @@ async def test_another_class_is_one_reconfigure() -> None:
         desired = [json.loads(each.desired_json)["Class"] for each in life.driver.of("Reconfigure")]
         assert [(each["CPU"], each["MemoryMiB"]) for each in desired] == [(4, 6144), (5, 6144)]
         assert operations(life) == [PowerOp.ON]
+
+
+@pytest.mark.spec("virtrigaud", 132)
+@pytest.mark.parametrize("tasks", ["sync", "async"])
+@timeless
+async def test_a_machine_that_is_ready_tells_the_sizes_of_now(tasks: Any) -> None:
+    async with rigaud(tasks=tasks) as life:
+        await life.merge("small", {"spec": {"performanceProfile": HOT}}, "VMClass")
+        await life.make(machine(disks=[{"name": "data", "sizeGiB": 1}]))
+        before = await life.ready()
+        await life.merge("web", {"spec": {"resources": {"cpu": 4}, "disks": [{"name": "data", "sizeGiB": 1}, {"name": "b", "sizeGiB": 1}]}})
+        after = await life.ready()
+        assert [(each["provider"]["cpu"], each["provider"]["disks"]) for each in (before, after)] == [("2", "2"), ("4", "3")]
 
 
 @pytest.mark.spec("virtrigaud", 41)

@@ -117,7 +117,7 @@ def test_a_damaged_one_is_still_no_reason_to_boot(directory: Directory, text: st
 def test_a_state_of_a_later_paddock_is_not_read(directory: Directory) -> None:
     (directory.path / "saved.state.new").write_bytes(b"data")
     directory.write_saved(structs.replace(SAVED, version=2))
-    with pytest.raises(UnreadableState, match="of another Paddock"):
+    with pytest.raises(UnreadableState, match="of version 2"):
         directory.read_saved()
 
 

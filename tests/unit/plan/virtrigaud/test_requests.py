@@ -54,6 +54,9 @@ PLACEMENTS: list[tuple[Data | None, Data | None, PlacementPayload | None]] = [
     ({"datastore": "d"}, {"storagePod": "p"}, PlacementPayload(datastore="d")),
     ({"storagePod": "q"}, {"datastore": "d"}, PlacementPayload(storage_pod="q")),
     (None, {"storagePod": "p"}, PlacementPayload(storage_pod="p")),
+    (None, {"resourcePool": "r"}, PlacementPayload(resource_pool="r")),
+    ({"resourcePool": "own"}, {"resourcePool": "r"}, PlacementPayload(resource_pool="own")),
+    ({"host": "h"}, {"resourcePool": "r"}, PlacementPayload(host="h", resource_pool="r")),
 ]
 
 
@@ -149,7 +152,7 @@ def test_a_network_gives_address_and_name_servers() -> None:
         cards(vm, network(ipAllocation={"type": "Pool", "poolConfig": {"poolRef": {"name": "p"}}}))
 
 
-@pytest.mark.spec("virtrigaud", 97)
+@pytest.mark.spec("virtrigaud", 97, 130)
 @pytest.mark.parametrize(
     ("kind", "config", "expected"),
     [
@@ -158,6 +161,8 @@ def test_a_network_gives_address_and_name_servers() -> None:
         ("proxmox", {"proxmox": {"bridge": "vmbr1", "vlanTag": 5}}, {"Bridge": "vmbr1", "VLAN": 5, "name": "vmbr1", "vlan": 5}),
         ("qemu", {"libvirt": {"networkName": "n"}}, {"NetworkName": "n"}),
         ("qemu", {"type": "nat"}, {"NetworkName": "", "Bridge": ""}),
+        ("qemu", {"type": "nat", "libvirt": {"networkName": "default", "bridge": {"name": "br0"}}}, {"NetworkName": "", "Bridge": ""}),
+        ("libvirt", {"type": "nat", "libvirt": {"networkName": "n"}}, {"NetworkName": "n"}),
         ("libvirt", {"vsphere": {"portgroup": "pg"}}, None),
     ],
 )

@@ -118,3 +118,12 @@ def test_the_message_names_the_provider_and_is_bounded() -> None:
     assert text == "Provider default/lab does not report that it can do a, b. Provider default/lab says: c"
     assert len(support.message(vm, (), ("x" * 10_000,))) == 4096
     assert provider().spec.type and isinstance(found(vm), MachineDependencies)
+
+
+@pytest.mark.spec("virtrigaud", 130)
+def test_the_block_of_a_network_behind_nat_is_named_on_type_qemu() -> None:
+    vm = machine(networks=[{"name": "lan", "networkRef": {"name": "lan"}}])
+    for kind, of_network, named in (("qemu", "nat", True), ("qemu", "bridged", False), ("libvirt", "nat", False)):
+        given = found(vm, provider(kind), network({"type": of_network, "libvirt": {"networkName": "default"}}))
+        (text,) = support.unsupported(vm, given, ()) or ("",)
+        assert ("spec.network.libvirt of VMNetworkAttachment default/lan, whose type is nat" in text) == named

@@ -20,6 +20,9 @@ async def _create(context: ConformanceContext) -> None:
     )
     entry = await context.listed(machine)
     context.check(entry.name == machine.name, f"ListVMs has the name {entry.name!r}", f"it must be {machine.name!r}")
+    owner = machine.request.owner
+    if m.OWNER_UID in entry.provider_raw and owner is not None:
+        context.check(entry.provider_raw[m.OWNER_UID] == owner.uid, "ListVMs names another owner", entry.provider_raw[m.OWNER_UID])
     sizes = (entry.cpu, entry.memory_mib)
     wanted = (context.settings.cpu, context.settings.memory_mib)
     context.check(sizes == wanted, f"the machine has {sizes[0]} CPUs and {sizes[1]} MiB", f"Create asked for {wanted[0]} and {wanted[1]}")

@@ -134,11 +134,11 @@ class VirtrigaudImageReconciler:
             return ImageState(use, "waiting", f"waiting until somebody makes the image available at Provider {use.provider}")
         if use.imports is not True:
             return ImageState(
-                use, "unprepared" if use.imports is False else "due", f"Provider {use.provider} has not reported what it can do"
+                use, "unprepared" if use.imports is False else "unserved", f"Provider {use.provider} has not reported what it can do"
             )
         driver = self._parts.providers.find(place, use.type).driver
         if driver is None:
-            return ImageState(use, "due", f"Provider {use.provider} cannot be reached")
+            return ImageState(use, "unserved", f"Provider {use.provider} cannot be reached")
         return await self._import(look, uid, use, driver)
 
     # --- importing --------------------------------------------------------------------------------------------------------
@@ -154,16 +154,19 @@ class VirtrigaudImageReconciler:
         try:
             if use.provider in look.tasks:
                 return await self._poll(look, uid, use, driver, attempts)
-            return await self._prepare(look, uid, use, driver)
+            return await self._prepare(look, uid, use, driver, attempts)
         except ProviderError as error:
             return self._failed(look, use, attempts, error)
 
-    async def _prepare(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver) -> ImageState:
+    async def _prepare(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         document = payloads.encode_manifest(to_data(look.image.spec))
         request = m.ImagePrepareRequest(image_json=document, target_name=preparation.target_name(look.image))
         answer = await driver.image_prepare(request)
         entry = ProviderImage(
-            id=answer.prepared_image_id or None, path=answer.prepared_image_path or None, lastUpdated=look.now, message=removal.PREPARING
+            id=answer.prepared_image_id or None,
+            path=answer.prepared_image_path or None,
+            lastUpdated=look.now,
+            message=removal.preparing(attempts.problem),
         )
         look.note_preparation()
         if answer.task is None or not answer.task.id:
@@ -172,7 +175,7 @@ class VirtrigaudImageReconciler:
         look.tasks[use.provider] = answer.task.id
         self._due[uid, use.provider] = self._parts.now() + preparation.FIRST_POLL_SECONDS
         look.look_again(preparation.FIRST_POLL_SECONDS)
-        return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+        return preparation.importing(use, entry)
 
     async def _poll(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         now = self._parts.now()
@@ -180,7 +183,7 @@ class VirtrigaudImageReconciler:
         due = self._due.get((uid, use.provider), 0.0)
         if due > now:
             look.look_again(due - now)
-            return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+            return preparation.importing(use, entry)
         answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.tasks[use.provider])))
         if answer.error:
             look.tasks.pop(use.provider)
@@ -194,7 +197,7 @@ class VirtrigaudImageReconciler:
             return self._failed(look, use, attempts, ProviderError(ErrorKind.TIMEOUT, f"it took longer than {seconds:g} s"))
         self._due[uid, use.provider] = now + preparation.POLL_SECONDS
         look.look_again(preparation.POLL_SECONDS)
-        return ImageState(use, "importing", f"Provider {use.provider} prepares the image")
+        return preparation.importing(use, entry)
 
     def _ready(self, look: _ImagePass, uid: str, use: ImageUse, entry: ProviderImage) -> ImageState:
         look.entries[use.provider] = msgspec.structs.replace(entry, available=True, lastUpdated=look.now, message=removal.PREPARED)

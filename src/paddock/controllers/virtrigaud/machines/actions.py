@@ -48,9 +48,10 @@ class MachineActions:
         )
         await self._statuses.write(look)
         try:
-            answer = await self.request_create(look, request)
+            answer = await self._request_create(look, request)
         except ProviderError as error:
-            self._refused(look, error, unanswered)
+            if not unanswered and (not error.sent or error.kind in attempts.REFUSALS_OF_CREATE):
+                look.status = attempts.forgotten(look.status)
             raise
         task = _task(answer.task)
         if not answer.id and task is None:
@@ -68,7 +69,7 @@ class MachineActions:
         await self._statuses.write(look)
         self._tell(look, "Created", f"{self._provider(look)} has created the machine {answer.id}".strip())
 
-    async def request_create(self, look: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
+    async def _request_create(self, look: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
         """Send a create. An answer with the machine of another object is an error: both would fight over it."""
         answer = await look.provider.create(request)
         others = [each for each in self._parts.caches.with_id(references.provider_of(look.vm), answer.id) if each != look.key]
@@ -204,7 +205,8 @@ class MachineActions:
         try:
             answer = await look.provider.reconfigure(msgspec.structs.replace(request, id=look.status.id or ""))
         except ProviderError as error:
-            self._refused(look, error, unanswered)
+            if not unanswered and (not error.sent or error.kind in attempts.REFUSALS):
+                look.status = attempts.forgotten(look.status)
             raise
         task = _task(answer.task)
         if task is None:
@@ -220,7 +222,7 @@ class MachineActions:
     def _reconfigured(self, look: MachinePass, sizes: MachineSizes | None) -> None:
         if sizes is not None:
             look.status = attempts.confirmed(look.status, sizes)
-        look.memory.resize_hold = None
+        look.memory.resize_hold, look.memory.due = None, 0.0
         look.change(lastReconfigureTime=self._parts.timestamp())
         look.say(false(RECONFIGURING, reasons.SUCCESS, "the provider has confirmed the sizes"))
 
@@ -235,12 +237,6 @@ class MachineActions:
         requested = attempts.of(look.status)
         if len(requested) == 1:
             look.status = attempts.confirmed(look.status, requested[0])
-
-    @staticmethod
-    def _refused(look: MachinePass, error: ProviderError, unanswered: tuple[MachineSizes, ...]) -> None:
-        """Forget a request that was certainly not carried out, unless an earlier one may have been."""
-        if error.kind in attempts.REFUSALS and not unanswered:
-            look.status = attempts.forgotten(look.status)
 
     @staticmethod
     def starts(look: MachinePass) -> bool:

@@ -3,6 +3,7 @@
 orphan-on-delete  the machine stays at the provider, and the object goes
 provider gone     the object waits: nobody knows what became of the machine
 error             the object waits, and the deletion is tried again; force-delete lets it go
+no id             the provider's list says whether a create without an answer has made the machine; no create is sent to find out
 """
 
 from paddock.client.target import Key
@@ -17,17 +18,18 @@ from paddock.meta import ages
 from paddock.plan.virtrigaud import attempts, hooks, marks, power, reasons, references, requests, retries
 from paddock.plan.virtrigaud.conditions import DELETING, PROVISIONING, READY, false, find, holds, true
 from paddock.plan.virtrigaud.power import PowerDecision
-from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.plan.virtrigaud.snapshots import records
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.deleting import delete_seen
 
 _POWER_OFF_SECONDS, _LOOK_SECONDS = 30.0, 1.0
-# A provider that refuses a create as often in a row has not made the machine. Some judge a request before they look for its owner.
-_REFUSED_TIMES = 3
+# A machine that as many lists in a row do not have was not made: a create whose answer got lost may still be at work.
+_ABSENT_TIMES = 3
 # The record of the power off; it may only be tried so long.
 _POWERED_OFF = "PoweredOff"
+# The answers about a task that a provider does not know.
+_NO_TASK = (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC)
 
 
 class MachineDeletion:
@@ -54,14 +56,13 @@ class MachineDeletion:
         problem = self._find_driver(look)
         if problem:
             return await self._blocked(look, problem)
-        if not look.status.id:
-            return await self._find_machine(look)
         return await self._delete(look)
 
     def failed(self, look: MachinePass, error: ProviderError) -> Outcome:
         """Report an error of the provider; the deletion is tried again."""
         failure = look.memory.hold = hold(self._parts, look, error, retries.DELETION)
-        look.say(true(DELETING, failure.reason, failure.message), false(READY, failure.code, failure.message))
+        text = f"{failure.message}; it is tried again, or annotate the machine with {marks.FORCE_DELETE}: {marks.TRUE}"
+        look.say(true(DELETING, failure.reason, text), false(READY, failure.code, failure.message))
         self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
         return again(failure.until - self._parts.now())
 
@@ -69,9 +70,15 @@ class MachineDeletion:
 
     @staticmethod
     def _may_exist(look: MachinePass) -> bool:
-        """Return whether a create was begun whose outcome nobody knows."""
+        """Return whether a create was begun that may have left something."""
         found = find(look.status.conditions, PROVISIONING)
-        return bool(attempts.of(look.status)) or (found is not None and found.reason in reasons.CREATE_BEGUN)
+        begun = found is not None and found.reason in reasons.CREATE_BEGUN
+        return begun or MachineDeletion._is_unanswered(look)
+
+    @staticmethod
+    def _is_unanswered(look: MachinePass) -> bool:
+        """Return whether a create may have made the machine."""
+        return bool(attempts.of(look.status) or look.status.lastTaskRef)
 
     def _find_driver(self, look: MachinePass) -> str:
         look.found = references.resolve(look.vm, self._parts.caches.world(look.vm))
@@ -85,32 +92,62 @@ class MachineDeletion:
     async def _blocked(self, look: MachinePass, problem: str) -> Outcome | None:
         if self._is_forced(look):
             return await self._force(look, problem)
+        if not look.status.id and not self._is_unanswered(look):
+            return await self._give_up(look, problem)
         text = f"{problem}, or annotate the machine with {marks.FORCE_DELETE}: {marks.TRUE}"
         look.say(true(DELETING, reasons.PROVIDER_ERROR, text))
         return DONE
 
     async def _find_machine(self, look: MachinePass) -> Outcome | None:
-        """The answer to a create got lost: a create of the same owner answers with the machine, so that it can be deleted."""
+        """Look for the machine that a create may have made: only then is there anything to delete."""
+        now, place, unanswered = self._parts.now(), references.provider_of(look.vm), self._is_unanswered(look)
+        if now < look.memory.task_due:
+            return again(look.memory.task_due - now)
         try:
-            request = requests.create(look.vm, look.found, None)
-        except (Refusal, AssertionError) as problem:
-            return await self._blocked(look, f"a create was begun and its outcome is not known: {problem}")
-        try:
-            answer = await self._actions.request_create(look, request)
+            if await self._is_under_way(look):
+                look.memory.task_due = now + self._parts.settings.polls.task
+                look.say(true(DELETING, reasons.WAITING, f"waiting for the end of task {look.status.lastTaskRef}, which makes the machine"))
+                return again(self._parts.settings.polls.task)
+            listed = (await look.provider.list_vms(m.ListVMsRequest())).vms
         except ProviderError as error:
-            if self._is_forced(look):
-                return await self._force(look, str(error))
-            look.memory.refusals = look.memory.refusals + 1 if error.kind in attempts.REFUSALS else 0
-            if look.memory.refusals >= _REFUSED_TIMES:
-                # The provider has no machine of this owner, and makes none.
-                return await self._release(look)
-            raise
-        look.change(id=answer.id or None)
-        return again(1.0)
+            if self._is_forced(look) or unanswered:
+                raise
+            return await self._give_up(look, error.reported)
+        made = [each.id for each in attempts.made(listed, look.vm, unanswered=unanswered) if not self._parts.caches.with_id(place, each.id)]
+        if made:
+            look.change(id=made[0])
+            return again(_LOOK_SECONDS)
+        look.memory.absent += 1
+        if not unanswered or look.memory.absent >= _ABSENT_TIMES:
+            return await self._release(look)
+        look.memory.task_due = now + retries.DELETION.first
+        text = f"looking for the machine at {place}: a create of it has no answer, and may be at work"
+        look.say(true(DELETING, reasons.WAITING, text))
+        return again(retries.DELETION.first)
+
+    async def _is_under_way(self, look: MachinePass) -> bool:
+        """Return whether the task of a create goes on. One that the provider does not know has ended."""
+        if not look.status.lastTaskRef:
+            return False
+        try:
+            state = await look.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.status.lastTaskRef)))
+        except ProviderError as error:
+            if error.kind not in _NO_TASK:
+                raise
+            return False
+        return not state.error and not state.done
+
+    async def _give_up(self, look: MachinePass, problem: str) -> Outcome | None:
+        """Release an object whose machine was certainly not made, although nobody can look for parts of it."""
+        await self._delete_snapshots(look)
+        place = references.provider_of(look.vm)
+        text = f"{place} has not made the machine; if a part of {look.key.name} is left there, delete it there: {problem}"
+        self._parts.teller.tell(look.about, "Warning", reasons.PROVIDER_ERROR, text)
+        return await self._release(look)
 
     async def _delete(self, look: MachinePass) -> Outcome | None:
         try:
-            return await self._delete_at_provider(look)
+            return await (self._delete_at_provider(look) if look.status.id else self._find_machine(look))
         except ProviderError as error:
             if self._is_forced(look):
                 return await self._force(look, str(error))
@@ -168,7 +205,7 @@ class MachineDeletion:
         try:
             state = await look.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
         except ProviderError as error:
-            if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC):
+            if error.kind not in _NO_TASK:
                 raise
             problem = str(error)
         else:

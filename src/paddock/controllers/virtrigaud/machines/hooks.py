@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import math
 import socket
 import ssl
@@ -20,18 +21,24 @@ from paddock.dialects.virtrigaud.machine import GuestExecAction, GuestHTTPGetAct
 from paddock.dialects.virtrigaud.rules import hosts
 from paddock.meta.pods import HTTPGetAction
 from paddock.plan.instance import probes
-from paddock.plan.virtrigaud import hooks, reasons, references, requests
+from paddock.plan.virtrigaud import hooks, reasons, references, requests, status
 from paddock.plan.virtrigaud.conditions import READY, false, find
 from paddock.plan.virtrigaud.snapshots import records, taking
 
 _LONGEST_SECONDS = 300.0
 _POLL_SECONDS = 1.0
+# A GET may take so long, and twice as long after each one that nothing has answered: none of them takes all the time.
+_GET_SECONDS = 5.0
 # host, port, request, encrypted; the first line of the answer
 HttpExchange = Callable[[str, int, bytes, bool], Awaitable[bytes]]
 
 
 class HookError(Exception):
     """A hook that did not succeed."""
+
+
+class HookRefused(HookError):
+    """A hook that is not run: another attempt would be refused, too."""
 
 
 async def exchange(host: str, port: int, request: bytes, encrypted: bool) -> bytes:
@@ -58,7 +65,7 @@ async def _resolved(host: str, port: int) -> str:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     address = str(found[0][4][0])
     if refusal := hosts.refusal(address):
-        raise HookError(f"the request is refused: {refusal}")
+        raise HookRefused(f"the request is refused: {refusal}")
     return address
 
 
@@ -105,7 +112,10 @@ class HookRunner:
         if handler.exec is not None:
             await self._exec(look, handler.exec, seconds)
         elif handler.httpGet is not None:
-            await self._get(look, handler.httpGet)
+            if hook == hooks.POST_START:
+                await self._get_in_time(look, handler.httpGet, seconds)
+            else:
+                await self._get(handler.httpGet, handler.httpGet.host or next(iter(look.status.ips or ()), ""))
         elif handler.snapshot is not None:
             await self._snapshot(look, hook, handler.snapshot)
         else:
@@ -138,17 +148,43 @@ class HookRunner:
                     raise
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _get(self, look: MachinePass, action: GuestHTTPGetAction) -> None:
-        host = action.host or next(iter(look.status.ips or ()), "")
+    async def _get(self, action: GuestHTTPGetAction, host: str) -> None:
         if not host:
             raise HookError("the machine has no address yet; set httpGet.host")
         refusal = hosts.refusal(host)
         if refusal:
-            raise HookError(f"the request is refused: {refusal}")
+            raise HookRefused(f"the request is refused: {refusal}")
         ask = HTTPGetAction(path=action.path, port=action.port, host=host, scheme=action.scheme)
         line = await self._http(host, action.port, probes.http_request(ask), action.scheme == "HTTPS")
         if not probes.is_http_success(line):
             raise HookError(f"{host}:{action.port} answered {line.decode(errors='replace').strip()[:100] or 'nothing'}")
+
+    async def _get_in_time(self, look: MachinePass, action: GuestHTTPGetAction, seconds: float) -> None:
+        """Repeat a GET until it succeeds. A guest that has only started has no address or no server yet, or that of its last start."""
+        loop = asyncio.get_running_loop()
+        ends, patience = loop.time() + seconds - _POLL_SECONDS, _GET_SECONDS
+        for number in itertools.count():
+            try:
+                async with asyncio.timeout_at(min(loop.time() + patience, ends)):
+                    addresses = [action.host] if action.host else await self._addresses(look)
+                    await self._get(action, addresses[number % len(addresses)] if addresses else "")
+                return
+            except HookRefused:
+                raise
+            except (HookError, ProviderError, OSError) as error:
+                silent = isinstance(error, TimeoutError)
+                if loop.time() + _POLL_SECONDS >= ends:
+                    why = "nothing answers" if silent else str(error) or type(error).__name__
+                    raise HookError(f"{why}; it was tried for {seconds:g} s") from error
+                patience *= 1 + silent
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _addresses(self, look: MachinePass) -> list[str]:
+        """The addresses of a machine now; those that no request may go to come last."""
+        answer = await look.provider.describe(requests.describe(look.vm, look.status.id or ""))
+        if answer.exists:
+            look.status = status.observed(look.status, answer)
+        return sorted(look.status.ips or (), key=lambda each: bool(hosts.refusal(each)))
 
     async def _snapshot(self, look: MachinePass, hook: str, action: SnapshotAction) -> None:
         """Make a VMSnapshot and wait until it is taken. It stays, as any other one."""

@@ -62,6 +62,11 @@ class VirtrigaudMachineReconciler:
         self._deletion = MachineDeletion(parts, self._statuses, self._actions, self._hooks)
         self._memories: dict[Key, PassMemory] = {}
 
+    def suspect(self, key: Key) -> None:
+        """Describe a machine in its next pass, whatever is remembered of it."""
+        if (memory := self._memories.get(key)) is not None:
+            memory.due = 0.0
+
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
         seen = self._caches.machines.cache.get(key)
@@ -233,6 +238,11 @@ class VirtrigaudMachineReconciler:
             outcome = await self._resize(look, plan)
             if outcome is not None:
                 return outcome
+            # As it is now, and not as it was before the change.
+            answer = await self._actions.observe(look)
+            if not answer.exists:
+                return await self._lost(look)
+            observed = power.known(answer.power_state)
             plan = self._plan_sizes(look, observed)
         elif not plan.pending:
             # What could not be changed is as it should be, or another machine.

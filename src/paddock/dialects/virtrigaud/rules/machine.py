@@ -197,6 +197,8 @@ class MachineRule(NamedTuple):
     check: Callable[[Any, Path, AdmissionSettings], Iterator[Finding]]
     member: str = ""
     cels: tuple[Cel, ...] = ()
+    # it warns of what keeps a machine from being made, which is of no interest once there is one
+    until_made: bool = False
 
 
 _RULES = (
@@ -212,6 +214,7 @@ _RULES = (
                 "FieldValueForbidden",
             ),
         ),
+        until_made=True,
     ),
     MachineRule(NETWORK_REF, network_refs, "networks", (Cel(".networks[]", *NETWORK_REF_CEL),)),
     MachineRule(STATIC_ADDRESS, static_addresses, "networks"),
@@ -228,17 +231,22 @@ _RULES = (
 )
 
 
-def rules_at(place: str, spec_of: Callable[[Any], VirtrigaudMachineSpec]) -> tuple[CrossFieldRule, ...]:
-    """The rules of a machine's spec for a kind that has one at `place`."""
-    return tuple(_rule_at(each, place, spec_of) for each in _RULES)
+def rules_at(
+    place: str, spec_of: Callable[[Any], VirtrigaudMachineSpec], is_made: Callable[[Any], bool] = lambda _: False
+) -> tuple[CrossFieldRule, ...]:
+    """The rules of a machine's spec for a kind that has one at `place`. `is_made` says whether its machine exists."""
+    return tuple(_rule_at(each, place, spec_of, is_made) for each in _RULES)
 
 
-def _rule_at(each: MachineRule, place: str, spec_of: Callable[[Any], VirtrigaudMachineSpec]) -> CrossFieldRule:
+def _rule_at(
+    each: MachineRule, place: str, spec_of: Callable[[Any], VirtrigaudMachineSpec], is_made: Callable[[Any], bool]
+) -> CrossFieldRule:
     path = (*place.split("."), each.member) if each.member else tuple(place.split("."))
 
     def check(obj: Any, settings: AdmissionSettings) -> Iterator[Finding]:
-        spec = spec_of(obj)
-        return each.check(getattr(spec, each.member) if each.member else spec, path, settings)
+        spec, silent = spec_of(obj), each.until_made and is_made(obj)
+        found = each.check(getattr(spec, each.member) if each.member else spec, path, settings)
+        return (one for one in found if not (silent and one.severity is finding.Severity.WARNING))
 
     text = " ".join((each.check.__doc__ or "").split())
     cels = tuple(msgspec.structs.replace(cel, at=f"{place}{cel.at}") for cel in each.cels)

@@ -62,5 +62,5 @@ def source_counts_once(old: "VirtrigaudVirtualMachine", new: "VirtrigaudVirtualM
             yield finding.warning((*SPEC, name), text, "virtrigaud/source-used")
 
 
-RULES = machine.rules_at("spec", lambda vm: vm.spec)
+RULES = machine.rules_at("spec", lambda vm: vm.spec, lambda vm: vm.status is not None and bool(vm.status.id))
 TRANSITIONS = (disks_do_not_shrink, disks_stay_where_they_are, provider_stays, source_counts_once)

@@ -1,0 +1,51 @@
+"""Looks for machines that have changed behind their Providers' backs: one list tells of all, where a Provider makes it at little cost.
+
+A machine is described only every few minutes. Whose power is another one in the list, or who is not there any more, is described at once.
+"""
+
+from collections.abc import Callable
+
+from paddock.client.target import Key
+from paddock.contract import features
+from paddock.contract import messages as m
+from paddock.contract.errors import ProviderError
+from paddock.controllers.virtrigaud import targets
+from paddock.controllers.virtrigaud.context import VirtrigaudParts
+from paddock.plan.virtrigaud import power, status
+from paddock.runtime.controller import DONE, Outcome, again
+
+
+class VirtrigaudPowerWatch:
+    """Lists the machines of Providers that report the feature `list.power`; `suspect` gets the machines that have changed."""
+
+    def __init__(self, parts: VirtrigaudParts, suspect: Callable[[Key], None]) -> None:
+        self._parts = parts
+        self._suspect = suspect
+        self._due: dict[Key, float] = {}
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """List the machines of one Provider, when that is due."""
+        caches, now = self._parts.caches, self._parts.now()
+        seen, known = caches.providers.cache.get(key), caches.capabilities(key)
+        if seen is None or known is None or not features.has(known.features, features.LISTED_POWER):
+            self._due.pop(key, None)
+            return DONE
+        if (wait := self._due.get(key, 0.0) - now) > 0:
+            return again(wait)
+        pause = self._parts.settings.polls.listed
+        self._due[key] = now + pause
+        driver = self._parts.providers.find(key, seen.read(targets.PROVIDERS).spec.type).driver
+        if driver is not None and caches.referring("Provider", key):
+            try:
+                listed = await driver.list_vms(m.ListVMsRequest())
+            except ProviderError:
+                # The check of the Provider's health reports it.
+                return again(pause)
+            self._compare(key, {each.id: power.known(each.power_state) for each in listed.vms})
+        return again(pause)
+
+    def _compare(self, key: Key, powers: dict[str, str]) -> None:
+        for seen in self._parts.caches.referring("Provider", key):
+            found = status.of(seen.read(targets.MACHINES))
+            if found.id and found.powerState and powers.get(found.id) not in (found.powerState, power.UNKNOWN):
+                self._suspect(seen.key)
