@@ -25,6 +25,7 @@ from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.observation import (
     DiskState,
     EndReason,
+    GuestFault,
     MemoryStatistics,
     NicState,
     Observation,
@@ -68,6 +69,7 @@ class FakeDirectory:
     """A machine's directory on disk: the output of its guest on the serial console."""
 
     def __init__(self) -> None:
+        self.id = ""
         self.serial = b""
 
     def serial_tail(self, size: int) -> bytes:
@@ -375,6 +377,29 @@ class EveryStart(dict[str, Paused]):
         return True
 
 
+class FakeUnmanaged:
+    """A machine in memory whose config cannot be read."""
+
+    def __init__(self, id: str, machine: FakeMachine, problem: str) -> None:
+        self.machine = machine
+        self.is_mended = False
+        self.directory = machine.directory
+        self.directory.id = id
+        self._problem = problem
+
+    @property
+    def lives(self) -> bool:
+        return self.machine.observed.live
+
+    @property
+    def holds_disks(self) -> bool:
+        return self.machine.observed.holds_disks
+
+    @property
+    def observed(self) -> Observation:
+        return replace(self.machine.observed, fault=GuestFault("MachineUnmanaged", self._problem) if self.holds_disks else None)
+
+
 class FakeMachines:
     """The machines of a host in memory."""
 
@@ -383,6 +408,7 @@ class FakeMachines:
         self.failing: dict[str, str] = {}
         self.held: dict[str, Paused] = {}
         self._machines: dict[str, FakeMachine] = {}
+        self._unmanaged: dict[str, FakeUnmanaged] = {}
         self._listeners: list[Callable[[str], None]] = []
 
     def fail(self, id: str, text: str) -> None:
@@ -404,6 +430,38 @@ class FakeMachines:
 
     def __iter__(self) -> Iterator[FakeMachine]:
         return iter(tuple(self._machines.values()))
+
+    def lose(self, id: str, problem: str = "a/config.json is damaged") -> FakeUnmanaged:
+        """Its config cannot be read any more."""
+        self._unmanaged[id] = FakeUnmanaged(id, self._machines.pop(id), problem)
+        return self._unmanaged[id]
+
+    def mend(self, id: str) -> None:
+        """Its config can be read again; nobody is told."""
+        self._unmanaged[id].is_mended = True
+
+    def unmanaged(self, id: str) -> FakeUnmanaged | None:
+        return self._unmanaged.get(id)
+
+    async def recover(self, id: str) -> FakeMachine | None:
+        if id in self._unmanaged and self._unmanaged[id].is_mended:
+            self._machines[id] = self._unmanaged.pop(id).machine
+        return self._machines.get(id)
+
+    def discard(self, id: str) -> None:
+        if id in self._unmanaged and not self._unmanaged[id].lives:
+            del self._unmanaged[id]
+
+    def holds_disks(self, id: str) -> bool:
+        machine, left = self._machines.get(id), self._unmanaged.get(id)
+        return machine.observed.holds_disks if machine is not None else left is not None and left.holds_disks
+
+    def living(self) -> dict[str, MachineConfig]:
+        every = (*self._machines.values(), *(left.machine for left in self._unmanaged.values()))
+        return {machine.id: machine.config for machine in every if machine.observed.live}
+
+    def leftovers(self) -> set[str]:
+        return set(self._unmanaged)
 
     async def define(self, id: str, config: MachineConfig) -> FakeMachine:
         machine = self._machines.get(id)

@@ -21,7 +21,7 @@ from paddock.engine.images.job import too_large
 from paddock.engine.images.progress import Progress
 from paddock.engine.images.sources import Http, RegistryImage, Source, Upload
 from paddock.engine.machine.config import DiskLayer, Format
-from paddock.engine.storage.errors import VolumeMissing
+from paddock.engine.storage.errors import VolumeBroken, VolumeMissing
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, too_small
 
 
@@ -124,12 +124,20 @@ class FakeVolumes:
         self.failures: list[BaseException] = []
         self.preallocated: set[str] = set()
         self.collapsed: list[str] = []
+        # volumes and snapshots whose records cannot be read
+        self.damaged: set[str] = set()
 
     def get(self, id: str) -> StoredVolume | None:
+        self._check(id, "the claim")
         return self.volumes.get(id)
 
     def get_snapshot(self, id: str) -> Snapshot | None:
+        self._check(id, "the snapshot")
         return self.snapshots.get(id)
+
+    def _check(self, id: str, what: str) -> None:
+        if id in self.damaged:
+            raise VolumeBroken(f"cannot read {id}.json", why="it is damaged", fix=f"restore the file from a backup, or delete {what}")
 
     def capacity(self, pool: str = "") -> FilesystemCapacity:
         return FilesystemCapacity(1 << 40, 1 << 39)

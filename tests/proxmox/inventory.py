@@ -159,6 +159,14 @@ class Machine:
 
 
 @dataclass
+class HaService:
+    """A resource of the HA manager: the state that is asked for, and the one that the manager has brought it to."""
+
+    requested: str = "started"
+    state: str = "started"
+
+
+@dataclass
 class Pool:
     """A pool of machines and storages."""
 
@@ -192,6 +200,8 @@ class Cluster:
         self.volumes: dict[tuple[str, str], Volume] = {}
         self.machines: dict[int, Machine] = {}
         self.pools: dict[str, Pool] = {}
+        # By VMID: the machines under high availability.
+        self.services: dict[int, HaService] = {}
         # Made for each new machine; a test replaces it.
         self.new_guest: Callable[[int, str], Guest] = lambda vmid, name: Guest(obeys_shutdown=not name.endswith("-hang"))
 

@@ -128,6 +128,8 @@ def destroy(context: Context) -> Any:
 
     def check() -> None:
         context.machine().check_protection(f"can't remove VM {machine.vmid}")
+        if machine.vmid in context.cluster.services and not context.flag("purge"):
+            raise failed(f"unable to remove VM {machine.vmid} - used in HA resources and purge parameter not set.")
         if machine.process:
             raise failed(f"VM {machine.vmid} is running - destroy failed")
 
@@ -136,6 +138,7 @@ def destroy(context: Context) -> Any:
         if machine.conf.get("lock") != "suspended" and not context.flag("skiplock"):
             machine.check_lock()
         _destroy(context, machine, task)
+        context.cluster.services.pop(machine.vmid, None)
 
     check()
     return context.worker("qmdestroy", machine.vmid, work)

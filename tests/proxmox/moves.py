@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.proxmox import drives
+from tests.proxmox import availability, drives
 from tests.proxmox.context import Context, Routes
 from tests.proxmox.errors import TaskFailure, failed, forbidden, invalid
 from tests.proxmox.formats import split_list
@@ -82,6 +82,8 @@ def migrate(context: Context) -> Any:
     def undo() -> None:
         machine.conf.pop("lock", None)
 
+    if availability.service_of(context) is not None:
+        return availability.ask_move(context, work)
     return context.two_part_worker("qmigrate", begin, work, undo=undo)
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.proxmox import cloudinit, drives, hotplug, statuses
+from tests.proxmox import availability, cloudinit, drives, hotplug, statuses
 from tests.proxmox.context import Context, Routes
 from tests.proxmox.errors import TaskFailure, failed, invalid
 from tests.proxmox.inventory import Machine, Process
@@ -29,6 +29,8 @@ def start(context: Context) -> Any:
     _check_root_only(context)
     context.check_quorum()
     context.machine()
+    if (service := availability.service_of(context)) is not None:
+        return availability.ask(context, service, "qmstart", "started", _started)
 
     def work(task: Task) -> None:
         machine = context.machine()
@@ -41,6 +43,11 @@ def start(context: Context) -> Any:
         start_now(context, machine)
 
     return context.worker("qmstart", context.vmid, work)
+
+
+def _started(context: Context, machine: Machine) -> None:
+    if not machine.process:
+        start_now(context, machine)
 
 
 def start_now(context: Context, machine: Machine, status: str = "running") -> None:
@@ -94,6 +101,10 @@ def stop_now(context: Context, machine: Machine) -> None:
 def stop(context: Context) -> Any:
     _check_root_only(context)
     context.machine()
+    if (service := availability.service_of(context)) is not None:
+        if context.flag("overrule-shutdown"):
+            raise invalid(**{"overrule-shutdown": "Not applicable for HA resources."})
+        return availability.ask(context, service, "qmstop", "stopped", stop_now)
     if context.flag("overrule-shutdown"):
         for task in [each for each in context.park.tasks.of_machine(context.vmid) if each.kind == "qmshutdown"]:
             context.park.tasks.stop(task)
@@ -116,6 +127,9 @@ def shutdown(context: Context) -> Any:
     if paused and not force:
         raise failed("VM is paused - cannot shutdown")
     seconds, obeys = _leaving(context, machine)
+    if (service := availability.service_of(context)) is not None:
+        # The manager stops by force whoever ignores it.
+        return availability.ask(context, service, "qmshutdown", "stopped", stop_now, seconds)
 
     def work(task: Task) -> None:
         here = context.machine()
@@ -185,6 +199,8 @@ def suspend(context: Context) -> Any:
     machine, to_disk = context.machine(), context.flag("todisk")
     if machine.process is None:
         raise failed(f"VM {machine.vmid} not running")
+    if to_disk and availability.service_of(context) is not None:
+        raise failed("Cannot suspend HA managed VM to disk")
     if to_disk:
         context.demand_vm(machine.vmid, "", "VM.Config.Disk")
         if storage := context.text("statestorage"):

@@ -79,7 +79,7 @@ def of_machine(cluster: Cluster, machine: Machine) -> dict[str, Any]:
 def in_full(cluster: Cluster, machine: Machine) -> dict[str, Any]:
     """Return what a node says of a machine after it asked QEMU."""
     found, process = of_machine(cluster, machine), machine.process
-    found |= {"qmpstatus": process.status if process else "stopped", "ha": {"managed": 0}}
+    found |= {"qmpstatus": process.status if process else "stopped", "ha": _availability(cluster, machine)}
     if process:
         running = Machine(machine.vmid, machine.node, process.conf)
         found["maxmem"] = memory_of(running) * MIB
@@ -90,6 +90,11 @@ def in_full(cluster: Cluster, machine: Machine) -> dict[str, Any]:
     if agent and formats.parse_boolean(agent.partition(",")[0].removeprefix("enabled=")) == "1":
         found["agent"] = 1
     return found
+
+
+def _availability(cluster: Cluster, machine: Machine) -> dict[str, Any]:
+    service = cluster.services.get(machine.vmid)
+    return {"managed": 0} if service is None or service.requested == "ignored" else {"managed": 1, "state": service.state}
 
 
 def report(park: Park) -> None:

@@ -10,6 +10,7 @@ at the end. A lock per key makes parallel runs wait for one build. `python -m te
 import argparse
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import re
@@ -49,6 +50,18 @@ ENVIRONMENT: Mapping[str, str] = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "
 
 
 @dataclass(frozen=True)
+class Protocol:
+    """A file of protobuf whose Go code stands in for a package that the proxy lacks."""
+
+    file: Path
+    # the path of the package, and its folder in the module of the recipe
+    package: str
+    folder: str
+    # builds the generator and its plugins
+    generator: "Recipe"
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Programs that are built together, and what decides how."""
 
@@ -64,6 +77,7 @@ class Recipe:
     stand_ins: Path | None = None
     # links C libraries of this machine
     cgo: bool = False
+    protocol: Protocol | None = None
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -84,6 +98,8 @@ class Recipe:
         folders = [self.module, *([self.stand_ins] if self.stand_ins else ())]
         for path in (versions, versions.with_suffix(".sum"), *(file for each in folders for file in sorted(each.rglob("*.go")))):
             digest.update(path.read_bytes())
+        if self.protocol is not None:
+            digest.update(self.protocol.file.read_bytes() + self.protocol.generator.key.encode())
         facts = (self.command, self.programs, self.variables, sorted(self.environment.items()), platform.system(), platform.machine())
         digest.update(repr(facts).encode())
         return digest.hexdigest()[:20]
@@ -185,16 +201,30 @@ def _build_all(done: Path, recipe: Recipe, say: Callable[[str], None]) -> None:
     partial = done.with_name(f"{done.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
+    options = _overlay(recipe, recipe.protocol, partial, say) if recipe.protocol is not None else ()
     for program in recipe.programs:
         say(f"building {program.name} {recipe.version} from {program.package} (minutes the first time, once per version)")
-        _build(program, partial, recipe)
+        _build(program, partial, recipe, options)
     partial.rename(done)
     say(f"built the reference programs in {done}")
 
 
-def _build(program: Program, target: Path, recipe: Recipe) -> None:
+def _overlay(recipe: Recipe, protocol: Protocol, partial: Path, say: Callable[[str], None]) -> tuple[str, ...]:
+    """The options that lay the generated package over its empty folder."""
+    generator, made = built(protocol.generator, say), partial / "protocol"
+    made.mkdir()
+    name, *plugins = (str(generator / program.name) for program in protocol.generator.programs)
+    subprocess.run([name, "generate", protocol.file, made, protocol.package, *plugins], check=True)
+    places = {str(recipe.module / protocol.folder / file.name): str(file) for file in made.iterdir()}
+    overlay = partial / "overlay.json"
+    overlay.write_text(json.dumps({"Replace": places}))
+    return ("-overlay", str(overlay))
+
+
+def _build(program: Program, target: Path, recipe: Recipe, options: tuple[str, ...]) -> None:
     linker = " ".join(["-s", "-w", *(f"-X {variable}={recipe.version}" for variable in recipe.variables)])
-    command = ["nice", *recipe.command, f"-modfile={recipe.modfile}", "-ldflags", linker, "-o", str(target / program.name), program.package]
+    output = ("-ldflags", linker, "-o", str(target / program.name))
+    command = ["nice", *recipe.command, f"-modfile={recipe.modfile}", *options, *output, program.package]
     # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
     ran = subprocess.run(
         command, cwd=recipe.module, env={**os.environ, **recipe.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

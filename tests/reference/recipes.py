@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tests.reference.build import Program, Recipe
+from tests.reference.build import Program, Protocol, Recipe
 
 HERE = Path(__file__).parent / "programs"
 CLUSTER = Path(__file__).parent / "conformance"
@@ -114,13 +114,31 @@ MACHINES = Recipe(
     release="kubevirt.io/client-go",
 )
 
-# A program of our own that calls and serves provider.v1 with Go's gRPC and protobuf.
+# A program of our own that calls and serves provider.v1 with Go's gRPC and protobuf, and makes Go code of it with both plugins.
 PROVIDER = Recipe(
     name="provider",
     module=HERE / "provider",
-    programs=(Program("provider", "."),),
+    programs=(
+        Program("provider", "."),
+        Program("protoc-gen-go", "google.golang.org/protobuf/cmd/protoc-gen-go"),
+        Program("protoc-gen-go-grpc", "google.golang.org/grpc/cmd/protoc-gen-go-grpc"),
+    ),
     release="google.golang.org/grpc",
     variables=(),
+)
+
+# VirtRigaud's own manager and providers. The proxy lacks two of its modules: a small one of ours stands in for `sdk`, and what the
+# plugins make of our file for `proto`.
+UPSTREAM = "github.com/projectbeskar/virtrigaud"
+VIRTRIGAUD = Recipe(
+    name="virtrigaud",
+    module=HERE / "virtrigaud",
+    programs=tuple(Program(name, f"{UPSTREAM}/cmd/{name}") for name in ("provider-mock", "manager", "provider-vsphere")),
+    release=UPSTREAM,
+    variables=(f"{UPSTREAM}/internal/version.Version",),
+    protocol=Protocol(
+        PROVIDER.module / "provider.proto", f"{UPSTREAM}/proto/rpc/provider/v1;providerv1", "proto/rpc/provider/v1", PROVIDER
+    ),
 )
 
 # VMware's simulator of vCenter, with commands for the faults that the vSphere driver is tried with.

@@ -21,6 +21,7 @@ from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.identity import PendingIdentity
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
+from paddock.edge.refusals import HttpRefusal
 from paddock.meta import failure
 from paddock.meta.failure import Failure
 
@@ -123,6 +124,8 @@ class Api:
             answer = await self._admitted(request, place, entry, extra)
         except Failure as said:
             answer = _status(said)
+        except HttpRefusal as refused:
+            answer = refused.response
         except asyncio.CancelledError:
             if not self._deadlines.end(task, timer):
                 self._journal.end(entry, None)
@@ -146,13 +149,17 @@ class Api:
         self._journal.end(self._journal.begin(request, route(request)), answer)
 
     async def _admitted(self, request: HttpRequest, place: RequestRoute, entry: RequestRecord, extra: list[tuple[str, str]]) -> Answer:
-        """Authenticate a request, wait for its turn, authorize and answer it. Further headers of the answer are added to `extra`."""
+        """Authenticate a request, receive a large body, wait for a turn, authorize and answer. Headers of it are added to `extra`."""
         try:
             user = self._guard.identify(request)
         except PendingIdentity as pending:
             await pending.settle()
             user = self._identified_at_last(request)
         self._journal.identified(entry, user)
+        if request.arriving is not None:
+            # Nothing large is kept of somebody who may not do it, and nobody has a seat while it arrives.
+            self._check(request, place, user, entry)
+            await request.receive(user.name)
         flow = self.flows.flow(user, place)
         extra.extend(flow.headers)
         if not self.flows.enter(flow):

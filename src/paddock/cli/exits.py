@@ -9,3 +9,5 @@ UNUSABLE = 2
 LOSSES = 3
 # nothing was found, and not everything could be checked
 UNJUDGED = 4
+# a server, an operator or a provider whose event loop stood still has ended itself (`EX_SOFTWARE` of sysexits.h)
+STALLED = 70

@@ -244,7 +244,7 @@ class ProviderClient:
         except BodyTooLarge as error:
             raise StatusError(StatusCode.INTERNAL, f"its answer is too large: {error.why}") from None
         except StreamFailed as error:
-            raise StatusError(StatusCode.UNAVAILABLE, error.why, sent=error.processed) from None
+            raise StatusError(StatusCode.UNAVAILABLE, error.why, sent=error.processed, reason=error.reason_code) from None
         try:
             return wire.decode(data, method.response, wire.WireLimits(size=self._settings.response))
         except wire.MalformedMessage as error:

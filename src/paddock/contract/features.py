@@ -30,6 +30,25 @@ CLONE_SNAPSHOT = "clone.snapshotId"
 GPU = "class.gpu"
 NETWORK_QOS = "networks.qos"
 NETWORK_SECURITY = "networks.security"
+# Members of the manifest's classes and networks, below the names that they have there.
+DISK_IOPS = "class.diskDefaults.iops"
+DISK_STORAGE = "class.diskDefaults.storageClass"
+NETWORK_MTU = "networks.mtu"
+NETWORK_FIREWALL = "networks.firewall"
+NETWORK_RATE = "networks.rateLimit"
+NETWORK_DRIVER = "networks.driver"
+NETWORK_FILTER = "networks.filterRef"
+NETWORK_SWITCH = "networks.distributedSwitch"
+NETWORK_VLANS = "networks.vlan"
+NETWORK_SHAPING = "networks.trafficShaping"
+NETWORK_ROUTES = "networks.routes"
+NETWORK_SEARCH = "networks.searchDomains"
+FULL_CLONE = "image.fullClone"
+IMAGE_NODE = "image.node"
+# The credentials of an image's source, which a manager sends to nobody else.
+IMAGE_CREDENTIALS = "image.credentials"
+# What an image's `prepare` says of storage and optimization.
+IMAGE_PREPARE = "image.prepare"
 
 # ListVMs tells the power of all machines at little cost, so that it may be called every few seconds.
 LISTED_POWER = "list.power"
@@ -50,6 +69,22 @@ MEMBERS = (
     GPU,
     NETWORK_QOS,
     NETWORK_SECURITY,
+    DISK_IOPS,
+    DISK_STORAGE,
+    NETWORK_MTU,
+    NETWORK_FIREWALL,
+    NETWORK_RATE,
+    NETWORK_DRIVER,
+    NETWORK_FILTER,
+    NETWORK_SWITCH,
+    NETWORK_VLANS,
+    NETWORK_SHAPING,
+    NETWORK_ROUTES,
+    NETWORK_SEARCH,
+    FULL_CLONE,
+    IMAGE_NODE,
+    IMAGE_CREDENTIALS,
+    IMAGE_PREPARE,
     GUEST_TOOLS,
     RESOURCE_LIMITS,
     PERFORMANCE,

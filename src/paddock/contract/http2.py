@@ -1,14 +1,15 @@
 """HTTP/2 connections under gRPC: one asyncio protocol for both sides, over the state machine of `h2`.
 
-A peer is trusted with nothing. What it may send is bounded per stream (bytes), per connection (streams, resets, answers it does not
-read) and in time (pings). A connection that is lost or broken ends each of its streams with an error, by one path.
+A peer is trusted with nothing. What it may send is bounded per stream (bytes), per connection (streams, resets, frames that do no work,
+answers it does not read) and in time (pings). Between some tens of frames everybody else has a turn. A connection that is lost or broken
+ends each of its streams with an error, by one path.
 """
 
 import asyncio
 import contextlib
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import h2.config
 import h2.connection
@@ -19,13 +20,19 @@ import h2.settings
 import msgspec
 
 from paddock.base.errors import Transient
-from paddock.contract.frames import FrameFilter, goodbye
+from paddock.contract import frames
+from paddock.contract.frames import FrameBudget, FrameBuffer, Http2Frame
 
 Headers = Sequence[tuple[str, str]]
 _WINDOW = 1 << 20
 _CONNECTION_WINDOW = 8 << 20
 # Answers that the peer does not read: more than this, and the connection ends.
 _UNREAD = 4 << 20
+# Frames that are handled before the event loop turns, and bytes of them: uvloop hands out many reads in one turn.
+_FRAMES_A_TURN = 64
+_BYTES_A_TURN = 128 << 10
+# Seconds that a peer which is shut out has to read why.
+_LAST_WORD = 1.0
 
 
 class Http2Limits(msgspec.Struct, frozen=True):
@@ -49,9 +56,10 @@ class Http2Limits(msgspec.Struct, frozen=True):
 class StreamFailed(Transient):
     """A stream did not end. `processed` is false if the other side promises that it did nothing."""
 
-    def __init__(self, why: str, *, processed: bool = True) -> None:
+    def __init__(self, why: str, *, processed: bool = True, reason: str = "") -> None:
         super().__init__("the connection to the other side failed", why=why)
         self.processed = processed
+        self.reason_code = reason
 
 
 class BodyTooLarge(StreamFailed):
@@ -76,7 +84,7 @@ class Http2Stream:
             self.ended.exception()
 
 
-def _text(headers: Sequence[Any]) -> dict[str, str]:
+def text_of(headers: Sequence[Any]) -> dict[str, str]:
     """The headers as text. Of a repeated one the last counts; none of gRPC's may be repeated."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
 
@@ -91,8 +99,11 @@ class Http2Connection(asyncio.Protocol):
         self._closed = closed
         self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=self.CLIENT, header_encoding=None))
         # A client begins with the preface of HTTP/2.
-        self._frames = FrameFilter(0 if self.CLIENT else 24)
+        self._frames = FrameBuffer(0 if self.CLIENT else 24)
         self._loop = asyncio.get_running_loop()
+        self._budget = FrameBudget(self._loop.time)
+        # the next turn, while frames wait for it
+        self._turn: asyncio.Handle | None = None
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -103,6 +114,8 @@ class Http2Connection(asyncio.Protocol):
         self.streams: dict[int, Http2Stream] = {}
         # no stream may begin any more
         self.draining = False
+        # why the peer was shut out, if it was
+        self.misbehaviour = ""
         self.ready: asyncio.Future[None] = self._loop.create_future()
 
     # What the transport calls.
@@ -130,20 +143,46 @@ class Http2Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard, self._pinged = self._loop.time(), None
+        self._frames.feed(data)
+        if self._turn is None:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Handle some frames. While more are here, nothing is read."""
+        self._turn, count, size = None, 0, 0
         try:
-            for piece in self._frames.split(data):
-                if isinstance(piece, int):
-                    self._said_goodbye(piece)
-                    continue
-                for event in self._h2.receive_data(piece):
-                    if (react := self._REACTIONS.get(type(event))) is not None:
-                        react(self, event)
+            while count < _FRAMES_A_TURN and size < _BYTES_A_TURN and self._is_open and (frame := self._frames.next()) is not None:
+                self._receive(frame)
+                count, size = count + 1, size + len(frame.data)
         except h2.exceptions.ProtocolError:
             # h2 has prepared what tells the peer.
             self._flush()
             self.abort("the other side breaks the protocol")
-            return
         self._flush()
+        if self._transport is None or not self._is_open:
+            # What comes behind the frame that ended the connection is nothing to anybody.
+            return
+        if count >= _FRAMES_A_TURN or size >= _BYTES_A_TURN:
+            self._turn = self._loop.call_soon(self._take_turn)
+            if self._transport.is_reading():
+                self._transport.pause_reading()
+        elif not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    @property
+    def _is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def _receive(self, frame: Http2Frame) -> None:
+        stream = self.streams.get(frame.stream) if frame.kind == frames.DATA else None
+        if not self._budget.spend(len(frame.data), awaited=stream is not None and not stream.ended.done()):
+            self._shut_out("the other side sends frames without end")
+        elif frame.kind == frames.GOAWAY:
+            self._said_goodbye(frames.last_stream(frame))
+        else:
+            for event in self._h2.receive_data(frame.data):
+                if (react := self._REACTIONS.get(type(event))) is not None:
+                    react(self, event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc is not None else "the connection was closed")
@@ -159,11 +198,11 @@ class Http2Connection(asyncio.Protocol):
 
     def _headers_received(self, event: Any) -> None:
         if (stream := self.streams.get(event.stream_id)) is not None:
-            stream.headers = _text(event.headers)
+            stream.headers = text_of(event.headers)
 
     def _trailers_received(self, event: Any) -> None:
         if (stream := self.streams.get(event.stream_id)) is not None:
-            stream.trailers = _text(event.headers)
+            stream.trailers = text_of(event.headers)
 
     def _data_received(self, event: Any) -> None:
         self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
@@ -171,11 +210,11 @@ class Http2Connection(asyncio.Protocol):
             return
         if len(stream.body) + len(event.data) > self.limits.body:
             stream.fail(BodyTooLarge(f"a message may have {self.limits.body} bytes at most"))
+            stream.body.clear()
             return
         stream.body += event.data
 
     def _stream_ended(self, event: Any) -> None:
-        self._resets = 0
         if (stream := self.streams.get(event.stream_id)) is not None and not stream.ended.done():
             stream.ended.set_result(None)
 
@@ -186,7 +225,7 @@ class Http2Connection(asyncio.Protocol):
             stream.fail(StreamFailed("the other side ended the call", processed=not refused))
         self._wake()
         if self._resets > self.limits.resets:
-            self.close(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+            self._shut_out("the other side resets streams without end")
 
     def _said_goodbye(self, last: int) -> None:
         """The other side begins nothing new, and answers no stream after `last`."""
@@ -236,6 +275,8 @@ class Http2Connection(asyncio.Protocol):
                     continue
                 self._h2.send_data(number, data[at : at + size], end_stream=end and at + size == len(data))
                 at += size
+                # The other side makes room for more with frames of its own.
+                self._budget.earn(size / 1024)
                 self._flush()
             if not data and end:
                 self._h2.end_stream(number)
@@ -261,13 +302,27 @@ class Http2Connection(asyncio.Protocol):
         if self._transport is not None:
             # h2 would end the connection with it.
             self._flush()
-            self._transport.write(goodbye(self._h2.highest_inbound_stream_id, code))
+            self._transport.write(frames.goodbye(self._h2.highest_inbound_stream_id, code))
 
     def abort(self, why: str) -> None:
         """End at once."""
         if self._transport is not None:
             self._transport.abort()
         self._end(why)
+
+    def _worked(self) -> None:
+        """A call was answered. The end of a request alone proves nothing: it comes with the first frame."""
+        self._resets = 0
+        self._budget.earn()
+
+    def _shut_out(self, why: str) -> None:
+        """End with a peer that misbehaves. It has a moment to read that."""
+        self.misbehaviour = why
+        transport = self._transport
+        self.close(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+        self._end(why)
+        if transport is not None:
+            self._loop.call_later(_LAST_WORD, transport.abort)
 
     @property
     def transport(self) -> asyncio.Transport | None:
@@ -283,9 +338,9 @@ class Http2Connection(asyncio.Protocol):
                 self._loop.call_soon(self.abort, "the other side does not read")
 
     def _end(self, why: str) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for handle in filter(None, (self._timer, self._turn)):
+            handle.cancel()
+        self._timer = self._turn = None
         self.draining = True
         transport, self._transport = self._transport, None
         error = StreamFailed(why)
@@ -371,6 +426,7 @@ class Http2ClientConnection(Http2Connection):
                 if sending.done() and not stream.ended.done():
                     sending.result()
                 await stream.ended
+                self._worked()
             finally:
                 sending.cancel()
                 with contextlib.suppress(asyncio.CancelledError, StreamFailed):
@@ -383,85 +439,3 @@ class Http2ClientConnection(Http2Connection):
             if self.draining and not self.streams and self._transport is not None:
                 self.close()
         return stream
-
-
-class ConnectionHost(Protocol):
-    """The owner of a server's connections."""
-
-    def opened(self, connection: "Http2ServerConnection") -> bool:
-        """Note a connection whose handshake has ended; false refuses it."""
-
-    def closed(self, connection: Http2Connection) -> None:
-        """Note the end of a connection."""
-
-    async def answer(self, connection: "Http2ServerConnection", stream: Http2Stream) -> None:
-        """Answer a stream, from the moment that its headers are here. Cancelled if the caller gives up."""
-
-
-class Http2ServerConnection(Http2Connection):
-    """The side that is called."""
-
-    CLIENT = False
-
-    def __init__(self, limits: Http2Limits, host: ConnectionHost) -> None:
-        super().__init__(limits, host.closed)
-        self._host = host
-        self._began = self._used = self._loop.time()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-
-    def _is_welcome(self) -> bool:
-        return self._host.opened(self)
-
-    def _request_received(self, event: Any) -> None:
-        number = event.stream_id
-        if self.draining:
-            self.reset(number, h2.errors.ErrorCodes.REFUSED_STREAM)
-            return
-        stream = self.streams[number] = Http2Stream(number, self._loop.create_future())
-        stream.headers = _text(event.headers)
-        task = self._tasks[number] = self._loop.create_task(self._host.answer(self, stream))
-        task.add_done_callback(lambda _task: self._answered(number))
-
-    def _answered(self, number: int) -> None:
-        self.streams.pop(number, None)
-        self._tasks.pop(number, None)
-        self._used = self._loop.time()
-        # A caller that still sends is stopped; after an answer that has ended this is nothing.
-        self.reset(number, h2.errors.ErrorCodes.NO_ERROR)
-        if self.draining and not self.streams and self._transport is not None:
-            self._transport.close()
-
-    def _stream_reset(self, event: Any) -> None:
-        super()._stream_reset(event)
-        if (task := self._tasks.get(event.stream_id)) is not None:
-            task.cancel()
-
-    def _end(self, why: str) -> None:
-        super()._end(why)
-        for task in list(self._tasks.values()):
-            task.cancel()
-
-    def cancel_calls(self) -> None:
-        """Cancel every call that goes on."""
-        for task in list(self._tasks.values()):
-            task.cancel()
-
-    def _is_watched(self) -> bool:
-        return True
-
-    def _tick(self) -> None:
-        now, limits = self._loop.time(), self.limits
-        if now - self._began >= limits.age + limits.grace:
-            self.abort("the connection is too old")
-        elif not self.streams and (self.draining or now - self._used >= limits.idle):
-            self.close()
-        else:
-            if now - self._began >= limits.age and not self.draining:
-                self.say_goodbye()
-            super()._tick()
-
-    _REACTIONS: ClassVar[dict[type[Any], Callable[[Any, Any], None]]] = {
-        **Http2Connection._REACTIONS,
-        h2.events.RequestReceived: _request_received,
-        h2.events.StreamReset: _stream_reset,
-    }

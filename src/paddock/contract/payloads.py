@@ -46,11 +46,13 @@ class JsonPayload(msgspec.Struct, metaclass=_PayloadMeta):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class DiskDefaultsPayload(JsonPayload, rename={"type": "Type", "size_gib": "SizeGiB"}):
-    """What the class says of disks."""
+class DiskDefaultsPayload(JsonPayload, rename={"type": "Type", "size_gib": "SizeGiB", "iops": "IOPS", "storage_class": "StorageClass"}):
+    """What the class says of disks. The last two are Paddock's own: each disk's most operations a second, the place of the root disk."""
 
     type: str = ""
     size_gib: int = 0
+    iops: int | UnsetType = UNSET
+    storage_class: str | UnsetType = UNSET
 
 
 class PerformancePayload(
@@ -164,9 +166,14 @@ class ImagePayload(
         "format": "Format",
         "checksum": "Checksum",
         "checksum_type": "ChecksumType",
+        "full_clone": "FullClone",
+        "node": "Node",
     },
 ):
-    """`image_json` of a create: where the machine's first disk comes from. For Proxmox the template's name is its VMID."""
+    """`image_json` of a create: where the machine's first disk comes from. For Proxmox the template's name is its VMID.
+
+    The last two are Paddock's own: whether a template is copied or linked, and the node that has the template.
+    """
 
     SECRET = frozenset({"url"})
 
@@ -176,6 +183,8 @@ class ImagePayload(
     format: str = ""
     checksum: str = ""
     checksum_type: str = ""
+    full_clone: bool | UnsetType = UNSET
+    node: str | UnsetType = UNSET
 
 
 class QosPayload(
@@ -229,9 +238,22 @@ class NetworkPayload(
         "pci_slot_number": "PCISlotNumber",
         "qos": "QoS",
         "security": "Security",
+        "mtu": "MTU",
+        "nic_firewall": "Firewall",
+        "rate_limit": "RateLimit",
+        "driver": "Driver",
+        "filter_ref": "FilterRef",
+        "switch": "DistributedSwitch",
+        "vlans": "VLANs",
+        "shaping": "TrafficShaping",
+        "routes": "Routes",
+        "search_domains": "SearchDomains",
     },
 ):
-    """An entry of `networks_json`. vSphere's portgroup stands in `network_name`, a bridge in `bridge`."""
+    """An entry of `networks_json`. vSphere's portgroup stands in `network_name`, a bridge in `bridge`.
+
+    Those from `qos` on are Paddock's own. Objects have the members of the manifest.
+    """
 
     name: str = ""
     portgroup: str = ""
@@ -249,6 +271,18 @@ class NetworkPayload(
     pci_slot_number: int | None = None
     qos: QosPayload | UnsetType = UNSET
     security: NetworkSecurityPayload | UnsetType = UNSET
+    mtu: int | UnsetType = UNSET
+    nic_firewall: bool | UnsetType = UNSET
+    # megabytes a second
+    rate_limit: int | UnsetType = UNSET
+    driver: dict[str, Any] | UnsetType = UNSET
+    filter_ref: dict[str, Any] | UnsetType = UNSET
+    switch: dict[str, Any] | UnsetType = UNSET
+    # a trunk or a private VLAN
+    vlans: dict[str, Any] | UnsetType = UNSET
+    shaping: dict[str, Any] | UnsetType = UNSET
+    routes: tuple[dict[str, Any], ...] | UnsetType = UNSET
+    search_domains: tuple[str, ...] | UnsetType = UNSET
 
 
 class ScsiPayload(JsonPayload, rename={"controller": "Controller", "shared_bus": "SharedBus", "controller_type": "ControllerType"}):

@@ -6,6 +6,7 @@ import ssl
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.http2 import Http2ClientConnection, Http2Connection, Http2Limits, StreamFailed
 
 
@@ -16,6 +17,8 @@ class PoolSettings(msgspec.Struct, frozen=True):
     idle_connections: int = 5
     connect_seconds: float = 30.0
     idle_seconds: float = 300.0
+    # until a provider that misbehaved is connected to again
+    shun_seconds: float = 60.0
 
 
 class PoolTarget(msgspec.Struct, frozen=True):
@@ -35,10 +38,12 @@ class ConnectionPool:
         self._settings = settings
         self._limits = limits
         self._open: list[Http2ClientConnection] = []
-        self._connecting: asyncio.Task[Http2ClientConnection] | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._shunned_until = 0.0
+        self._misbehaviour = ""
 
     @property
     def size(self) -> int:
@@ -72,6 +77,7 @@ class ConnectionPool:
     def retarget(self, target: PoolTarget) -> None:
         """Open later connections to another place or with another certificate; those that are open end with their calls."""
         self._target = target
+        self._shunned_until = 0.0
         for each in list(self._open):
             self._retire(each)
 
@@ -93,33 +99,44 @@ class ConnectionPool:
     async def _connect_once(self) -> None:
         """Wait for one new connection, which all that wait share, with its failure."""
         if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect())
-            self._connecting.add_done_callback(self._connected)
+            self._connecting = asyncio.create_task(self._add())
         await asyncio.shield(self._connecting)
 
-    def _connected(self, task: "asyncio.Task[Http2ClientConnection]") -> None:
-        self._connecting = None
-        if not task.cancelled() and task.exception() is None and task.result().transport is not None:
-            self._open.append(task.result())
-        self._changed.set()
+    async def _add(self) -> None:
+        """Open a connection."""
+        try:
+            self._open.append(await self._connect())
+        finally:
+            # The task itself notes its end. Were it a callback, whoever comes between the two would find a task that has ended, and wait
+            # for it again and again without ever letting the callback run.
+            self._connecting = None
+            self._changed.set()
 
     async def _connect(self) -> Http2ClientConnection:
         target = self._target
         name = (target.server_name or target.host) if target.tls else None
         loop = asyncio.get_running_loop()
+        if loop.time() < self._shunned_until:
+            why = f"{self._misbehaviour}; Paddock connects again after {self._settings.shun_seconds:g} seconds"
+            raise StreamFailed(why, processed=False)
         connection = Http2ClientConnection(self._limits, self._lost)
         try:
             async with asyncio.timeout(self._settings.connect_seconds):
                 await loop.create_connection(lambda: connection, target.host, target.port, ssl=target.tls, server_hostname=name)
                 await connection.ready
+            if connection.draining:
+                # Otherwise whoever waits would connect again and again.
+                raise StreamFailed("the other side ends the connection as soon as it begins")
         except TimeoutError:
             connection.abort("connecting took too long")
             raise StreamFailed(f"connecting took longer than {self._settings.connect_seconds:g} seconds", processed=False) from None
         except ssl.SSLCertVerificationError as error:
-            raise StreamFailed(f"its certificate cannot be verified: {error.verify_message}", processed=False) from None
+            why = f"its certificate cannot be verified: {error.verify_message}"
+            raise StreamFailed(why, processed=False, reason=reasons.PROVIDER_CERTIFICATE) from None
         except (OSError, StreamFailed) as error:
             why = error.why if isinstance(error, StreamFailed) else (error.strerror or type(error).__name__)
-            raise StreamFailed(f"cannot connect: {why}", processed=False) from None
+            reason = reasons.PROVIDER_CERTIFICATE if isinstance(error, ssl.SSLError) else ""
+            raise StreamFailed(f"cannot connect: {why}", processed=False, reason=reason) from None
         except asyncio.CancelledError:
             connection.abort("connecting was given up")
             raise
@@ -127,6 +144,9 @@ class ConnectionPool:
 
     def _lost(self, connection: Http2Connection) -> None:
         self._open = [each for each in self._open if each is not connection]
+        if connection.misbehaviour:
+            self._misbehaviour = connection.misbehaviour
+            self._shunned_until = asyncio.get_running_loop().time() + self._settings.shun_seconds
         self._changed.set()
 
     def _retire(self, connection: Http2ClientConnection) -> None:

@@ -20,7 +20,8 @@ from paddock.contract.client import secrets_of
 from paddock.contract.driver import Driver
 from paddock.contract.errors import RULES, ErrorKind, ProviderError, StatusCode
 from paddock.contract.grpc import StatusError
-from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2ServerConnection, Http2Stream, StreamFailed
+from paddock.contract.http2 import BodyTooLarge, Http2Connection, Http2Limits, Http2Stream, StreamFailed
+from paddock.contract.http2server import Http2ServerConnection
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import RpcMethod
 from paddock.contract.payloads import InvalidPayload
@@ -41,10 +42,12 @@ class ProviderServerSettings(msgspec.Struct, frozen=True):
     health_port: int | None = 8080
     # names of which a client's certificate must have one; none means any
     allowed: frozenset[str] = frozenset()
-    # calls at one time, of all connections and of one; connections
+    # calls at one time, of all connections and of one
     calls: int = 200
     calls_each: int = 100
+    # connections, of everybody and of one certificate (of one address in plain text)
     connections: int = 64
+    connections_each: int = 32
     # bytes
     request: int = 4 << 20
     response: int = 16 << 20
@@ -63,7 +66,8 @@ class ProviderServer:
         self._settings = settings
         self._security = security
         self._limits = Http2Limits(body=settings.request + 5, streams=settings.calls_each)
-        self._connections: set[Http2ServerConnection] = set()
+        # with their peers
+        self._connections: dict[Http2ServerConnection, object] = {}
         self._calls = 0
         self._ready = False
         self._server: asyncio.Server | None = None
@@ -121,16 +125,28 @@ class ProviderServer:
                 _LOG.warning("provider certificate unusable", extra={"problem": str(error)})
 
     def opened(self, connection: Http2ServerConnection) -> bool:
-        """Take a connection, if there are not too many."""
+        """Take a connection. If there are too many, the one that has been idle for longest gives way; refuse it if none is idle."""
         # Not before its handshake, for those that fail one are never reported as lost.
-        if len(self._connections) >= self._settings.connections:
-            return False
-        self._connections.add(connection)
+        peer = connection.peer
+        crowd = [each for each, owner in self._connections.items() if owner == peer]
+        if len(crowd) < self._settings.connections_each:
+            crowd = list(self._connections)
+            if len(crowd) < self._settings.connections:
+                crowd = []
+        if crowd:
+            idle = [each for each in crowd if not each.streams]
+            if not idle:
+                return False
+            longest = min(idle, key=lambda each: each.used)
+            # It counts no more, however long its end takes.
+            self.closed(longest)
+            longest.close()
+        self._connections[connection] = peer
         return True
 
     def closed(self, connection: Http2Connection) -> None:
         """Forget a connection."""
-        self._connections = {each for each in self._connections if each is not connection}
+        self._connections = {each: peer for each, peer in self._connections.items() if each is not connection}
 
     async def answer(self, connection: Http2ServerConnection, stream: Http2Stream) -> None:
         """Answer one call. Only a broken connection or a cancellation ends it early."""

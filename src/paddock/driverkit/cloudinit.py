@@ -14,6 +14,8 @@ from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
 
 _EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 _PREFIXES = {4: 24, 6: 64}
+# The policy of a card that gets no address.
+NO_ADDRESS = "none"
 _IGNITION = b'"ignition"'
 # A guest with network data alone needs user data that says nothing.
 _NOTHING = b"#cloud-config\n{}\n"
@@ -66,33 +68,54 @@ def image(given: GuestDocuments) -> bytes:
 
 
 def network_config(networks: tuple[NetworkPayload, ...]) -> str:
-    """Return cloud-init's network data of version 2; empty when DHCP does for every card."""
-    if not any(each.static_ip for each in networks):
+    """Return cloud-init's network data of version 2; empty when plain DHCP does for every card."""
+    if not any(map(speaks, networks)):
         return ""
     ethernets = {each.name or f"nic{index}": _ethernet(each) for index, each in enumerate(networks) if each.mac_address}
-    missing = next((each.name for each in networks if each.static_ip and not each.mac_address), None)
+    missing = next((each.name for each in networks if speaks(each) and not each.mac_address), None)
     if missing is not None:
-        raise refusals.invalid(f'network "{missing}" has a static address and no MAC address that finds its card')
+        raise refusals.invalid(f'network "{missing}" says how its card is set up, and has no MAC address that finds the card')
     text: str = yaml.safe_dump({"version": 2, "ethernets": ethernets}, sort_keys=False)
     return text
 
 
+def speaks(card: NetworkPayload) -> bool:
+    """Return whether a guest needs more about a card than that DHCP serves it."""
+    return bool(card.static_ip or card.dns or card.routes or card.search_domains or card.ip_policy == NO_ADDRESS)
+
+
 def _ethernet(card: NetworkPayload) -> dict[str, Any]:
     entry: dict[str, Any] = {"match": {"macaddress": card.mac_address.lower().replace("-", ":")}}
-    if not card.static_ip:
-        return {**entry, "dhcp4": True}
+    if card.ip_policy == NO_ADDRESS and not card.static_ip:
+        return {**entry, "dhcp4": False, "dhcp6": False}
+    if card.static_ip:
+        entry |= _addresses(card)
+    else:
+        entry["dhcp4"] = True
+    if card.routes:
+        entry["routes"] = [*entry.get("routes", ()), *map(_route, card.routes)]
+    servers = [each.strip() for each in card.dns.split(",") if each.strip()]
+    names = {"addresses": servers, "search": list(card.search_domains or ())}
+    if found := {key: value for key, value in names.items() if value}:
+        entry["nameservers"] = found
+    return entry
+
+
+def _addresses(card: NetworkPayload) -> dict[str, Any]:
     try:
         address = ipaddress.ip_address(card.static_ip)
         gateway = ipaddress.ip_address(card.gateway) if card.gateway else None
     except ValueError as error:
         raise refusals.invalid(f'network "{card.name}" has an address that cannot be read', why=str(error)) from error
-    entry["addresses"] = [f"{address}/{card.prefix or _PREFIXES[address.version]}"]
+    found: dict[str, Any] = {"addresses": [f"{address}/{card.prefix or _PREFIXES[address.version]}"]}
     if gateway is not None:
-        entry["routes"] = [{"to": _EVERYWHERE[gateway.version], "via": str(gateway)}]
-    servers = [each.strip() for each in card.dns.split(",") if each.strip()]
-    if servers:
-        entry["nameservers"] = {"addresses": servers}
-    return entry
+        found["routes"] = [{"to": _EVERYWHERE[gateway.version], "via": str(gateway)}]
+    return found
+
+
+def _route(given: dict[str, Any]) -> dict[str, Any]:
+    found = {"to": given.get("destination"), "via": given.get("gateway"), "metric": given.get("metric")}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _identity(given: GuestDocuments) -> SeedIdentity:

@@ -28,6 +28,12 @@ class MachineDescription(msgspec.Struct, frozen=True, kw_only=True):
     meta_data: bytes = b""
     tags: tuple[str, ...] = ()
 
+    @property
+    def datastore(self) -> str:
+        """The place of the disks, for a hypervisor whose storage classes are places: the class's, over that of the placement."""
+        defaults = self.hardware.disk_defaults
+        return (defaults.storage_class if defaults is not None else "") or self.placement.datastore
+
     def __repr__(self) -> str:
         # Documents for guests hold passwords.
         return f"MachineDescription(name={self.name!r})"

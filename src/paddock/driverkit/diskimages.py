@@ -33,12 +33,16 @@ _KINDS: dict[Code, ErrorKind] = {
 
 
 class WebImage(msgspec.Struct, frozen=True, kw_only=True):
-    """An image at an http address, or in a registry. The checksum is ALGORITHM:DIGITS."""
+    """An image at an http address, or in a registry with a login. The checksum is ALGORITHM:DIGITS."""
 
     url: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     checksum: str = ""
     reference: str = ""
+    username: str = ""
+    password: str = ""
+    # a document of the type .dockerconfigjson
+    docker_config: str = ""
 
     def __repr__(self) -> str:
         # Addresses and headers may hold credentials.
@@ -70,7 +74,10 @@ class DiskImages:
     @asynccontextmanager
     async def fetched(self, image: WebImage, format: str, *, compress: bool = False) -> AsyncIterator[PlainDisk]:
         """Fetch an image and have it as a plain disk of this format. Raises `ProviderError`."""
-        source: Http | RegistryImage = RegistryImage(image.reference)
+        configs = (image.docker_config,) if image.docker_config else ()
+        source: Http | RegistryImage = RegistryImage(
+            image.reference, username=image.username, password=image.password, docker_configs=configs
+        )
         if image.url:
             source = Http(image.url, secret_headers=image.headers, checksum=image.checksum)
         async with self._plain(source, format, compress and format == conversion.QCOW2) as disk:

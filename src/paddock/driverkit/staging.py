@@ -1,7 +1,8 @@
 """The storage between two providers: directories of claims and of NFS exports, and buckets.
 
 Other providers write the same directories, so nothing in them is believed: every part of a path is opened below the one before it, and a
-symbolic link is an error. A file that is being written has another name until it is complete.
+symbolic link is an error. A file that is being written has another name until it is complete. Providers that run as other users read it by
+their common group, so files and directories have its permissions whatever the umask of this process is.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ PVC, NFS, S3 = "pvc", "nfs", "s3"
 _MOUNTS = "PROVIDER_NFS_MOUNTS"
 CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_MODE, _FILE_MODE = 0o770, 0o660
 _ZEROS = bytes(CHUNK)
 
 
@@ -147,13 +149,23 @@ def _folder(found: StagedObject, *, make: bool) -> Iterator[int]:
         for part in found.parts[:-1]:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(part, 0o770, dir_fd=handle)
+                    os.mkdir(part, _FOLDER_MODE, dir_fd=handle)
             below = os.open(part, _DIRECTORY, dir_fd=handle)
+            if make:
+                _share(below, handle)
             os.close(handle)
             handle = below
         yield handle
     finally:
         os.close(handle)
+
+
+def _share(below: int, above: int) -> None:
+    """Open a directory of ours to its group, which new files take from the directory above if that says so."""
+    has = os.fstat(below)
+    wanted = _FOLDER_MODE | (os.fstat(above).st_mode & stat.S_ISGID)
+    if has.st_uid == os.geteuid() and stat.S_IMODE(has.st_mode) != wanted:
+        os.fchmod(below, wanted)
 
 
 class StagedFile:
@@ -169,7 +181,8 @@ class StagedFile:
             raise refusals.invalid("the staging address names no file")
         with _failures("write"), _folder(self._found, make=True) as folder:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self.handle = os.open(self._part, flags, 0o660, dir_fd=folder)
+            self.handle = os.open(self._part, flags, _FILE_MODE, dir_fd=folder)
+            os.fchmod(self.handle, _FILE_MODE)
             if (self._found.user, self._found.group) != (-1, -1):
                 os.fchown(self.handle, self._found.user, self._found.group)
         return self

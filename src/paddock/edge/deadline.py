@@ -13,18 +13,21 @@ def _nothing() -> None: ...
 class Deadline:
     """A time that is set and cleared with each request. A timer for each would cost more, so one looks now and then."""
 
-    __slots__ = ("_at", "_expire", "_loop", "_timer")
+    __slots__ = ("_at", "_expire", "_loop", "_timer", "since")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expire: Callable[[], None]) -> None:
         self._loop = loop
         self._expire = expire
+        # when it was set for the last time
+        self.since = 0.0
         # 0 is never. The timer may fire earlier, and is set again then.
         self._at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
         """Expire after a time, unless it is set anew or cleared."""
-        self._at = self._loop.time() + seconds
+        self.since = self._loop.time()
+        self._at = self.since + seconds
         if self._timer is None or self._at < self._timer.when():
             self._look_in(seconds)
 

@@ -24,9 +24,12 @@ class ConnectionPeer(msgspec.Struct, frozen=True):
 
 
 class HttpRequest:
-    """One request, complete with its body. Header names are lower case; of a repeated header the values are joined by commas."""
+    """One request. Header names are lower case; of a repeated header the values are joined by commas.
 
-    __slots__ = ("_query", "body", "headers", "incoming", "method", "path", "peer", "query_text", "repeated", "target")
+    A small body is there from the beginning. A larger one is there after `receive`, so that only those have theirs kept who may send it.
+    """
+
+    __slots__ = ("_query", "arriving", "body", "headers", "incoming", "method", "path", "peer", "query_text", "repeated", "target")
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: ConnectionPeer) -> None:
         self.method = method
@@ -39,8 +42,21 @@ class HttpRequest:
         self._query: dict[str, list[str]] | None = None
         # the values of headers that came more than once
         self.repeated: Mapping[str, list[str]] | None = None
+        # reads the rest of a large body for its owner, once
+        self.arriving: Callable[[str], Awaitable[bytes]] | None = None
         # the body where it is read while it arrives (`StreamingRoutes`); `body` is empty then
         self.incoming: RequestBody | None = None
+
+    async def receive(self, owner: str) -> None:
+        """Have the whole body, which counts as its owner's. Raises `HttpRefusal` when it does not arrive or there is no room."""
+        if self.arriving is not None:
+            arriving, self.arriving = self.arriving, None
+            self.body = await arriving(owner)
+
+    @property
+    def shows_credentials(self) -> bool:
+        """True for a request that says whose it is, truly or not."""
+        return bool(self.peer.certificate) or "authorization" in self.headers or "cookie" in self.headers
 
     def values(self, header: str) -> list[str]:
         """The values of a header, each as it came."""
@@ -218,3 +234,10 @@ class StreamingRoutes(msgspec.Struct, frozen=True):
 
     prefixes: tuple[bytes, ...]
     handler: Handler
+
+
+async def _nobody(request: HttpRequest) -> Answer:
+    return HttpResponse(404)
+
+
+NO_DOORS = StreamingRoutes((), _nobody)

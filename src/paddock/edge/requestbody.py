@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from paddock.base import tcp
 
 _HIGH_BYTES = 512 * 1024
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class BodyInterrupted(Exception):
@@ -27,6 +27,8 @@ class RequestBody:
         self._expects = expects
         self._pieces: list[bytes] = []
         self._size = 0
+        # more than that waits for somebody to read it before the connection is read on
+        self._high = _HIGH_BYTES
         self._paused = False
         self._discards = False
         self._came = asyncio.Event()
@@ -40,9 +42,7 @@ class RequestBody:
 
     async def read(self) -> bytes:
         """Return the next piece; empty at the end. Raises `BodyInterrupted`."""
-        if self._expects and not self.ended:
-            self._expects = False
-            self._transport.write(_CONTINUE)
+        self._welcome()
         while not self._pieces:
             if self.broken:
                 raise BodyInterrupted(self.broken)
@@ -83,9 +83,8 @@ class RequestBody:
             return
         self._pieces.append(data)
         self._size += len(data)
-        if self._size > _HIGH_BYTES and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
+        if self._size > self._high:
+            self._pause()
         self._came.set()
 
     def finish(self) -> None:
@@ -98,6 +97,20 @@ class RequestBody:
         if not self.ended and not self.broken:
             self.broken = why
             self._came.set()
+
+    def release(self) -> None:
+        """The request has its answer."""
+
+    def _welcome(self) -> None:
+        """Tell a sender who waits for it that the body is wanted."""
+        if self._expects and not self.ended:
+            self._expects = False
+            self._transport.write(CONTINUE)
+
+    def _pause(self) -> None:
+        if not self._paused and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
 
     def _resume(self) -> None:
         if self._paused and not self._transport.is_closing():

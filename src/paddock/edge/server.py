@@ -5,8 +5,8 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from paddock.edge.connection import NO_DOORS, ServerConnection
-from paddock.edge.http import ConnectionPeer, Handler, StreamingRoutes
+from paddock.edge.connection import ServerConnection
+from paddock.edge.http import NO_DOORS, ConnectionPeer, Handler, StreamingRoutes
 from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.listener import Listener
 

@@ -9,7 +9,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping
 from wsproto.events import Request as Opening
 from wsproto.utilities import ProtocolError
 
-from paddock.edge.http import HttpRequest
+from paddock.edge.http import HttpRequest, Upgrade
 from paddock.edge.responsewriter import ResponseWriter
 
 PING_SECONDS = 15.0
@@ -52,6 +52,19 @@ class Session:
         # the newest ping, while the other end takes nothing, and what answers it
         self._unanswered: Ping | None = None
         self._answering: asyncio.Task[None] | None = None
+
+    async def serve(self, request: HttpRequest, upgrade: Upgrade, early: bytes) -> bool:
+        """Run what an upgrade is for, from the handshake to the farewell. Return False if the handshake is malformed."""
+        if not self.accept(request, upgrade.subprotocol):
+            return False
+        if early:
+            self.data_received(early)
+        try:
+            await upgrade.run(self)
+        finally:
+            self.close()
+        await self.farewell()
+        return True
 
     @property
     def backlog(self) -> int:

@@ -113,7 +113,7 @@ class HostReservations:
             stored = msgspec.json.decode(raw, type=_Stored)
         except FileNotFoundError:
             return {}
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             raise self._unusable(str(error)) from error
         return {each.directory: each for each in stored.claims}
 

@@ -19,6 +19,6 @@ def strange(record: bytes, known: int) -> str:
     """Return why this Paddock does not read a record; "" for one of the version it knows, and for what is no record at all."""
     try:
         found = _HEADS.decode(record).version
-    except msgspec.MsgspecError:
+    except ValueError:
         return ""
     return "" if found == known else f"it is of version {found}, and this Paddock knows version {known}"

@@ -169,6 +169,8 @@ class Controller:
             finally:
                 self._busy.discard(task)
                 self.queue.done(key)
+            # A reconcile may have waited for nothing, and the next key may be here: everybody else has a turn between the two.
+            await asyncio.sleep(0)
 
     async def _handle(self, key: Key) -> None:
         self._count += 1

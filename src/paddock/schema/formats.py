@@ -139,7 +139,7 @@ FORMATS = {
             63,
         ),
         Format("duration", duration.is_duration, "must be a duration such as 30s, 5m or 1h30m", _DURATION, duration.LONGEST),
-        Format("ipv4", _is_ipv4, "must be an IPv4 address", rf"^{_IPV4}$", 15),
+        Format("ipv4", _is_ipv4, "must be an IPv4 address without leading zeros, such as 192.0.2.1", rf"^{_IPV4}$", 15),
         Format("ip", _is_ip, "must be an IP address", max_length=45, native=("ipv4", "ipv6")),
         Format(
             "cidr4",

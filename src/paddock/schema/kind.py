@@ -62,8 +62,6 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_vcpus: int = 512
     # of the machines, where an object does not say it
     architecture: str = "amd64"
-    # VirtRigaud: a network of a VM may come without a reference (the template's own NIC is kept).
-    relaxed_network_ref: bool = False
     # Kubermatic: a DataVolume may name an `Image` as its source.
     image_source_ref: bool = False
     # KubeVirt feature gates that are turned on and off, and for clusters the minor of the release 1.x; 0: the newest.

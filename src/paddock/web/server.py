@@ -18,6 +18,7 @@ from paddock.client.access import Access
 from paddock.edge import frames
 from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink, Upgrade
 from paddock.edge.limits import ConnectionLimits
+from paddock.edge.refusals import HttpRefusal
 from paddock.edge.server import Server
 from paddock.web import guard, problems, signin, sockets
 from paddock.web.answers.rows import WebAnswer
@@ -36,6 +37,7 @@ _SOCKETS = "sockets/"
 _LIMITS = ConnectionLimits(
     head_bytes=32 * 1024,
     body_bytes=3 * 1024 * 1024,
+    bodies_bytes=32 * 1024 * 1024,
     connections=1000,
     connections_per_address=500,
     refusal_headers=(*SAFETY_HEADERS, ("cache-control", "no-store")),
@@ -115,6 +117,8 @@ class ConsoleServer:
     async def _answer(self, request: HttpRequest) -> Answer:
         try:
             answer = await self._dispatch(request)
+        except HttpRefusal as refused:
+            answer = refused.response
         except PaddockError as error:
             answer = _problem(error)
         except TimeoutError as error:
@@ -147,6 +151,7 @@ class ConsoleServer:
         if below == "stream" and request.method == "GET":
             return self._stream(request, session)
         route, parts = self._routes.find(request.method, below)
+        await request.receive(session.user)
         query = {name: values[0] for name, values in request.query.items()}
         asked = WebRequest(session=session, method=request.method, path=below, parts=parts, query=query, body=request.body)
         return _encoded(await route.handler(asked))

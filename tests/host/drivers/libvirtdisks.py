@@ -39,14 +39,22 @@ class DiskBench:
         self.connection = connection
         self.daemon = daemon
 
-    async def create(self, name: str, *, image: str = "template.qcow2", data: tuple[str, ...] = (), firmware: str = "") -> str:
+    async def create(
+        self,
+        name: str,
+        *,
+        image: str = "template.qcow2",
+        data: tuple[str, ...] = (),
+        firmware: str = "",
+        owner: m.ObjectIdentity | None = None,
+    ) -> str:
         """Create a machine that is off, and return its id."""
         request = m.CreateRequest(
             name=name,
             class_json=p.encode(p.ClassPayload(cpu=1, memory_mib=64, firmware=firmware)),
             image_json=p.encode(p.ImagePayload(path=str(self.daemon.pool / image) if "/" not in image else image, format="qcow2")),
             disks_json=p.encode_list(tuple(p.DiskPayload(name=each, size_gib=1) for each in data)),
-            owner=m.ObjectIdentity(uid=f"uid-{name}", namespace="tests", name=name),
+            owner=owner or m.ObjectIdentity(uid=f"uid-{name}", namespace="tests", name=name),
         )
         made = await self.driver.create(request)
         await self.finish(made.task)

@@ -92,7 +92,8 @@ def test_a_copy_that_was_cut_off_is_made_again(libvirtd: Libvirtd) -> None:
         await found.connection.run(lambda conn: conn.storagePoolLookupByName("default").refresh(0))
         storage = VolumeStore(found.connection)
         image = p.ImagePayload(path=str(libvirtd.pool / "template.qcow2"))
-        await storage.make(await storage.plan(MachineDescription(name="cut", hardware=p.ClassPayload(cpu=1, memory_mib=64), image=image)))
+        given = MachineDescription(name="cut", hardware=p.ClassPayload(cpu=1, memory_mib=64), image=image)
+        await storage.make(await storage.plan(given, vm))
         assert holds(root, 7, 5) and "cut-root.qcow2.making" not in found.files()
         await found.delete(vm)
 

@@ -1,14 +1,19 @@
 """The isolation of a QEMU: namespaces, a /proc that shows nothing of others, and a control group outside of Paddock's unit."""
 
 import os
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine import limits
+from paddock.engine.machine.config import Nic, UserNetwork
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.process import apart
 from tests.host.machines.conftest import Place, run, until_phase
@@ -78,7 +83,7 @@ def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
         machines = place.open()
         await machines.adopt()
         one, two = await started(place, machines, "one"), await started(place, machines, "two")
-        for kind in ("mnt", "ipc"):
+        for kind in ("mnt", "ipc", "net"):
             spaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in (os.getpid(), one.observed.pid, two.observed.pid)}
             assert len(spaces) == 3, kind
         said = inside(one, "ls", "/proc").stdout.split()
@@ -94,6 +99,37 @@ def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
         assert again is not None and again.observed.pid == one.observed.pid
         await again.renew()
         assert os.readlink(f"/proc/{again.observed.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+        for each in machines:
+            await each.stop(0)
+            await until_phase(each, "ended")
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 148)
+def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
+    if why := apart(offline=True)[1]:
+        pytest.skip(why)
+
+    def reaches(machine: QemuMachine, port: int) -> bool:
+        command = [sys.executable, "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 3)"]
+        entered = ["nsenter", f"--net=/proc/{machine.observed.pid}/ns/net", *command]
+        return subprocess.run(entered, capture_output=True, check=False).returncode == 0
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        offline = await started(place, machines, "offline")
+        network = UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
+        config = replace(place.guest("online"), nics=(Nic("default", "02:00:00:00:00:01", network),))
+        online = await machines.define("online", config)
+        await online.start()
+        await until_phase(online, "running")
+        with socket.create_server(("127.0.0.1", 0)) as service:
+            port = service.getsockname()[1]
+            assert (reaches(offline, port), reaches(online, port)) == (False, True)
+        with pytest.raises(RequestRefused, match="restart the machine"):
+            await offline.plug_nic(Nic("late", "02:00:00:00:00:02", network))
         for each in machines:
             await each.stop(0)
             await until_phase(each, "ended")

@@ -20,13 +20,16 @@ __all__ = ["readable"]
 place = machine_place
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
 METADATA = "169.254.169.254"
+# The same of Alibaba and Oracle, which are not link-local.
+OTHERS = ("100.100.100.200", "192.0.0.192")
 CLOSED = ("refused", "silent")
 
 
 def serve_metadata(lab: Lab) -> Child:
     """A cloud's metadata service, as the host reaches it."""
-    run("ip", "-n", lab.outside, "address", "add", f"{METADATA}/32", "dev", "lo")
-    run("ip", "-n", lab.host, "route", "add", "169.254.0.0/16", "via", "198.51.100.1")
+    for address, network in ((METADATA, "169.254.0.0/16"), *((each, each) for each in OTHERS)):
+        run("ip", "-n", lab.outside, "address", "add", f"{address}/32", "dev", "lo")
+        run("ip", "-n", lab.host, "route", "add", network, "via", "198.51.100.1")
     return Child(lab.outside, tcp_serve(80, b"secret"))
 
 
@@ -44,10 +47,11 @@ def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
         ]
         # The bridge's guest is told no gateway unless the range has one.
         guests[2].call("ip", "route", "replace", "default", "via", "10.9.9.1")
-        assert await Child(world.lab.host, tcp_ask(METADATA, 80)).done() == "secret", "the host itself reaches it"
+        for address in (METADATA, *OTHERS):
+            assert await Child(world.lab.host, tcp_ask(address, 80)).done() == "secret", "the host itself reaches it"
         for guest in guests:
             assert await guest.child(tcp_ask("198.51.100.1", 80)).done() == "secret", "the rest of the world is there"
-            for address, port in ((METADATA, 80), ("169.254.20.10", 5353)):
+            for address, port in (*((each, 80) for each in (METADATA, *OTHERS)), ("169.254.20.10", 5353)):
                 assert await guest.child(tcp_ask(address, port, patience=0)).done() in CLOSED, (guest.namespace, address)
         metadata.end()
         local.end()
@@ -57,12 +61,12 @@ def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
 
 @pytest.mark.spec("kubevirt", 119)
 def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
-    def ask(user: int) -> str:
+    def ask(user: int, address: str) -> str:
         def work() -> str:
             # Looked up now: another user may not read what it takes.
             "x".encode("idna")
             os.setresuid(user, user, user)
-            return str(tcp_ask(METADATA, 80, patience=0)())
+            return str(tcp_ask(address, 80, patience=0)())
 
         return str(Child(lab.host, work).result())
 
@@ -71,7 +75,9 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
         networks.users = (2_000_262_144, 2_000_312_144)
         plug = await networks.plug(NicSpec("web", "default"))
         assert LINK_LOCAL not in plug.limits
-        assert (await asyncio.to_thread(ask, 2_000_262_150), await asyncio.to_thread(ask, 0)) == ("refused", "secret")
+        for address in (METADATA, *OTHERS):
+            said = [await asyncio.to_thread(ask, user, address) for user in (2_000_262_150, 0)]
+            assert said == ["refused", "secret"], address
         # Another Paddock at the same directory, then the last card.
         again = Networks(lab.folder / "user", NetworkSettings(mode="user"))
         again.users = networks.users

@@ -31,6 +31,14 @@ def simulator(vcsim: Path, tmp_path: Path) -> Iterator[Simulator]:
         yield simulator
 
 
+@pytest.fixture(params=["unaltered", "carrying"])
+def either(vcsim: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Simulator]:
+    """A simulator with a template "tmpl": as govmomi has it, and one whose clones have their identity from their first moment."""
+    with running(vcsim, tmp_path / "vcsim", {request.param: True}) as simulator:
+        template(simulator, "DC0_H0_VM0", "tmpl")
+        yield simulator
+
+
 @pytest.fixture
 def stocked(vcsim: Path, tmp_path: Path) -> Iterator[Simulator]:
     """A simulator with a template "tmpl", a storage pod and a resource pool."""

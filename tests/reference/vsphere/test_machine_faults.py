@@ -14,6 +14,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.contract.payloads import (
     ClassPayload,
+    ImagePayload,
     NetworkPayload,
 )
 from paddock.drivers.vsphere import factory
@@ -21,6 +22,7 @@ from tests.reference.vsphere.scripts import created, ended, machines, play, refu
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template, write_credentials
 
 pytestmark = pytest.mark.reference
+LAN = payloads.encode_list((NetworkPayload(name="lan", network_name="VM Network"),))
 
 
 @pytest.fixture
@@ -32,21 +34,22 @@ def simulator(stocked: Simulator) -> Simulator:
 
 
 @pytest.mark.spec("virtrigaud", 26)
-def test_a_clone_that_nobody_saw_end_is_completed_by_the_next_driver(simulator: Simulator) -> None:
+def test_a_clone_that_nobody_saw_end_is_completed_by_the_next_driver(either: Simulator) -> None:
+    simulator, bare = either, not either.carrying
     simulator.tell(works={"CloneVm": 3000})
     made: list[m.CreateResponse] = []
 
     async def begin(driver: Driver) -> None:
-        made.append(
-            await driver.create(request(networks_json=payloads.encode_list((NetworkPayload(name="lan", network_name="VM Network"),))))
-        )
+        made.append(await driver.create(request(networks_json=LAN)))
 
     play(simulator, begin)
     assert made[0].task is not None
 
     async def go_on(driver: Driver) -> None:
-        assert await ended(driver, made[0].task) == ""
-        assert (await driver.create(request())).id == made[0].id
+        # Nothing on a bare clone says what it is to be; the create does.
+        assert await ended(driver, made[0].task) == ("the machine is not there; create it again" if bare else "")
+        again = await driver.create(request(networks_json=LAN))
+        assert again.id == made[0].id and await ended(driver, again.task) == ""
 
     play(simulator, go_on)
     (machine,) = machines(simulator)
@@ -68,6 +71,57 @@ def test_a_task_that_vcenter_has_forgotten_is_judged_by_the_machine(simulator: S
         assert "create it again" in await ended(driver, m.TaskRef(id=f"create|{gone}|task-1"))
 
     play(simulator, script)
+
+
+def test_a_slow_clone_is_completed_by_the_driver_that_began_it(either: Simulator) -> None:
+    either.tell(works={"CloneVm": 3000})
+
+    async def script(driver: Driver) -> None:
+        own = await created(driver)
+        assert (await driver.create(request())) == m.CreateResponse(id=own)
+
+    play(either, script)
+    (machine,) = machines(either)
+    assert not settings(machine).get("paddock.pending") and machine.config.hardware.memoryMB == 4096
+
+
+def test_a_bare_machine_that_no_attempt_has_left_is_somebody_elses(either: Simulator) -> None:
+    """A clone of the same template is not taken over once anything has happened to it, and a clone of another one never."""
+    tmpl, (other,) = machines(either, "tmpl")[0], machines(either, "DC0_H0_VM1")
+    spec = vim.vm.CloneSpec(location=vim.vm.RelocateSpec(pool=other.resourcePool), powerOn=False, template=False)
+
+    async def script(driver: Driver) -> None:
+        for source, touched in ((tmpl, True), (other, False)):
+            machine = finished(source.CloneVM_Task(tmpl.parent, "web-server", spec))
+            if touched:
+                for task in (machine.PowerOnVM_Task, machine.PowerOffVM_Task):
+                    finished(task())
+            error = await refused(driver.create(request()))
+            assert error.kind is ErrorKind.CONFLICT and "is not this owner's" in str(error)
+            assert not settings(machine).get("paddock.owner-uid")
+            finished(machine.Destroy_Task())
+
+    play(either, script)
+
+
+@pytest.mark.parametrize("state", ["off", "on"])
+def test_a_machine_that_is_off_stands_for_a_template_and_keeps_its_secrets(either: Simulator, state: str) -> None:
+    async def script(driver: Driver) -> None:
+        other = m.ObjectIdentity(uid="6f0c7f0e-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="default", name="source")
+        source = await created(driver, request("source", owner=other, user_data=b"#cloud-config\npassword: secret\n"))
+        assert "guestinfo.userdata" in settings(machines(either, "source")[0])
+        wanted = request(image_json=payloads.encode(ImagePayload(template_name="source")))
+        if state == "on":
+            assert await ended(driver, (await driver.power(m.PowerRequest(id=source, op=m.PowerOp.ON))).task) == ""
+            error = await refused(driver.create(wanted))
+            assert error.kind is ErrorKind.CONFLICT and "power it off" in str(error) and not machines(either)
+            return
+        own = await created(driver, wanted)
+        (machine,) = machines(either)
+        assert own != source and machine.config.instanceUuid == own and not settings(machine).get("guestinfo.userdata")
+        assert settings(machine)["paddock.owner"] == "default/web-server"
+
+    play(either, script)
 
 
 def test_a_create_whose_answer_was_lost_makes_one_machine(simulator: Simulator) -> None:
@@ -222,6 +276,7 @@ def test_what_happens_behind_the_drivers_back(simulator: Simulator) -> None:
         location, config = vim.vm.RelocateSpec(pool=pool), vim.vm.ConfigSpec(instanceUuid=own)
         spec = vim.vm.CloneSpec(location=location, config=config, powerOn=False, template=False)
         again = finished(machines(simulator, "tmpl")[0].CloneVM_Task(folder, "web-server", spec))
+        finished(again.ReconfigVM_Task(config))
         assert (await driver.describe(m.DescribeRequest(id=own))).exists
         finished(again.Destroy_Task())
         assert not (await driver.describe(m.DescribeRequest(id=own))).exists

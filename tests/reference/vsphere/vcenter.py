@@ -22,8 +22,10 @@ USER, PASSWORD = "root", "secret"
 class Simulator:
     """A running simulator."""
 
-    def __init__(self, process: "subprocess.Popen[str]", credentials: Path) -> None:
+    def __init__(self, process: "subprocess.Popen[str]", credentials: Path, *, carrying: bool) -> None:
         self._process = process
+        # clones have their identity from their first moment
+        self.carrying = carrying
         self.credentials = credentials
         serving = self._heard()
         assert serving["event"] == "serving"
@@ -100,7 +102,7 @@ def running(program: Path, directory: Path, model: Mapping[str, Any] | None = No
             env={"TMPDIR": str(directory)},
         )
         try:
-            simulator = Simulator(process, directory / "credentials")
+            simulator = Simulator(process, directory / "credentials", carrying=bool((model or {}).get("carrying")))
             yield simulator
             simulator.close()
         finally:

@@ -47,10 +47,15 @@ class Server:
         if self._context is None:
             self._context = context_of(self.places.kubeconfig)
 
+    @property
+    def context(self) -> ssl.SSLContext:
+        """TLS as the administrator."""
+        assert self._context is not None
+        return self._context
+
     def client(self) -> Client:
         """A connection as the administrator."""
-        assert self._context is not None
-        return Client(self.address, self._context)
+        return Client(self.address, self.context)
 
     def kill(self) -> None:
         """End it at once, without a word."""

@@ -107,6 +107,40 @@ async def _no_permission(host: FakeHost) -> None:
     await host.make(machine(volumes=DISK, templates=[template({"pvc": {"name": "base", "namespace": "golden"}})]))
 
 
+async def _elsewhere(host: FakeHost) -> None:
+    """A claim that is to be filled from another namespace."""
+    await host.api.namespace("golden")
+    base = volume("base", {"blank": {}})
+    base["metadata"]["namespace"] = "golden"
+    await host.make(base)
+    await asyncio.sleep(10)
+    await host.make(claim("data", dataSourceRef={"kind": "PersistentVolumeClaim", "name": "base", "namespace": "golden"}))
+    await host.make(on_claim("data"))
+    await asyncio.sleep(10)
+
+
+async def _source_elsewhere(host: FakeHost) -> None:
+    """A DataVolume whose DataSource leads to another namespace."""
+    about = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "debian"}}
+    await host.make({**about, "spec": {"source": {"dataSource": {"name": "debian", "namespace": "golden"}}}})
+    copy = volume("copy", {})
+    del copy["spec"]["source"]
+    copy["spec"]["sourceRef"] = {"kind": "DataSource", "name": "debian"}
+    await host.make(copy)
+
+
+async def _damaged(host: FakeHost) -> None:
+    """Paddock ends, the record of a claim's disk is damaged, and Paddock begins again."""
+    await host.make(volume("data", {"blank": {}}))
+    await asyncio.sleep(10)
+    found = await host.get("PersistentVolumeClaim", "v1", "data")
+    await host.end()
+    host.engine.volumes.damaged.add(found["metadata"]["uid"])
+    await host.begin()
+    await host.make(on_claim("data"))
+    await asyncio.sleep(10)
+
+
 _TYPES = "/apis/instancetype.kubevirt.io/v1beta1/namespaces/default/virtualmachine"
 
 
@@ -163,6 +197,11 @@ DISK_FAULTS: tuple[Fault, ...] = (
         "secret-missing",
         "Secret login",
     ),
+    Fault("a claim from another namespace", _elsewhere, "source-elsewhere", "PersistentVolumeClaim data", ask="pvc/data"),
+    Fault("a machine on a claim from another namespace", _elsewhere, "source-elsewhere", "PersistentVolumeClaim data"),
+    Fault("a DataSource of another namespace", _source_elsewhere, "datasource-broken", "DataSource debian", ask="dv/copy"),
+    Fault("a damaged record of a disk", _damaged, "volume-damaged", "DataVolume data", ask="pvc/data"),
+    Fault("a machine on a disk with a damaged record", _damaged, "volume-damaged", "DataVolume data"),
     Fault("no such claim", made(on_claim("data")), "disk-missing", "PersistentVolumeClaim data"),
     Fault("no such DataVolume", made(machine(volumes=DISK)), "disk-missing", "DataVolume web-root"),
     Fault("no such DataSource", made(machine(volumes=DISK, templates=[_from_source("debian")])), "datasource-missing", "DataSource debian"),

@@ -75,6 +75,15 @@ async def _file_gone(host: FakeHost) -> None:
     await asyncio.sleep(120)
 
 
+async def _unmanaged(host: FakeHost) -> None:
+    """Paddock ends, the config of a running machine is damaged, and Paddock begins again."""
+    await host.make(machine())
+    uid = (await host.running()).id
+    await host.end()
+    host.engine.machines.lose(uid, f"cannot manage machine {uid}: /paddock/machines/{uid}/config.json is damaged")
+    await host.begin()
+
+
 async def _stakater_first(host: FakeHost) -> None:
     await source(host)
     await post(host, _STAKATER, stakater({}))
@@ -116,6 +125,7 @@ TRUTH_FAULTS: tuple[Fault, ...] = (
         ask="pvc/web-root",
         state="notice",
     ),
+    Fault("a machine whose config cannot be read", _unmanaged, "machine-unmanaged", _GUEST),
     Fault("a host that nobody looks after", _unattended, "host-not-ready", "Node host", seconds=60),
     Fault("a host that is no longer looked after", _unattended_running, "host-not-ready", "Node host", state="notice"),
     Fault("a file below a disk is gone", _file_gone, "disk-file-missing", _GUEST),

@@ -1,9 +1,14 @@
 """The watchdog over the event loop."""
 
 import asyncio
+import bdb
 import logging
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -159,3 +164,140 @@ def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
 
     asyncio.run(script())
     assert f"paddock_event_loop_stalls_total {counted}" in metrics.text()
+
+
+# A program whose loop stands still once it is ready. The limit is shorter than the product's, and nothing else differs.
+_STANDS = """
+import asyncio, sys, time
+from paddock.app import main
+from paddock.app.server import watchdog
+
+watchdog.ENDING_SECONDS, seconds, way, *given = float(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:]
+arm = watchdog.LoopWatchdog.arm
+
+def block():
+    end = time.monotonic() + seconds
+    if way == "sleep":
+        time.sleep(seconds)
+    while time.monotonic() < end:
+        pass
+    print("the loop turns again", flush=True)
+
+def arm_and_block(self, record=None):
+    arm(self, record)
+    asyncio.get_running_loop().call_later(0.2, block)
+
+watchdog.LoopWatchdog.arm = arm_and_block
+sys.argv[1:] = given
+sys.exit(main.main())
+"""
+
+
+def program(tmp_path: Path, name: str) -> list[str]:
+    """The command line of a program that needs nothing else."""
+    match name:
+        case "operator":
+            config = tmp_path / "kubeconfig"
+            config.write_text(
+                "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+                'clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]\nusers: [{name: a, user: {token: a}}]\n'
+            )
+            return ["operator", "--kubeconfig", str(config), "--health-probe-bind-address", "0", "--metrics-bind-address", "0"]
+        case "provider":
+            return ["provider", "serve", "--type", "fake", "--insecure", "--port", "0", "--health-port", "0"]
+        case "up":
+            return ["up", "--network", "user", "--dir", str(tmp_path / "server"), "--listen", "127.0.0.1:0"]
+    return [name, "--dir", str(tmp_path / "server"), "--listen", "127.0.0.1:0"]
+
+
+def stands(tmp_path: Path, name: str, limit: float, seconds: float, way: str = "spin") -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", _STANDS, str(limit), str(seconds), way, *program(tmp_path, name)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.spec("kube-api", 160)
+@pytest.mark.parametrize(
+    ("name", "way"), [("apiserver", "spin"), ("apiserver", "sleep"), ("up", "spin"), ("operator", "spin"), ("provider", "sleep")]
+)
+def test_a_program_whose_loop_stands_still_ends_with_a_code_and_its_stacks(tmp_path: Path, name: str, way: str) -> None:
+    process = stands(tmp_path, name, 1.5, 600, way)
+    _, log = process.communicate(timeout=300)
+    assert process.returncode == 70, log
+    texts = [log]
+    if name in ("apiserver", "up"):
+        file = tmp_path / "server" / "stacks.log"
+        assert file.stat().st_mode & 0o777 == 0o600
+        texts.append(file.read_text())
+    for text in texts:
+        assert "the event loop has stood still for 1.5 s" in text and " in block\n" in text and "watchdog.py" in text
+
+
+@pytest.mark.spec("kube-api", 161)
+def test_a_program_whose_loop_goes_on_is_reported_and_goes_on(tmp_path: Path) -> None:
+    process = stands(tmp_path, "apiserver", 30.0, 3.0)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "turns again" in line:
+            break
+    process.terminate()
+    _, log = process.communicate(timeout=300)
+    assert process.returncode == 0 and "event loop stalled; requests wait" in log
+    assert not (tmp_path / "server" / "stacks.log").exists()
+
+
+@pytest.mark.spec("kube-api", 161)
+def test_a_process_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    """As on a host that slept: the clock has gone on, and no thread has run. What a debugger stops is the same."""
+    process = stands(tmp_path, "apiserver", 2.0, 1.0)
+    assert process.stderr is not None and process.stdout is not None
+    while "ready at" not in process.stderr.readline():
+        pass
+    time.sleep(0.5)  # into the time in which the loop stands still
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(3)
+    process.send_signal(signal.SIGCONT)
+    for line in process.stdout:
+        if "turns again" in line:
+            break
+    process.terminate()
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+
+
+@pytest.mark.soak
+@pytest.mark.spec("kube-api", 160)
+@pytest.mark.parametrize(("seconds", "code"), [(600.0, 70), (5.0, 0)])
+def test_the_limit_of_the_product(tmp_path: Path, seconds: float, code: int) -> None:
+    process = stands(tmp_path, "apiserver", watchdogs.ENDING_SECONDS, seconds)
+    assert process.stderr is not None and process.stdout is not None
+    while "ready at" not in process.stderr.readline():
+        pass
+    began = time.monotonic()
+    if code:
+        assert process.wait(600) == code
+        assert time.monotonic() - began >= watchdogs.ENDING_SECONDS
+    else:
+        for line in process.stdout:
+            if "turns again" in line:
+                break
+        process.terminate()
+    process.communicate(timeout=300)
+    assert process.returncode == code
+
+
+def test_a_debugger_of_python_is_seen() -> None:
+    async def script() -> tuple[bool, bool]:
+        watchdog = LoopWatchdog(MetricsRegistry())
+        found: list[bool] = []
+
+        class Looks(bdb.Bdb):
+            def user_line(self, frame: object) -> None:
+                found.append(watchdog._is_debugged())
+
+        before = watchdog._is_debugged()
+        Looks().runcall(sum, ())
+        Looks().run("1 + 1")
+        watchdog.stop()
+        return before, all(found) and bool(found)
+
+    assert asyncio.run(script()) == (False, True)

@@ -126,24 +126,69 @@ def test_a_request_that_does_not_end() -> None:
     run(script)
 
 
-def test_streams_that_are_opened_and_reset_without_end() -> None:
+@pytest.mark.spec("virtrigaud", 162)
+@pytest.mark.parametrize("end", [False, True], ids=["open", "ended"])
+def test_streams_that_are_opened_and_reset_without_end(end: bool) -> None:
     async def script() -> None:
-        async with serving(ScriptedDriver()) as server, raw(server.port) as client:
+        driver = ScriptedDriver()
+        async with serving(driver) as server, raw(server.port) as client:
             for number in range(1, 1000, 2):
-                client.h2.send_headers(number, list(HEADERS.items()))
+                client.h2.send_headers(number, list(HEADERS.items()), end_stream=end)
                 client.h2.reset_stream(number)
             assert await client.until_end() == {}, "the server closes the connection"
+            assert driver.requests == []
 
     run(script)
 
 
-def test_too_many_connections() -> None:
+@pytest.mark.parametrize("limit", ["connections", "connections_each"])
+def test_an_idle_connection_gives_way_and_a_busy_one_does_not(limit: str) -> None:
     async def script() -> None:
-        settings = msgspec.structs.replace(SETTINGS, connections=1)
-        async with serving(ScriptedDriver(), None, settings) as server, calling(server.port) as client:
-            await client.validate(VALIDATE)
-            assert await page(server.port, b"") == b""
-            await client.validate(VALIDATE)
+        release = asyncio.Event()
+
+        async def slow(_request: m.WireMessage) -> m.WireMessage:
+            await release.wait()
+            return m.CreateResponse()
+
+        driver = ScriptedDriver(create=slow)
+        settings = msgspec.structs.replace(SETTINGS, **{limit: 1})
+        async with serving(driver, None, settings) as server, calling(server.port) as first, calling(server.port) as second:
+            await first.validate(VALIDATE)
+            await second.validate(VALIDATE)
+            await until(lambda: (first.connections, second.connections) == (0, 1))
+            call = asyncio.create_task(first.create(m.CreateRequest()))
+            await until(lambda: len(driver.requests) == 3)
+            assert (await refused(second.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
+            release.set()
+            await call
+            await second.validate(VALIDATE)
+
+    run(script)
+
+
+@pytest.mark.spec("virtrigaud", 165)
+def test_one_certificate_does_not_take_the_connections_of_others(tmp_path: Path) -> None:
+    """All of its connections are busy, so that none gives way."""
+    authority = providertls.Authority()
+    one, other = authority.issue(NAME), authority.issue(NAME)
+
+    async def script() -> None:
+        release = asyncio.Event()
+
+        async def slow(_request: m.WireMessage) -> m.WireMessage:
+            await release.wait()
+            return m.CreateResponse()
+
+        driver = ScriptedDriver(create=slow)
+        settings = msgspec.structs.replace(SETTINGS, connections=4, connections_each=2)
+        async with serving(driver, providertls.write(tmp_path, one), settings) as server, contextlib.AsyncExitStack() as stack:
+            greedy = [await stack.enter_async_context(calling(server.port, one)) for _ in range(5)]
+            calls = [asyncio.create_task(each.create(m.CreateRequest())) for each in greedy]
+            await until(lambda: len(driver.requests) == 2 and sum(call.done() for call in calls) == 3)
+            async with calling(server.port, other) as client:
+                await client.validate(VALIDATE)
+            release.set()
+            await asyncio.gather(*calls, return_exceptions=True)
 
     run(script)
 

@@ -1,5 +1,7 @@
 """Documents for guests: what stands in NoCloud's files, and on the disk."""
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -81,3 +83,33 @@ def test_the_disk_has_the_label_that_its_reader_looks_for(user_data: bytes, labe
 
 def test_documents_are_in_no_representation() -> None:
     assert "secret" not in repr(documents(user_data=b"password: secret"))
+
+
+# --- what a network says of a card -----------------------------------------------------------------------------------------------
+
+
+def ethernet(**card: Any) -> Any:
+    text = cloudinit.network_config((NetworkPayload(name="lan", mac_address=MAC, **card),))
+    return yaml.safe_load(text)["ethernets"]["lan"] if text else None
+
+
+@pytest.mark.spec("virtrigaud", 149)
+def test_a_static_card_has_its_address_routes_and_resolution() -> None:
+    routes = ({"destination": "10.1.0.0/16", "gateway": "10.0.0.2", "metric": 5},)
+    found = ethernet(static_ip="10.0.0.5", prefix=16, gateway="10.0.0.1", dns="10.0.0.3", routes=routes, search_domains=("shop.example",))
+    assert found["addresses"] == ["10.0.0.5/16"] and "dhcp4" not in found
+    assert found["routes"] == [{"to": "0.0.0.0/0", "via": "10.0.0.1"}, {"to": "10.1.0.0/16", "via": "10.0.0.2", "metric": 5}]
+    assert found["nameservers"] == {"addresses": ["10.0.0.3"], "search": ["shop.example"]}
+
+
+@pytest.mark.spec("virtrigaud", 150)
+def test_a_card_without_an_address_gets_none() -> None:
+    found = ethernet(ip_policy="none")
+    assert (found["dhcp4"], found["dhcp6"]) == (False, False) and "addresses" not in found
+
+
+@pytest.mark.parametrize(("card", "said"), [({}, None), ({"ip_policy": "dhcp"}, None), ({"dns": "10.0.0.3"}, {"addresses": ["10.0.0.3"]})])
+def test_dhcp_is_said_only_with_more(card: dict[str, Any], said: Any) -> None:
+    found = ethernet(**card)
+    assert (found and found["nameservers"]) == said
+    assert found is None or found["dhcp4"] is True

@@ -108,3 +108,22 @@ def test_an_nfs_export_is_reached_where_it_is_mounted(tmp_path: Path) -> None:
             found(tmp_path, url, **{"nas_exports/vm": tmp_path / "mount"})
     with pytest.raises(ProviderError, match="out of reach"):
         found(tmp_path, "nfs://nas/exports/vm/x")
+
+
+@pytest.mark.spec("virtrigaud", 156)
+@pytest.mark.parametrize("umask", [0o077, 0o777, 0o000], ids=["private", "nobody", "everybody"])
+def test_the_group_of_the_storage_reads_what_is_written_whatever_the_umask(umask: int, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    root.chmod(0o2770)
+    half_made = root / "claim"
+    half_made.mkdir(mode=0o700)
+    before = os.umask(umask)
+    try:
+        write(found(root), b"data")
+    finally:
+        os.umask(before)
+    folders = [each for each in (root / PLACE).parents if each.is_relative_to(root)]
+    assert {oct(each.stat().st_mode & 0o7777) for each in folders} == {"0o2770"} and len(folders) == 5
+    assert oct((root / PLACE).stat().st_mode & 0o7777) == "0o660"
+    assert {each.stat().st_gid for each in (*folders, root / PLACE)} == {root.stat().st_gid}

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from paddock.edge.connection import LONGEST_REST
 from paddock.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.edge.limits import ConnectionLimits
+from paddock.edge.rejections import LONGEST_REST
 from paddock.edge.server import Server
 from tests.scripted import timeless
 from tests.unit.edge.fakeclient import ASK, connected

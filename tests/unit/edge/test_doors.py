@@ -41,6 +41,7 @@ class Site:
         return HttpResponse(200, str(size).encode())
 
     async def api(self, request: HttpRequest) -> Answer:
+        await request.receive("user")
         return HttpResponse(200, b"api " + request.body)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

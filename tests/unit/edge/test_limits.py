@@ -31,6 +31,7 @@ class Edge:
 
     async def _handle(self, request: HttpRequest) -> Answer:
         self.seen.append(request)
+        await request.receive("user")
         return self._answer(request)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -215,8 +216,17 @@ def test_fields_behind_a_body_are_no_headers() -> None:
     play(LIMITS, script)
 
 
-@pytest.mark.parametrize("limits", [ConnectionLimits(connections=2), ConnectionLimits(connections_per_address=2)])
-def test_who_comes_when_there_are_too_many_is_told_to_come_again(limits: ConnectionLimits) -> None:
+CROWDED = [ConnectionLimits(connections=2), ConnectionLimits(connections_per_address=2)]
+
+
+@pytest.mark.parametrize("limits", CROWDED)
+def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: ConnectionLimits) -> None:
+    over = asyncio.Event()
+
+    async def stream(sink: StreamSink) -> None:
+        sink.write(b"ok")
+        await over.wait()
+
     async def script(edge: Edge) -> None:
         asked = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
         kept = [await edge.connect() for _ in range(2)]
@@ -229,14 +239,59 @@ def test_who_comes_when_there_are_too_many_is_told_to_come_again(limits: Connect
         assert b"retry-after: 1" in head
         assert orjson.loads(body)["reason"] == "TooManyRequests"
         assert (len(edge.seen), edge.server.census.refused) == (2, 1)
+        over.set()
         for _, writer in kept:
             writer.close()
-            await writer.wait_closed()
         while edge.server.census.members:
-            await asyncio.sleep(0)
-        assert status(await edge.ask(asked.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))) == 200
+            await asyncio.sleep(0.01)
+        reader, writer = await edge.connect()
+        writer.write(asked)
+        assert b"200 OK" in await reader.readuntil(b"ok")
+        writer.close()
+
+    play(limits, script, lambda _: StreamResponse(200, stream))
+
+
+@pytest.mark.spec("kube-api", 158)
+@pytest.mark.parametrize("limits", CROWDED)
+def test_the_one_that_idles_for_longest_gives_way_and_strangers_first(limits: ConnectionLimits) -> None:
+    async def script(edge: Edge) -> None:
+        async def used(*fields: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await edge.connect()
+            writer.write(("\r\n".join(["GET /x HTTP/1.1", "host: a", *fields]) + "\r\n\r\n").encode())
+            await reader.readuntil(b"ok")
+            return reader, writer
+
+        async def is_open(reader: asyncio.StreamReader) -> bool:
+            await asyncio.sleep(0.05)
+            return not reader.at_eof()
+
+        member = await used("authorization: Bearer x")
+        stranger = await used()
+        others = [await used()]
+        assert await is_open(member[0]) and not await is_open(stranger[0]) and await is_open(others[0][0])
+        others.append(await used("authorization: Bearer x"))
+        assert await is_open(member[0]) and not await is_open(others[0][0])
+        # Now all are known: the oldest goes.
+        others.append(await used("authorization: Bearer x"))
+        assert not await is_open(member[0]) and await is_open(others[1][0]) and await is_open(others[2][0])
+        assert edge.server.census.refused == 0
+        for _, writer in (member, stranger, *others):
+            writer.close()
 
     play(limits, script)
+
+
+def test_a_slow_sender_gives_way_too() -> None:
+    async def script(edge: Edge) -> None:
+        slow = [await edge.connect() for _ in range(2)]
+        for _, writer in slow:
+            writer.write(b"GET /x HT")
+        assert status(await edge.ask(post(b""))) == 200
+        for _, writer in slow:
+            writer.close()
+
+    play(ConnectionLimits(connections_per_address=2), script)
 
 
 def test_who_does_not_take_its_answer_is_cut_off() -> None:

@@ -19,10 +19,10 @@ Reader = Callable[[Path], object]
 # The file of each format with a version, and who reads it. The store's is in tests/contract.
 READERS: dict[str, Reader] = {
     "claims.json": lambda path: HostReservations(path.parent).directories(),
-    "addresses.json": lambda path: AddressStore.open(path, lambda: AddressTable("")),
+    "addresses.json": lambda path: AddressStore.open(path, lambda: AddressTable("")).check(),
     "config.json": lambda path: Directory(path.parent).read_config(),
     "saved.json": lambda path: Directory(path.parent).read_saved(),
-    "pools.json": lambda path: PoolMarkers(path.parent).load(()),
+    "pools.json": lambda path: PoolMarkers(path.parent)._read(),
     "volume.json": records.read,
     "snapshot.json": records.read_snapshot,
 }

@@ -28,7 +28,7 @@ from tests import documents
 from tests.documents import NOTHING, Place
 
 Json = dict[str, Any]
-SETTINGS = AdmissionSettings(relaxed_network_ref=True)
+SETTINGS = AdmissionSettings()
 KINDS = {
     "stakater": [("infrastructure.stakater.com", "VirtualMachine")],
     "vitistack": [("vitistack.io", kind) for kind in ("Machine", "MachineTemplate", "NetworkConfiguration")],

@@ -8,13 +8,14 @@ from pathlib import Path
 from paddock.app.provider import server
 from paddock.cli import arguments
 from paddock.cli.console import Console
+from paddock.cli.exits import STALLED
 from paddock.contract import tls
 from paddock.contract.factory import CREDENTIALS, STAGING
 from paddock.contract.server import ProviderServerSettings
 
 TEXT = """Serve a driver as a provider: gRPC with mutual TLS, and health pages over HTTP. An environment variable named in
 brackets applies when its option is absent."""
-_EXITS = {0: "ended by a signal", 2: "wrong usage, or it cannot be served"}
+_EXITS = {0: "ended by a signal", 2: "wrong usage, or it cannot be served", STALLED: "the event loop stood still for 30 s"}
 # `warn` is VirtRigaud's word for `warning`.
 _LEVELS, _FORMATS = ("debug", "info", "warning", "error"), ("text", "json")
 _ANYWHERE, _LOCAL = "0.0.0.0", "127.0.0.1"

@@ -4,6 +4,7 @@ A server ends every machine that its store has no instance of. So a store may lo
 were started from: `engine/cluster` holds the UID of the namespace kube-system of that store, which a backup keeps.
 """
 
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from paddock.base.errors import Terminal
 from paddock.engine.machine.directory import Directory, tame
 
 _MARK = "cluster"
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class ForeignGuests(Terminal):
@@ -40,13 +42,16 @@ def claim(engine: Path, cluster: str, knows: Callable[[Collection[str]], bool]) 
     `knows` tells whether the store has the instance of any of these machines.
     """
     mark = engine / _MARK
-    try:
-        before = mark.read_text().strip()
-    except FileNotFoundError:
-        before = ""
+    before, damage = _read(mark)
     if before == cluster:
         return
     guests = running(engine)
+    if guests and damage and not knows({each.id for each in guests}):
+        raise ForeignGuests(
+            f"cannot look after the guests in {engine.parent}",
+            why=f"{mark} tells whose they are, and {damage}; the store has none of them",
+            fix="put the file back from a backup, or remove it and end the guests with `paddock down --purge`",
+        )
     if guests and (before or not knows({each.id for each in guests})):
         raise ForeignGuests(
             f"cannot look after the guests in {engine.parent}",
@@ -55,8 +60,23 @@ def claim(engine: Path, cluster: str, knows: Callable[[Collection[str]], bool]) 
         )
     engine.mkdir(mode=0o711, parents=True, exist_ok=True)
     fresh = mark.with_suffix(".new")
-    fresh.write_text(f"{cluster}\n")
-    fresh.replace(mark)
+    try:
+        fresh.write_text(f"{cluster}\n")
+        fresh.replace(mark)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ForeignGuests(f"cannot write {mark}", why=why, fix="make room there, or remove what has that name") from error
+
+
+def _read(mark: Path) -> tuple[str, str]:
+    """Return the cluster that a mark names, or what is damaged of it. A mark that is not there is of an earlier version."""
+    try:
+        said = mark.read_text().strip()
+    except FileNotFoundError:
+        return "", ""
+    except (OSError, UnicodeDecodeError) as error:
+        return "", f"cannot be read ({error})"
+    return (said, "") if _UID.fullmatch(said) else ("", "holds no UID")
 
 
 def forget(engine: Path) -> None:

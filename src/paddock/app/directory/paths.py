@@ -38,6 +38,11 @@ class DataPaths(msgspec.Struct, frozen=True):
         return self.root / "server.log"
 
     @property
+    def stacks(self) -> Path:
+        """What every thread did when the watchdog ended the server."""
+        return self.root / "stacks.log"
+
+    @property
     def engine(self) -> Path:
         """Machines, images, volumes, networks."""
         return self.root / "engine"

@@ -54,7 +54,7 @@ def find(places: DataPaths) -> RunningServer | None:
     """The server of a directory, if it is alive."""
     try:
         found = msgspec.json.decode(places.pid.read_bytes(), type=RunningServer)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         return None
     return found if is_alive(found) else None
 

@@ -1,6 +1,7 @@
 """The files of usage histories: one for each owner, always of the same size, replaced by rename."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -44,7 +45,8 @@ class HistoryFiles:
                 found[path.name] = UsageRings.unpack(path.read_bytes())
             except (BadRings, OSError) as error:
                 _LOG.warning("usage history unreadable; beginning anew", extra={"file": str(path), "error": str(error)})
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.unlink()
         return found
 
     def _write(self, packed: Mapping[str, bytes]) -> None:

@@ -17,9 +17,15 @@ from paddock.base import duration
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
+from paddock.cli.exits import STALLED
 
 _BY_DEFAULT = ("stakater", "vitistack")
-_EXITS = {0: "ended by a signal", 1: "an error that ends the operator, or the lease was lost", 2: "wrong usage"}
+_EXITS = {
+    0: "ended by a signal",
+    1: "an error that ends the operator, or the lease was lost",
+    2: "wrong usage",
+    STALLED: "the event loop stood still for 30 s",
+}
 _ADDRESS = "write :PORT, ADDRESS:PORT or [ADDRESS]:PORT, or 0 to serve nothing"
 
 

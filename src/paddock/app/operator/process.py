@@ -16,6 +16,7 @@ from paddock.app.operator import kubeconfig, options
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import OperatorSettings
 from paddock.app.server import eventloop
+from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import PaddockError
 from paddock.client.access import Access
 from paddock.client.client import Client
@@ -51,6 +52,8 @@ async def _work(settings: OperatorSettings, machinery: Machinery, access: Access
     work = asyncio.create_task(operator.run(), name="operator")
     _end_on_signals(work)
     eventloop.spare_the_collector()
+    watchdog = LoopWatchdog(machinery.metrics)
+    watchdog.arm()
     dialects = sorted(settings.fronts.wanted)
     _LOG.info("operator started", extra={"server": access.server, "dialects": dialects, "identity": identity, "lease": settings.lease.name})
     try:
@@ -70,6 +73,7 @@ async def _work(settings: OperatorSettings, machinery: Machinery, access: Access
         _LOG.critical("operator failed because of a defect", exc_info=True)
         return 1
     finally:
+        watchdog.stop()
         for client in clients:
             await client.close()
     return 0

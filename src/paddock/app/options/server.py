@@ -138,6 +138,7 @@ def _add_limits(group: Container) -> None:
         add(name, type=_seconds, default=value, metavar="DURATION", help=f"{text} (default: {value:.0f}s)")
     for name, text, count in (
         ("--max-body-bytes", "Maximum size of a request body", known.body_bytes),
+        ("--max-inflight-body-bytes", "Maximum size of all large request bodies held at once", known.bodies_bytes),
         ("--max-head-bytes", "Maximum size of a request line with its headers", known.head_bytes),
         ("--max-connections", "Maximum open connections", known.connections),
         ("--max-connections-per-address", "Maximum open connections from one address", known.connections_per_address),
@@ -240,6 +241,7 @@ def _limits(parsed: argparse.Namespace) -> ClientLimits:
         request_seconds=parsed.request_timeout,
         head_bytes=parsed.max_head_bytes,
         body_bytes=parsed.max_body_bytes,
+        bodies_bytes=parsed.max_inflight_body_bytes,
         receive_seconds=parsed.receive_timeout,
         idle_seconds=parsed.idle_timeout,
         send_seconds=parsed.send_timeout,

@@ -43,6 +43,7 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     request_seconds: float = 60.0
     head_bytes: int = 64 * 1024
     body_bytes: int = 3 * 1024 * 1024
+    bodies_bytes: int = 128 * 1024 * 1024
     receive_seconds: float = 30.0
     idle_seconds: float = 180.0
     send_seconds: float = 60.0

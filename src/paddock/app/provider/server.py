@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 
 from paddock.app.server import eventloop
+from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.clock import SystemClock
+from paddock.base.metrics import MetricsRegistry
 from paddock.contract import server, tls
 from paddock.contract.factory import CREDENTIALS, STAGING, DriverContext, DriverFactory
 from paddock.drivers import catalog
@@ -56,7 +58,12 @@ async def _work(settings: ServeSettings, factory: DriverFactory) -> int:
     if settings.ends_with_input:
         loop.add_reader(sys.stdin.fileno(), _read_input, stop)
     eventloop.spare_the_collector()
-    await serve(settings, factory, stop)
+    watchdog = LoopWatchdog(MetricsRegistry())
+    watchdog.arm()
+    try:
+        await serve(settings, factory, stop)
+    finally:
+        watchdog.stop()
     _LOG.info("provider stopped")
     return 0
 

@@ -235,6 +235,12 @@ class ServerHandle:
         host = "127.0.0.1" if host in ("", "0.0.0.0") else "::1" if host == "::" else host
         return f"https://{f'[{host}]' if ':' in host else host}:{self.port}"
 
+    def arm_watchdog(self) -> None:
+        """End the process from now on when its event loop stands still. What a start does may take long, and comes before."""
+        # The first process of a container takes its guests with it.
+        if os.getpid() != 1 or not self._settings.controllers:
+            self._watchdog.arm(self._places.stacks)
+
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
@@ -265,6 +271,7 @@ def _edge_limits(given: ClientLimits) -> limits.ConnectionLimits:
     return limits.ConnectionLimits(
         head_bytes=given.head_bytes,
         body_bytes=given.body_bytes,
+        bodies_bytes=given.bodies_bytes,
         receive_seconds=given.receive_seconds,
         idle_seconds=given.idle_seconds,
         send_seconds=given.send_seconds,

@@ -223,6 +223,7 @@ class _Readiness:
         words = problem.message if problem is not None else ""
         if not self._is_known:
             eventloop.spare_the_collector()
+            self._server.arm_watchdog()
         self._problem, self._is_known = problem, True
         self._write()
         if limits and limits != self._told:

@@ -3,9 +3,15 @@
 The thread asks the loop for a sign of life ten times a second. A loop that gives none for a quarter of a second keeps every client,
 guest and controller waiting. Time in which the loop's thread was ready and the host gave it no processor does not count. Neither does time
 in which it waited while another thread of this process was in that state: that thread may hold the interpreter's lock.
+
+A loop that stands still for half a minute does not come back. An armed watchdog then writes down what every thread does and ends the
+process, so that whoever started it starts it again; guests live on. Only time that the thread itself has seen pass counts for that: a host
+that slept, a machine that was paused and a process that was stopped prove nothing.
 """
 
 import asyncio
+import contextlib
+import faulthandler
 import logging
 import os
 import sys
@@ -15,9 +21,16 @@ import traceback
 from pathlib import Path
 
 from paddock.base.metrics import MetricsRegistry
+from paddock.cli.exits import STALLED
 
 _LOG = logging.getLogger(__name__)
 STALLED_SECONDS = 0.25
+# After so long the process ends.
+ENDING_SECONDS = 30.0
+# How much of a pause between two looks counts: a longer one was a pause of this thread, too.
+_LOOK_SECONDS = 1.0
+# Whoever has to take the log and the stacks may be what stands still.
+_WRITING_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 # A sign that takes this part of the time is worth a look at the other threads.
 _LATE = 0.2
@@ -44,8 +57,14 @@ class LoopWatchdog:
         self._end = threading.Event()
         self._logged = float("-inf")
         self._unlogged = 0
+        self._armed = False
+        self._record: Path | None = None
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._thread.start()
+
+    def arm(self, record: Path | None = None) -> None:
+        """End the process from now on when the loop stands still for too long; what every thread did goes to this file, too."""
+        self._armed, self._record = True, record
 
     def stop(self) -> None:
         """Watch no more."""
@@ -80,13 +99,46 @@ class LoopWatchdog:
             starved = max((wait - others.get(thread, 0.0) for thread, wait in _other_waits(self._native).items()), default=0.0)
             return now - asked - waited - min(idle, starved)
 
+        looked, seen = late, 0.0
         while not self._alive.wait((1 - _LATE) * self._stalled_seconds):
+            now = time.monotonic()
+            looked, seen = now, seen + min(now - looked, _LOOK_SECONDS)
             if not is_told and stood() >= self._stalled_seconds:
                 is_told = True
-                self._tell()
+                # The loop may stand still because the log takes nothing.
+                threading.Thread(target=self._tell, name="watchdog log", daemon=True).start()
+            if self._armed and min(seen, stood()) >= ENDING_SECONDS and not self._is_debugged():
+                self._end_process()
         if is_told and not self._end.is_set():
             self._stalls.inc()
             self._seconds.observe(stood())
+
+    def _is_debugged(self) -> bool:
+        """Somebody looks at the process step by step: a debugger of the system, or one of Python in the loop's thread."""
+        with contextlib.suppress(OSError):
+            if "\nTracerPid:\t0\n" not in Path("/proc/self/status").read_text():
+                return True
+        frame = sys._current_frames().get(self._thread_of_loop)
+        return any(each.f_globals.get("__name__") == "bdb" for each, _ in traceback.walk_stack(frame)) if frame is not None else False
+
+    def _end_process(self) -> None:
+        """Write down what every thread does, and end. Nothing of the process is asked to help, for it may be what stands still."""
+        threading.Thread(target=_leave_later, name="watchdog end", daemon=True).start()
+        line = f"paddock: the event loop has stood still for {ENDING_SECONDS:g} s; the process ends, and every thread is here:\n"
+        for target in (self._file(), sys.stderr.fileno()):
+            if target is not None:
+                with contextlib.suppress(OSError):
+                    os.write(target, line.encode())
+                    faulthandler.dump_traceback(target, all_threads=True)
+        os._exit(STALLED)
+
+    def _file(self) -> int | None:
+        if self._record is None:
+            return None
+        try:
+            return os.open(self._record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return None
 
     def _tell(self) -> None:
         now = time.monotonic()
@@ -101,6 +153,11 @@ class LoopWatchdog:
             extra={"for_more_than": f"{self._stalled_seconds:g} s", "stack": stack, **more},
         )
         self._logged, self._unlogged = now, 0
+
+
+def _leave_later() -> None:
+    time.sleep(_WRITING_SECONDS)
+    os._exit(STALLED)
 
 
 def _times(thread: int) -> tuple[float, float]:

@@ -39,7 +39,8 @@ class InstanceFinder:
         """The machine of an instance that runs; raises 409."""
         machine = self.found(instance)
         if machine is None:
-            raise conflict(INSTANCES, instance.metadata.name, SUSPENDED if self.suspended(instance) is not None else NOT_RUNNING)
+            why = SUSPENDED if self.suspended(instance) is not None else unmanaged(instance) or NOT_RUNNING
+            raise conflict(INSTANCES, instance.metadata.name, why)
         return machine
 
     def suspended(self, instance: VirtualMachineInstance) -> MachineApi | None:
@@ -74,6 +75,12 @@ class InstanceFinder:
 def phase_of(instance: VirtualMachineInstance) -> str:
     """The phase of an instance."""
     return (instance.status.phase if instance.status else None) or ""
+
+
+def unmanaged(instance: VirtualMachineInstance) -> str:
+    """The reason why the engine leaves a machine alone whose guest runs; empty for others."""
+    said = (instance.status.conditions if instance.status is not None else None) or ()
+    return next((each.message or "" for each in said if each.type == "Ready" and each.reason == "MachineUnmanaged"), "")
 
 
 def refused(instance: VirtualMachineInstance, error: RequestRefused) -> failure.Failure:

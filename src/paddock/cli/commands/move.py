@@ -179,8 +179,9 @@ class _Moves:
 
     async def _carry_out(self, machine: "MachineView") -> str:
         from paddock.cli import progress  # noqa: PLC0415 - as above
-        from paddock.cli.moves import preflight, undoing  # noqa: PLC0415
+        from paddock.cli.moves import moverlease, preflight, undoing  # noqa: PLC0415
         from paddock.cli.moves.mover import MachineMover  # noqa: PLC0415
+        from paddock.cli.moves.moverlease import MoverLease  # noqa: PLC0415
         from paddock.driverkit.disklinks import HttpLinkChannel  # noqa: PLC0415
 
         target = self._at(machine)
@@ -193,10 +194,11 @@ class _Moves:
             def show(label: str, done: float, total: float | None) -> None:
                 bar.show(label, done=done, total=total)
 
-            if self._parsed.replace and (earlier := await preflight.earlier_source(target, machine)) is not None:
-                await undoing.remove(target, earlier, tell)
-            mover = MachineMover((self._source, target), HttpLinkChannel(), self._options(), tell, show)
-            return await mover.move(machine)
+            async with MoverLease(self._source, machine, moverlease.own_identity()).held():
+                if self._parsed.replace and (earlier := await preflight.earlier_source(target, machine)) is not None:
+                    await undoing.remove(target, earlier, tell)
+                mover = MachineMover((self._source, target), HttpLinkChannel(), self._options(), tell, show)
+                return await mover.move(machine)
 
     async def _undo(self, machine: "MachineView") -> str:
         from paddock.cli.moves.undoing import MoveUndoer  # noqa: PLC0415 - as above

@@ -297,10 +297,11 @@ def _source_of(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[
         found = at(data, "spec", member) or {}
         group = texts(found, "apiGroup")
         kind = known.get(texts(found, "kind"), (group, texts(found, "kind")))
+        if texts(found, "namespace") not in ("", ref.namespace):
+            # Nobody follows it.
+            return
         if texts(found, "name") and kind[0] in ("", "snapshot.storage.k8s.io", "cdi.kubevirt.io"):
-            yield ReferenceLink(
-                (ref_of(kind, texts(found, "namespace") or ref.namespace, texts(found, "name")),), "names", f"spec.{member}.name"
-            )
+            yield ReferenceLink((ref_of(kind, ref.namespace, texts(found, "name")),), "names", f"spec.{member}.name")
             return
 
 

@@ -88,6 +88,9 @@ def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         known = _MISSING.get(node.ref.id)
         if known is None or known[0] != rule.id or node.above is None or node.how == "made" or not view.scene.is_missing(node.ref):
             continue
+        if node.ref.id == node.above.ref.id == DATA_SOURCE and node.ref.namespace != node.above.ref.namespace:
+            # Nobody follows it, whether it is there or not.
+            continue
         where = f" in namespace {node.ref.namespace}" if node.ref.namespace else ""
         cause = f"{known[1]} {node.ref.name} does not exist{where}."
         listed = f"kubectl get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")

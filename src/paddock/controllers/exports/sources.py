@@ -5,11 +5,13 @@ from collections.abc import Mapping
 import msgspec
 import orjson
 
+from paddock.base import reasons
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.target import Data, Key
 from paddock.controllers.exports.targets import CLAIMS, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.kubevirt.export import VirtualMachineExport
+from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.snapshots.machines import volumes_of
 from paddock.plan.storage import exports as plan
@@ -70,7 +72,10 @@ class ExportSources:
             claim = self.claims.cache.get(Key(namespace, name))
             if self._is_static(namespace, name):
                 return ExportUnavailable("Unsupported", f"pvc {namespace}/{name} is a directory of the host, not a disk; copy it there")
-            held = self._volumes.get(claim.meta.uid) if claim is not None else None
+            try:
+                held = self._volumes.get(claim.meta.uid) if claim is not None else None
+            except VolumeBroken as error:
+                return ExportUnavailable(reasons.VOLUME_DAMAGED, f"pvc {namespace}/{name}: {error}")
             if claim is None or held is None:
                 return ExportUnavailable("PVCNotFound", f"pvc {namespace}/{name} does not exist, or has no data yet")
             if held.busy:

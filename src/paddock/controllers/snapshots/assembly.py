@@ -27,7 +27,7 @@ def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) ->
     snapshots, claims, machines, volume_snapshots = of(SNAPSHOTS), of(CLAIMS), of(MACHINES), of(VOLUME_SNAPSHOTS)
     restored, instances = of(RESTORES), of(INSTANCES)
 
-    of_volumes = VolumeSnapshotReconciler(client, volume_snapshots, claims, engine, volumes, clock)
+    of_volumes = VolumeSnapshotReconciler(client, volume_snapshots, claims, (engine, volumes), clock, teller)
     program.add(Controller("volumesnapshots", volume_snapshots, of_volumes.reconcile, machinery=program.machinery, teller=teller))
 
     caches = machinesnapshots.SnapshotCaches(snapshots, machines, claims, volume_snapshots)

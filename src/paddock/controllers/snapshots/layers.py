@@ -2,7 +2,7 @@
 
 from paddock.client.target import Key
 from paddock.engine.snapshots import Snapshots
-from paddock.engine.storage.errors import VolumeBusy, VolumeMissing
+from paddock.engine.storage.errors import VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.runtime.controller import DONE, Outcome, again
@@ -26,15 +26,16 @@ class Layers:
         seen = self._claims.cache.get(key)
         if seen is None or seen.meta.going:
             return DONE
-        if self._instances.cache.by(BY_CLAIM, str(key)) or self._volumes.get(seen.meta.uid) is None:
+        if self._instances.cache.by(BY_CLAIM, str(key)):
             # When the last instance that has it is gone, we are here again.
             return DONE
-        if self._engine.user_of(seen.meta.uid) is not None:
-            # A machine outlives its instance for a moment.
-            return again(_BUSY_SECONDS)
         try:
+            if self._engine.user_of(seen.meta.uid) is not None:
+                # A machine outlives its instance for a moment.
+                return again(_BUSY_SECONDS)
             await self._volumes.collapse(seen.meta.uid)
-        except VolumeMissing:
+        except (VolumeMissing, VolumeBroken):
+            # The claim says what is damaged.
             return DONE
         except VolumeBusy:
             # Its QEMU has not quite let go, or a copy is being made.

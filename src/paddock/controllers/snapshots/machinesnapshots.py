@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
@@ -22,6 +23,7 @@ from paddock.controllers.snapshots.volumesnapshots import TAKEN_WITH
 from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.snapshots import SnapshotContext, Snapshots
+from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import holds
@@ -36,6 +38,9 @@ from paddock.runtime.statuses import StatusWriter
 
 _FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
 _WAIT_SECONDS = 2.0
+# A file is put back; nobody tells.
+_DAMAGED_SECONDS = 30.0
+_MISSING = "VolumeSnapshots ({}) missing"
 
 
 class SnapshotCaches(msgspec.Struct, frozen=True):
@@ -73,9 +78,8 @@ class MachineSnapshotReconciler:
             return await self._remove(seen, snapshot)
         if snapshot.status is not None and snapshot.status.phase in (plan.SUCCEEDED, plan.FAILED):
             await self._unlock(snapshot)
-            if snapshot.status.phase == plan.SUCCEEDED:
-                await self._check_data(seen, snapshot, snapshot.status)
-            return DONE
+            is_damaged = snapshot.status.phase == plan.SUCCEEDED and await self._check_data(seen, snapshot, snapshot.status)
+            return again(_DAMAGED_SECONDS) if is_damaged else DONE
         if await finalizers.put_on(self._client, SNAPSHOTS, seen.meta, _FINALIZER):
             return DONE
         try:
@@ -195,20 +199,36 @@ class MachineSnapshotReconciler:
 
     # --- keeping ----------------------------------------------------------------------------------------------------------
 
-    async def _check_data(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> None:
-        """Report VolumeSnapshots of a snapshot that were deleted, and their data with them."""
+    async def _check_data(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> bool:
+        """Report VolumeSnapshots of a snapshot that were deleted, and their data with them; return whether one is damaged."""
         included = status.snapshotVolumes.includedVolumes if status.snapshotVolumes is not None else None
-        names = [plan.volume_snapshot_name(snapshot, volume) for volume in included or ()]
-        gone = [name for name in names if await self._is_gone(Key(seen.key.namespace, name))]
-        why = f"VolumeSnapshots ({','.join(gone)}) missing"
-        if not gone or (status.error is not None and status.error.message == why):
-            return
+        keys = [Key(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume)) for volume in included or ()]
+        gone = [key.name for key in keys if await self._is_gone(key)]
+        damage = "" if gone else "; ".join(filter(None, map(self._damage, keys)))
+        why = _MISSING.format(",".join(gone)) if gone else damage
+        before = (status.error.message if status.error is not None else None) or ""
+        # What was deleted stays so, whatever has its name by now.
+        if why == before or (not why and before.startswith(_MISSING.partition("{")[0])):
+            return bool(damage)
         now = ages.timestamp(self._clock.seconds())
+        error = {"time": now, "message": why} if why else None
         with contextlib.suppress(NotFound):
             content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
-            await self._content_statuses.change(content, {"readyToUse": False, "error": {"time": now, "message": why}})
-        await self._statuses.write(seen, plan.lost(status, now, why))
-        self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", "VolumeSnapshotMissing", why)
+            await self._content_statuses.change(content, {"readyToUse": not why, "error": error})
+        await self._statuses.write(seen, plan.lost(status, now, why) if why else plan.found(status, now))
+        if why:
+            about = reference(SNAPSHOTS, seen.meta)
+            self._teller.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
+        return bool(damage)
+
+    def _damage(self, key: Key) -> str:
+        """Return the reason why the data of a VolumeSnapshot cannot be read; empty when it can."""
+        found = self._caches.volume_snapshots.cache.get(key)
+        try:
+            self._volumes.get_snapshot(found.meta.uid if found is not None else "none")
+        except VolumeBroken as error:
+            return str(error)
+        return ""
 
     async def _is_gone(self, key: Key) -> bool:
         if (cached := self._caches.volume_snapshots.cache.get(key)) is not None and not cached.meta.going:

@@ -6,7 +6,7 @@ looked at until it is there.
 
 import logging
 
-from paddock.base import quantity
+from paddock.base import quantity, reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
@@ -16,29 +16,35 @@ from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import DRIVER, VOLUME_CONTENTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.engine.snapshots import Snapshots
+from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
-from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 
 _LOG = logging.getLogger(__name__)
 TAKEN_WITH = "snapshot.kubevirt.io/taken-with"
 _FINALIZER = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
 _CLAIM_SECONDS = 5.0
+# A file is put back; nobody tells.
+_DAMAGED_SECONDS = 30.0
 
 
 class VolumeSnapshotReconciler:
     """Reconciles VolumeSnapshots."""
 
-    def __init__(self, client: Client, snapshots: Informer, claims: Informer, engine: Snapshots, volumes: Volumes, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, snapshots: Informer, claims: Informer, engine: tuple[Snapshots, Volumes], clock: Clock, teller: EventRecorder
+    ) -> None:
         self._client = client
         self._snapshots = snapshots
         self._claims = claims
-        self._engine = engine
-        self._volumes = volumes
+        self._engine, self._volumes = engine
+        self._teller = teller
         self._clock = clock
         self._statuses = StatusWriter(client, VOLUME_SNAPSHOTS, snapshots.expectations)
         self._content_statuses = StatusWriter(client, VOLUME_CONTENTS)
@@ -51,9 +57,17 @@ class VolumeSnapshotReconciler:
         if seen.meta.going:
             return await self._remove(seen)
         found = seen.read(VOLUME_SNAPSHOTS)
+        try:
+            held = self._volumes.get_snapshot(seen.meta.uid)
+        except VolumeBroken as error:
+            await self._refuse(seen, found, str(error), reasons.VOLUME_DAMAGED)
+            return again(_DAMAGED_SECONDS)
         if found.status is not None and found.status.readyToUse:
             return DONE
         if await finalizers.put_on(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER):
+            return DONE
+        if held is None and found.status is not None and found.status.creationTime:
+            await self._refuse(seen, found, "its data is gone; delete it")
             return DONE
         return await self._take(seen, found)
 
@@ -66,10 +80,10 @@ class VolumeSnapshotReconciler:
                 await self._refuse(seen, snapshot, "contents that exist elsewhere cannot be taken over")
                 return DONE
             claim = self._claims.cache.get(Key(seen.key.namespace, name))
-            if claim is None or self._volumes.get(claim.meta.uid) is None:
-                await self._refuse(seen, snapshot, f"claim {name} does not exist, or has no data yet")
-                return again(_CLAIM_SECONDS)
             try:
+                if claim is None or self._volumes.get(claim.meta.uid) is None:
+                    await self._refuse(seen, snapshot, f"claim {name} does not exist, or has no data yet")
+                    return again(_CLAIM_SECONDS)
                 await self._engine.take({claim.meta.uid: seen.meta.uid})
             except PaddockError as error:
                 await self._refuse(seen, snapshot, str(error))
@@ -106,12 +120,14 @@ class VolumeSnapshotReconciler:
         await finalizers.take_off(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER)
         return DONE
 
-    async def _refuse(self, seen: CachedObject, snapshot: VolumeSnapshot, why: str) -> None:
-        """Say why it is not ready; the time of an error alone is no news."""
+    async def _refuse(self, seen: CachedObject, snapshot: VolumeSnapshot, why: str, reason: str = "") -> None:
+        """Say why it is not ready, with a reason code also by an event; the time of an error alone is no news."""
         before = snapshot.status.error if snapshot.status is not None else None
         if before is None or before.message != why:
             error = {"time": ages.timestamp(self._clock.seconds()), "message": why}
             await self._statuses.change(seen, {"readyToUse": False, "error": error})
+            if reason:
+                self._teller.tell(reference(VOLUME_SNAPSHOTS, seen.meta), "Warning", reason, why)
 
 
 def _content(name: str, seen: CachedObject, volume: str) -> Data:

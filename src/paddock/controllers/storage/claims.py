@@ -72,10 +72,11 @@ class ClaimReconciler:
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
             return DONE
-        if self._losses.is_gone(seen.meta.uid):
-            await self._losses.lose(claim, seen)
+        damage = self._losses.damage(seen.meta.uid)
+        if damage or self._losses.is_gone(seen.meta.uid):
+            await self._losses.lose(claim, seen, damage)
             return again(_LOST_SECONDS)
-        if lostvolumes.is_lost(claim) and self._world.was_filled(seen.meta.uid):
+        if lostvolumes.is_lost(claim) and self._volumes.get(seen.meta.uid) is not None:
             await self._losses.find(seen)
             # The watch brings us here again.
             return DONE
@@ -85,6 +86,11 @@ class ClaimReconciler:
         if not is_bound(claim):
             if (size := claimsizes.guest_size(claim)) > LARGEST:
                 self._tell(seen.meta, "Warning", reasons.VOLUME_TOO_LARGE, str(too_large(size)))
+                return DONE
+            content = contents.of_claim(claim, self._world.lookup)
+            if isinstance(content, UnclearContent) and content.reason == contents.CROSS_NAMESPACE:
+                # Nothing that comes later could fill it.
+                self._tell(seen.meta, "Warning", content.reason, content.message)
                 return DONE
             await self._bind(claim, found, seen.meta)
         return await self._fill(claim, found, seen.meta)

@@ -1,5 +1,6 @@
 """DataVolumes: each has a claim of its name, and tells how far the claim is filled. What fills the claim is begun by `claims`."""
 
+import contextlib
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
+from paddock.engine.storage.errors import VolumeBroken
 from paddock.meta import ages
 from paddock.plan.storage import claimsizes, contents, lostvolumes, transfers
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
@@ -83,6 +85,8 @@ class DataVolumeReconciler:
             # It did what it was for; a claim that was deleted since is not made again.
             return None, None
         if isinstance(content, UnclearContent):
+            if content.reason == contents.CROSS_NAMESPACE:
+                self._tell(meta, "Warning", content.reason, content.message)
             return None, (content.reason, content.message)
         around = self._circumstances(volume, content)
         if content is not None and content.kind == "pvc" and around.copied_size is None:
@@ -135,8 +139,11 @@ class DataVolumeReconciler:
         if content is None or content.kind not in ("pvc", "snapshot"):
             return None
         if content.kind == "snapshot":
-            held = self._volumes.get_snapshot(self._world.snapshot_id(content.namespace, content.name) or "none")
-            return held.size if held is not None else None
+            # The transfer says what is wrong with a snapshot that is damaged.
+            with contextlib.suppress(VolumeBroken):
+                held = self._volumes.get_snapshot(self._world.snapshot_id(content.namespace, content.name) or "none")
+                return held.size if held is not None else None
+            return None
         source = self._world.claim(Key(content.namespace, content.name))
         return claimsizes.guest_size(source) if source is not None else None
 
@@ -160,13 +167,20 @@ class DataVolumeReconciler:
             name=volume.metadata.name,
             source=content.kind if isinstance(content, VolumeContent) else _kind_of(volume),
             claim=_state(claim),
+            damage=lostvolumes.damage_of(claim) if claim is not None else "",
             waits_for_consumer=claim is not None and self._waits(claim),
-            filled=bool(uid) and self._volumes.get(uid) is not None,
+            filled=bool(uid) and self._is_filled(uid),
             transfer=transfer,
             problem=problem,
             phase_before=status.phase or "",
             progress_before=status.progress or "",
         )
+
+    def _is_filled(self, uid: str) -> bool:
+        # The claim of a volume that is damaged says so.
+        with contextlib.suppress(VolumeBroken):
+            return self._volumes.get(uid) is not None
+        return False
 
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
         if is_bound(claim) or lostvolumes.is_lost(claim) or claim.spec is None or BIND_NOW in (claim.metadata.annotations or {}):

@@ -1,5 +1,6 @@
 """The effects of `plan.storage.lostvolumes`: notes on PersistentVolumes, and the statuses of a claim whose volume went or came back."""
 
+from paddock.base import reasons
 from paddock.client.client import Client
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
@@ -7,6 +8,7 @@ from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import CLAIMS, POOL, VOLUMES
 from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.engine.storage.errors import VolumeBroken
 from paddock.plan.storage import lostvolumes
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import EventRecorder
@@ -25,6 +27,14 @@ class LostVolumes:
         self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
         self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
 
+    def damage(self, uid: str) -> str:
+        """Return the reason why the volume of a claim cannot be read; empty when it can, or is not there."""
+        try:
+            self._volumes.get(uid)
+        except VolumeBroken as error:
+            return str(error)
+        return ""
+
     def is_gone(self, uid: str) -> bool:
         """Return whether the volume of a claim was filled and is not there."""
         return self._world.was_filled(uid) and self._volumes.get(uid) is None
@@ -38,15 +48,18 @@ class LostVolumes:
         written = CachedObject.of(await self._client.patch_raw(VOLUMES, key, merge_patch(document)))
         self._world.volumes.expectations.wrote(written)
 
-    async def lose(self, claim: PersistentVolumeClaim, seen: CachedObject) -> None:
-        """Say that the volume is gone."""
+    async def lose(self, claim: PersistentVolumeClaim, seen: CachedObject, damage: str) -> None:
+        """Say that the volume is gone, or what is damaged of it."""
         volume = self._world.volumes.expectations.latest(Key("", lostvolumes.name_of(seen.meta.uid)))
-        if volume is None or lostvolumes.is_lost(claim):
+        if volume is None:
             return
-        text = lostvolumes.explanation(volume.read(VOLUMES), self._pool(claim))
-        await self._volume_statuses.change(volume, lostvolumes.volume_status(text))
-        await self._statuses.change(seen, lostvolumes.claim_status(text))
-        self._teller.tell(reference(CLAIMS, seen.meta), "Warning", "ClaimLost", text)
+        reason = reasons.VOLUME_DAMAGED if damage else reasons.VOLUME_LOST
+        text = damage or lostvolumes.explanation(volume.read(VOLUMES), self._pool(claim))
+        if lostvolumes.is_lost(claim) and lostvolumes.loss_of(claim) == (reason, text):
+            return
+        await self._volume_statuses.change(volume, lostvolumes.volume_status(reason, text))
+        await self._statuses.change(seen, lostvolumes.claim_status(reason, text))
+        self._teller.tell(reference(CLAIMS, seen.meta), "Warning", "VolumeDamaged" if damage else "ClaimLost", text)
 
     async def find(self, seen: CachedObject) -> None:
         """Say that the volume is there again."""

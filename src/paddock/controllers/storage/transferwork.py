@@ -2,6 +2,7 @@
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.client.client import Client
 from paddock.client.target import Key
 from paddock.controllers.storage import permission
@@ -10,7 +11,7 @@ from paddock.controllers.storage.ports import ImageLibraryPort, VolumeStorePort
 from paddock.controllers.storage.transfers import Tell, TransferBlocked, Work
 from paddock.controllers.storage.view import StorageView
 from paddock.engine.images.progress import Progress
-from paddock.engine.storage.errors import VolumeBusy
+from paddock.engine.storage.errors import VolumeBroken, VolumeBusy
 from paddock.meta.wire import to_data
 from paddock.plan.storage import hostdirectories
 from paddock.plan.storage.contents import VolumeContent
@@ -43,14 +44,18 @@ class TransferWork:
         kind = goal.content.kind
 
         async def do(tell: Tell) -> None:
-            if kind == "blank":
-                await self._volumes.create(goal.uid, goal.size, preallocate=self._preallocates(goal), pool=goal.pool)
-            elif kind == "pvc":
-                await self._copy(goal, tell)
-            elif kind == "snapshot":
-                await self._restore(goal)
-            else:
-                await self._import(goal, tell)
+            try:
+                if kind == "blank":
+                    await self._volumes.create(goal.uid, goal.size, preallocate=self._preallocates(goal), pool=goal.pool)
+                elif kind == "pvc":
+                    await self._copy(goal, tell)
+                elif kind == "snapshot":
+                    await self._restore(goal)
+                else:
+                    await self._import(goal, tell)
+            except VolumeBroken as error:
+                # A file that is put back mends it.
+                raise TransferBlocked(reasons.VOLUME_DAMAGED, error.what, why=error.why, fix=error.fix) from error
 
         return do
 

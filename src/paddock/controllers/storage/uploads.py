@@ -18,7 +18,7 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.engine.images.progress import Progress
 from paddock.engine.images.sources import Upload
 from paddock.engine.storage import archives, errors
-from paddock.engine.storage.errors import TooSmall
+from paddock.engine.storage.errors import TooSmall, VolumeBroken
 from paddock.plan.storage import claimsizes, contents
 from paddock.plan.storage.contents import VolumeContent
 
@@ -49,8 +49,11 @@ class UploadTargets:
         found = self._world.claim(claim)
         if found is None or found.metadata.uid != uid:
             return "it is not there"
-        if self._volumes.get(uid) is not None:
-            return "filled"
+        try:
+            if self._volumes.get(uid) is not None:
+                return "filled"
+        except VolumeBroken as error:
+            return str(error)
         if self._world.was_filled(uid):
             return "its volume is lost"
         content = contents.of_claim(found, self._world.lookup)

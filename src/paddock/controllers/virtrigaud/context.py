@@ -98,6 +98,8 @@ class PassMemory(HeldMemory, msgspec.Struct):
     due: float = 0.0
     # when a machine that was just started is described for the first time
     start_due: float = 0.0
+    # the bytes of the imported disk, as the provider had it when this process first saw it
+    imported_bytes: int | None = None
 
 
 @dataclass

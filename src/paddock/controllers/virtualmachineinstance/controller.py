@@ -12,6 +12,7 @@ The id of the machine is the UID of the instance. What outlives a run (addresses
 The sweeper ends machines without an instance.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -40,6 +41,7 @@ from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.unmanaged import UnmanagedMachine
 from paddock.engine.networks.nics import HostBridge
 from paddock.meta import ages
 from paddock.plan.instance import identity
@@ -60,6 +62,8 @@ INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
 MACHINE_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 # Reconciles wait for disks and for QEMU more than they compute.
 _WORKERS = 8
+# Nobody tells when the file of an unmanaged machine is put back, or its QEMU ends.
+_UNMANAGED_SECONDS = 5.0
 # The counter of reconciles: its name, its help and its labels.
 RECONCILES = ("kubevirt_vmi_sync_total", "How often a running machine was reconciled.", ("namespace", "name"))
 
@@ -111,7 +115,7 @@ class InstanceReconciler:
             self._preparer.forget(key)
             self._resting.end(key)
             return DONE
-        machine = self._machines.get(seen.meta.uid)
+        machine = self._machines.get(seen.meta.uid) or await self._machines.recover(seen.meta.uid)
         comes = machine is not None and machine.observed.phase in COMING and not seen.meta.going
         if comes and self._resting.rests(key) and (left := self._resting.left(key, PASSING_SECONDS)):
             # It needs nothing, and there is nothing to say yet.
@@ -124,6 +128,8 @@ class InstanceReconciler:
             blocker, pause = missing.blocker, missing.again
         left = await self._report(seen, instance, machine, blocker)
         waits = [left] if left else []
+        if self._machines.unmanaged(seen.meta.uid) is not None:
+            waits.append(_UNMANAGED_SECONDS)
         if pause is not None:
             waits.append(max(pause, 0.05))
         return again(min(waits)) if waits else DONE
@@ -134,9 +140,14 @@ class InstanceReconciler:
         """Do what the state asks for; return the machine that is there afterwards."""
         if _phase(instance) in FINAL or (machine is not None and machine.observed.phase == "ended"):
             return machine
+        left = self._machines.unmanaged(instance.metadata.uid or "")
+        if left is not None and left.holds_disks:
+            await self._leave(instance, left)
+            return None
         if machine is not None and machine.observed.live:
-            # After a start of Paddock the networks do not know the interfaces that are in use.
-            await self._preparer.reconnect(instance)
+            # After a start of Paddock the networks do not know the interfaces that are in use. One that shall end needs none.
+            with contextlib.suppress(*[MissingPrerequisite] if instance.metadata.deletionTimestamp else []):
+                await self._preparer.reconnect(instance)
         if instance.metadata.deletionTimestamp:
             await self._stop(instance, machine)
             return machine
@@ -148,6 +159,13 @@ class InstanceReconciler:
         elif machine.observed.phase == "running":
             await self._go_on(instance, machine)
         return machine
+
+    async def _leave(self, instance: VirtualMachineInstance, left: UnmanagedMachine) -> None:
+        """Leave a machine alone that cannot be managed. Its guest keeps its network; a saved one goes with its instance."""
+        if left.lives:
+            await self._preparer.reconnect(instance)
+        elif instance.metadata.deletionTimestamp:
+            self._machines.discard(left.directory.id)
 
     async def _keep_suspended(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """Nobody asks a guest that is on disk anything, until it is wanted again."""
@@ -199,7 +217,7 @@ class InstanceReconciler:
         before = instance.status or VirtualMachineInstanceStatus()
         observed = self._observer.observe(instance, machine, blocker, ages.timestamp(self._clock.seconds()))
         status = status_of(instance, observed)
-        if going and status.phase not in FINAL and (machine is None or machine.observed.phase == "defined"):
+        if going and status.phase not in FINAL and (observed.observed is None or observed.observed.phase == "defined"):
             # It never ran: there is no end to wait for.
             status = msgspec.structs.replace(status, phase=SUCCEEDED)
         changed, labels = status != before, label_changes(seen.meta.labels or {}, status)
@@ -228,6 +246,11 @@ class InstanceReconciler:
                 return
             self._consoles.keep(identity.owner_of(instance), machine.directory)
             await machine.forget()
+        elif (left := self._machines.unmanaged(instance.metadata.uid or "")) is not None:
+            if left.lives:
+                return
+            self._consoles.keep(identity.owner_of(instance), left.directory)
+            self._machines.discard(left.directory.id)
         self._changes.forget(instance.metadata.uid or "")
         self._suspensions.forget(instance.metadata.uid or "")
         await self._preparer.release(instance)

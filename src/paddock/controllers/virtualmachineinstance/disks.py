@@ -26,6 +26,7 @@ from paddock.engine.images.errors import ImageError
 from paddock.engine.images.library import Image
 from paddock.engine.images.sources import RegistryImage
 from paddock.engine.machine.config import DiskLayer
+from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volume import StoredVolume
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
@@ -154,8 +155,7 @@ class ClaimUsers:
     def of(self, claim: Key) -> str:
         """The name of a machine that lives, or is suspended, and has a disk on the claim; empty if there is none."""
         for seen in self._instances.cache.by(BY_CLAIM, str(claim)):
-            machine = self._engine.machines.get(seen.meta.uid)
-            if machine is None or not machine.observed.holds_disks:
+            if not self._engine.machines.holds_disks(seen.meta.uid):
                 continue
             volumes = (each for each in seen.read(INSTANCES).spec.volumes or () if each.ephemeral is None)
             if any(claim_of(each) == claim.name for each in volumes):
@@ -290,13 +290,17 @@ class DiskLayers:
         if claim is None:
             raise prerequisites.failed("FailedPvcNotFound", f"PVC {key.namespace}/{name} does not exist, waiting for it to appear")
         if lostvolumes.is_lost(claim):
-            why = f"PVC {name} is lost: {lostvolumes.message_of(claim)}"
-            raise prerequisites.failed("FailedPvcNotFound", why, code=reasons.VOLUME_LOST)
+            code, why = lostvolumes.loss_of(claim)
+            raise prerequisites.failed("FailedPvcNotFound", f"PVC {name} is lost: {why}", code=code)
         if claim.status is None or claim.status.phase != "Bound":
             raise prerequisites.volumes("PVCNotBound", f"PVC {name} is not bound yet")
         if not _shared(claim) and not _shareable(instance, volume.name):
             self._reserve(instance, claim)
-        found = self._volumes.get(claim.metadata.uid or "")
+        try:
+            found = self._volumes.get(claim.metadata.uid or "")
+        except VolumeBroken as error:
+            # The claim says so in a moment.
+            raise prerequisites.failed("FailedPvcNotFound", f"PVC {name}: {error}", again=5.0, code=error.reason_code) from error
         if found is None:
             raise prerequisites.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
         return found

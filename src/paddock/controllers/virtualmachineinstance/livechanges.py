@@ -250,11 +250,13 @@ class LiveChanges:
                 continue
             claim = self._objects.claim(key_of(instance), name)
             disk = machine.observed.disks.get(volume.name)
-            held = self._volumes.get(claim.metadata.uid or "") if claim is not None else None
-            if claim is None or held is None or disk is None or not disk.size:
+            if claim is None or disk is None or not disk.size:
                 continue
             wanted = claimsizes.guest_size(claim)
             try:
+                held = self._volumes.get(claim.metadata.uid or "")
+                if held is None:
+                    continue
                 if wanted > disk.size:
                     await machine.resize_disk(volume.name, wanted)
                 if max(wanted, disk.size) > held.size:

@@ -78,11 +78,8 @@ class Scheduler:
         cpu = instance.spec.domain.cpu
         if cpu is None or not cpu.dedicatedCpuPlacement:
             return PinnedCpus(())
-        taken = {
-            each.id: PinnedCpus(each.config.cpu.pinned, each.config.cpu.emulator_pinned)
-            for each in self._engine.machines
-            if each.observed.live
-        }
+        living = self._engine.machines.living()
+        taken = {other: PinnedCpus(config.cpu.pinned, config.cpu.emulator_pinned) for other, config in living.items()}
         own = taken.pop(instance.metadata.uid or "", None)
         if own is not None and own.vcpus:
             return own
@@ -94,7 +91,7 @@ class Scheduler:
 
     def admit(self, machine: str, config: MachineConfig) -> None:
         """Check that the memory of a machine is free as a whole. Raises `MissingPrerequisite`."""
-        given = {each.id: self._need(each.id, each.config) for each in self._engine.machines if each.observed.live}
+        given = {other: self._need(other, each) for other, each in self._engine.machines.living().items()}
         given.pop(machine, None)
         try:
             capacity.admit(self._need(machine, config), given, self._engine.room)

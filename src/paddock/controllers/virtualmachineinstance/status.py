@@ -62,7 +62,7 @@ class InstanceObserver:
     ) -> ObservedInstance:
         """Everything that can be observed of an instance now."""
         uid, facts = instance.metadata.uid or "", self._engine.facts
-        observed = _observed(instance, machine)
+        observed = self._observed(instance, machine)
         monitor = self._monitors.get(uid)
         config = machine.config if machine is not None else None
         return ObservedInstance(
@@ -93,6 +93,15 @@ class InstanceObserver:
             ),
         )
 
+    def _observed(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> Observation | None:
+        """The observation of the engine. A machine that ran and is not known any more is not started again: it is lost."""
+        if machine is not None:
+            return machine.observed
+        if (left := self._engine.machines.unmanaged(instance.metadata.uid or "")) is not None:
+            return left.observed
+        phase = instance.status.phase if instance.status is not None else ""
+        return Observation(phase="ended", end=RunEnd("crashed", _LOST)) if phase == RUNNING else None
+
     def _volumes(self, instance: VirtualMachineInstance, observed: Observation | None) -> list[VolumeStatus]:
         sizes = {name: disk.size for name, disk in observed.disks.items() if disk.size} if observed is not None else {}
         pending, dumps = self._pending(instance, observed), self._changes.dumps(instance)
@@ -122,14 +131,6 @@ def label_changes(present: Mapping[str, str], status: VirtualMachineInstanceStat
     if outdated != (OUTDATED in present):
         changes[OUTDATED] = "" if outdated else None
     return changes
-
-
-def _observed(instance: VirtualMachineInstance, machine: QemuMachine | None) -> Observation | None:
-    """The observation of the engine. A machine that ran and is not known any more is not started again: it is lost."""
-    if machine is not None:
-        return machine.observed
-    phase = instance.status.phase if instance.status is not None else ""
-    return Observation(phase="ended", end=RunEnd("crashed", _LOST)) if phase == RUNNING else None
 
 
 def _machine_type(facts: HostFacts, config: MachineConfig) -> str:

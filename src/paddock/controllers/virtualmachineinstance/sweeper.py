@@ -62,7 +62,9 @@ class Sweeper:
         for machine in tuple(self._engine.machines):
             if machine.id not in wanted:
                 await self._abandon(machine)
-        for machine_id in self._engine.volumes.scratch_owners() - wanted:
+        for machine_id in self._engine.machines.leftovers() - wanted:
+            self._engine.machines.discard(machine_id)
+        for machine_id in self._engine.volumes.scratch_owners() - wanted - self._engine.machines.leftovers():
             if self._engine.machines.get(machine_id) is None:
                 await self._engine.volumes.drop_scratch(machine_id)
         owners = wanted | {seen.meta.uid for seen in self._machines.cache}

@@ -21,20 +21,26 @@ class ImportedDiskRef(Object):
     diskID: Annotated[str, Field("The provider's identifier of the disk.", required=True, min_length=1, max_length=253)] = ""
     path: Annotated[str | None, Field("Where the disk lies at the provider.")] = None
     format: Annotated[str, Field("Format of the disk.", enum=IMPORTED_FORMATS)] = "qcow2"
-    source: Annotated[str | None, Field("Where the disk comes from.", enum=("migration", "clone", "import", "snapshot", "manual"))] = None
-    sizeGiB: Annotated[int | None, Field("Expected size in GiB.", ge=1, bits=32)] = None
+    source: Annotated[
+        str | None,
+        Field("Where the disk comes from, for people: it changes nothing.", enum=("migration", "clone", "import", "snapshot", "manual")),
+    ] = None
+    sizeGiB: Annotated[int | None, Field("Expected size in GiB; another one is named by the condition ImportedDisk.", ge=1, bits=32)] = None
     migrationRef: Annotated[LocalObjectReference | None, Field("The VMMigration that brought the disk.")] = None
 
 
 class VMNetworkRef(Object):
     """A network card and the VMNetworkAttachment it is connected to."""
 
+    STRANGERS = {
+        "ipPolicy": "write ipAllocation.type in the VMNetworkAttachment, or ipAddress here",
+    }
+
     name: Annotated[
         str,
         Field("Name of the card, unique in the machine.", required=True, pattern=NAME_PATTERN, max_length=63, message=NAME_MESSAGE),
     ] = ""
-    # Required by a rule and not by the schema, because an installation may relax it.
-    networkRef: Annotated[ObjectRef | None, Field("The VMNetworkAttachment.")] = None
+    networkRef: Annotated[ObjectRef | None, Field("The VMNetworkAttachment; default: the default network of the Provider.")] = None
     ipAddress: Annotated[str | None, Field("Static IPv4 address of the guest.", format="ipv4")] = None
     macAddress: Annotated[str | None, Field("Static MAC address.", format="mac")] = None
     prefix: Annotated[int | None, Field("Length of the network prefix of ipAddress.", ge=1, le=32)] = None
@@ -111,6 +117,10 @@ class MetaData(Object):
 class ProviderPlacement(Object):
     """The place of the machine at the provider. Fields that are left out come from the Provider's defaults."""
 
+    STRANGERS = {
+        "datacenter": "leave it out: a Provider has one datacenter",
+    }
+
     cluster: Annotated[str | None, Field("Compute cluster.")] = None
     host: Annotated[str | None, Field("Host the machine is pinned to.")] = None
     datastore: Annotated[str | None, Field("Datastore; not together with storagePod.")] = None
@@ -134,6 +144,11 @@ class GPUConfig(Object):
 
 class VirtualMachineResources(Object):
     """Processors and memory of this machine, in place of what its class says."""
+
+    STRANGERS = {
+        "memory": "write memoryMiB, a number such as 4096",
+        "cpus": "write cpu",
+    }
 
     cpu: Annotated[int | None, Field("Number of virtual CPUs.", ge=1, le=128)] = None
     memoryMiB: Annotated[int | None, Field("Memory in MiB.", ge=128, le=1048576)] = None
@@ -197,6 +212,14 @@ class VirtualMachineLifecycle(Object):
 
 class VirtrigaudMachineSpec(Object):
     """The desired machine."""
+
+    STRANGERS = {
+        "vmClassRef": "write classRef",
+        "vmImageRef": "write imageRef",
+        "networkAttachments": "write networks",
+        "networkAttachmentRef": "write networks, a list of name and networkRef",
+        "cloneType": "leave it out: a VMClone has options.type",
+    }
 
     providerRef: Annotated[ObjectRef, Field("The Provider that runs the machine.", required=True)] = ObjectRef()
     classRef: Annotated[ObjectRef, Field("The VMClass that says how large it is.", required=True)] = ObjectRef()

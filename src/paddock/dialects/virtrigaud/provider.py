@@ -43,6 +43,11 @@ CAPABILITIES = (
 class ProviderDefaults(Object):
     """The default place of machines."""
 
+    STRANGERS = {
+        "datacenter": "write VSPHERE_DATACENTER in runtime.env",
+        "storagePool": "write datastore, which is a pool of libvirt; a cluster of datastores is storagePod",
+    }
+
     datastore: Annotated[str | None, Field("Datastore; not together with storagePod.", max_length=255)] = None
     storagePod: Annotated[
         str | None,
@@ -78,6 +83,11 @@ class ProviderService(Object):
 
 class ProviderRuntime(Object):
     """The program of the provider."""
+
+    STRANGERS = {
+        "version": "write it as the tag of image",
+        "tls": "write service.tls",
+    }
 
     mode: Annotated[str, Field("Where it runs.", enum=("Remote",))] = "Remote"
     image: Annotated[
@@ -139,7 +149,12 @@ class ProviderSpec(Object):
     defaults: Annotated[ProviderDefaults | None, Field("Where machines are put that do not say it.")] = None
     rateLimit: Annotated[RateLimit | None, Field("How often it may be called.")] = None
     runtime: Annotated[
-        ProviderRuntime, Field("How the program of the provider runs.", required=True, needed="the provider always runs by itself")
+        ProviderRuntime,
+        Field(
+            "How the program of the provider runs.",
+            required=True,
+            needed='the provider always runs by itself; give its image, or "none:1" where it runs on this server',
+        ),
     ] = ProviderRuntime()
     healthCheck: Annotated[HealthCheck | None, Field("How its health is watched.")] = None
     connectionPooling: Annotated[ConnectionPooling | None, Field("Connections to it.")] = None

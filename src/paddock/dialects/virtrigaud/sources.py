@@ -13,6 +13,9 @@ _COMMON = ("http", "registry", "dataVolume")
 # Of providers that share the kind of host with those that have no block of their own come first.
 _OWNED = ("libvirt", "proxmox", "vsphere")
 _QEMU = "qemu"
+PROVIDER_BLOCKS = _OWNED
+# The members of `source` that name a Secret with credentials.
+CREDENTIALS = ("http.authentication.basicAuth", "http.authentication.bearer", "http.authentication.clientCert", "registry.pullSecretRef")
 
 
 def image_blocks(source: ImageSource, provider_type: str) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ class DiskDefaults(Object):
 
     type: Annotated[str, Field("Provisioning or medium.", enum=CLASS_DISK_TYPES)] = "thin"
     size: Annotated[Quantity, Field("Size of the root disk.", positive=True)] = "40Gi"
-    iops: Annotated[int | None, Field("Most input and output operations in a second.", ge=100, le=100000)] = None
-    storageClass: Annotated[str | None, Field("Storage class of the disks.", max_length=253)] = None
+    iops: Annotated[int | None, Field("Most input and output operations of each disk in a second.", ge=100, le=100000)] = None
+    storageClass: Annotated[str | None, Field("Storage class of the disks of a machine that names no place.", max_length=253)] = None
 
 
 class VMResourceLimits(Object):
@@ -62,13 +62,23 @@ class SecurityProfile(Object):
 class VMClassSpec(Object):
     """The properties of the machines of a class."""
 
-    STRANGERS = {"memoryMiB": 'write memory as a quantity, such as memory: "4Gi"', "cpus": "write cpu"}
+    STRANGERS = {
+        "memoryMiB": 'write memory as a quantity, such as memory: "4Gi"',
+        "cpus": "write cpu",
+        "disks": "write diskDefaults for the root disk; other disks belong to the VirtualMachine",
+    }
 
     cpu: Annotated[int, Field("Number of virtual CPUs.", required=True, ge=1, le=128)] = 0
     memory: Annotated[Quantity, Field("Memory of the guest.", required=True, positive=True)] = "0"
     firmware: Annotated[str, Field("Firmware; EFI means UEFI.", enum=("BIOS", "UEFI", "EFI"))] = "BIOS"
     diskDefaults: Annotated[DiskDefaults | None, Field("Defaults of disks.")] = None
-    guestToolsPolicy: Annotated[str, Field("What to do about guest tools.", enum=("install", "skip", "upgrade", "uninstall"))] = "install"
+    guestToolsPolicy: Annotated[
+        str,
+        Field(
+            "What to do about guest tools. `install` gives the machine the channel of its agent; the image brings the agent.",
+            enum=("install", "skip", "upgrade", "uninstall"),
+        ),
+    ] = "install"
     resourceLimits: Annotated[VMResourceLimits | None, Field("Limits and promises.")] = None
     performanceProfile: Annotated[PerformanceProfile | None, Field("Performance.")] = None
     securityProfile: Annotated[SecurityProfile | None, Field("Security.")] = None

@@ -190,6 +190,12 @@ class CloneMetadata(Object):
 class VMCloneSpec(Object):
     """The source of a clone, the new machine, and the options."""
 
+    STRANGERS = {
+        "sourceRef": "write source.vmRef",
+        "linked": "write options.type: LinkedClone",
+        "powerOn": "write options.powerOn",
+    }
+
     source: Annotated[CloneSource, Field("What is cloned.", required=True)] = CloneSource()
     target: Annotated[CloneTarget, Field("The new machine.", required=True)] = CloneTarget()
     options: Annotated[CloneOptions | None, Field("How it is made.")] = None

@@ -41,6 +41,10 @@ class ContentLibraryRef(Object):
 class VSphereImageSource(Object):
     """The image for providers of type vsphere."""
 
+    STRANGERS = {
+        "datacenter": "leave it out: a Provider has one datacenter",
+    }
+
     templateName: Annotated[str | None, Field("Existing template.", max_length=255)] = None
     contentLibrary: Annotated[ContentLibraryRef | None, Field("Item of a content library.")] = None
     ovaURL: Annotated[
@@ -196,6 +200,11 @@ class ImageOptimization(Object):
 class ImagePrepare(Object):
     """The preparation of the image at a provider that does not have it."""
 
+    STRANGERS = {
+        "importIfMissing": "write onMissing: Import",
+        "customization": "leave it out: userData of the VirtualMachine sets the guest up",
+    }
+
     onMissing: Annotated[str, Field("What to do when a provider lacks the image.", enum=("Import", "Fail", "Wait"))] = "Import"
     validateChecksum: Annotated[bool, Field("Whether the checksum is compared.")] = True
     timeout: Annotated[str, Field("How long it may take.", format="duration")] = "30m"
@@ -242,10 +251,20 @@ class DistributionInfo(Object):
 class VMImageSpec(Object):
     """The source of an image, and its preparation."""
 
+    STRANGERS = {
+        "vsphere": "write source.vsphere",
+        "libvirt": "write source.libvirt",
+        "proxmox": "write source.proxmox",
+        "http": "write source.http",
+        "registry": "write source.registry",
+        "description": "write metadata.description",
+        "storageClass": "write prepare.storage",
+    }
+
     source: Annotated[ImageSource, Field("Where the image is.", required=True)] = ImageSource()
     prepare: Annotated[ImagePrepare | None, Field("How it comes to a provider.")] = None
-    metadata: Annotated[ImageMetadata | None, Field("About the image.")] = None
-    distribution: Annotated[DistributionInfo | None, Field("Its operating system.")] = None
+    metadata: Annotated[ImageMetadata | None, Field("About the image, for people: it changes no machine.")] = None
+    distribution: Annotated[DistributionInfo | None, Field("Its operating system, for people: it changes no machine.")] = None
 
 
 class ImportProgress(Object):

@@ -126,7 +126,13 @@ class NetworkConfig(Object):
     vsphere: Annotated[VSphereNetwork | None, Field("For providers of type vsphere.")] = None
     libvirt: Annotated[LibvirtNetwork | None, Field("For providers of type libvirt.")] = None
     proxmox: Annotated[ProxmoxNetwork | None, Field("For providers of type proxmox.")] = None
-    type: Annotated[str, Field("Kind of network.", enum=NETWORK_TYPES)] = "bridged"
+    type: Annotated[
+        str,
+        Field(
+            "Kind of network, for people; without a block it is the own network of a Provider of type qemu or firecracker.",
+            enum=NETWORK_TYPES,
+        ),
+    ] = "bridged"
     mtu: Annotated[int, Field("MTU.", ge=68, le=9000)] = 1500
 
 
@@ -252,11 +258,21 @@ class NetworkMetadata(Object):
 class VMNetworkAttachmentSpec(Object):
     """The connection of a card."""
 
+    STRANGERS = {
+        "vsphere": "write network.vsphere",
+        "libvirt": "write network.libvirt",
+        "proxmox": "write network.proxmox",
+        "config": "write network",
+        "networks": "write network; each VMNetworkAttachment is one",
+        "networkRef": "write network, with a block of the provider",
+        "ipPolicy": "write ipAllocation.type",
+    }
+
     network: Annotated[NetworkConfig, Field("The network.", required=True)] = NetworkConfig()
     ipAllocation: Annotated[IPAllocation | None, Field("How a card gets its address.")] = None
     security: Annotated[NetworkSecurity | None, Field("What protects it.")] = None
     qos: Annotated[NetworkQoS | None, Field("How much traffic.")] = None
-    metadata: Annotated[NetworkMetadata | None, Field("About the network.")] = None
+    metadata: Annotated[NetworkMetadata | None, Field("About the network, for people: it changes no machine.")] = None
 
 
 class GivenAddress(Object):

@@ -108,6 +108,13 @@ class SnapshotMetadata(Object):
 class VMSnapshotSpec(Object):
     """Of which machine, how, and how long."""
 
+    STRANGERS = {
+        "nameHint": "write snapshotConfig.name",
+        "memory": "write snapshotConfig.includeMemory",
+        "includeMemory": "write snapshotConfig.includeMemory",
+        "description": "write snapshotConfig.description",
+    }
+
     vmRef: Annotated[LocalObjectReference, Field("The VirtualMachine, in the same namespace.", required=True)] = LocalObjectReference()
     snapshotConfig: Annotated[SnapshotConfig | None, Field("How it is taken.")] = None
     retentionPolicy: Annotated[RetentionPolicy | None, Field("How long it is kept.")] = None

@@ -40,6 +40,10 @@ _FEATURES = (
     features.IMPORTED_DISKS,
     features.CLONE_SNAPSHOT,
     features.NETWORK_QOS,
+    features.DISK_IOPS,
+    features.NETWORK_ROUTES,
+    features.NETWORK_SEARCH,
+    features.IMAGE_CREDENTIALS,
 )
 _LEAST_FREE = 64 << 20
 

@@ -51,7 +51,7 @@ def read(path: Path, kind: type[T]) -> T | None:
         return None
     except OSError as error:
         raise ProviderError(ErrorKind.UNAVAILABLE, f"cannot read {path.name}", why=error.strerror or "") from error
-    except msgspec.MsgspecError:
+    except ValueError:
         why = f"{path} is damaged or of another version"
         raise ProviderError(ErrorKind.INTERNAL, "cannot read a record of the driver", why=why) from None
 

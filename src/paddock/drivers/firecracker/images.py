@@ -28,6 +28,8 @@ from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
 
 IMAGE = "image"
+_NO_CREDENTIALS = "the manager sends no client certificates"
+_OTHER_CREDENTIALS = "use basicAuth, bearer or headers"
 _HEAD = 512
 # Packed files would be taken for raw disks.
 _PACKED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
@@ -159,7 +161,7 @@ def _source(spec: dict[str, Any]) -> FetchedImage:
         raise refusals.not_supported("the image has no address", why=f"its sources are {known}", fix="name source.http.url")
     if block.get("authentication"):
         raise refusals.not_supported(
-            "the image's server asks for credentials", why="the contract carries none", fix="use source.http.headers"
+            "the image cannot be fetched with source.http.authentication", why=_NO_CREDENTIALS, fix=_OTHER_CREDENTIALS
         )
     headers = block.get("headers")
     prepare = spec.get("prepare")

@@ -65,7 +65,7 @@ def asked(found: MachineDescription, settings: FirecrackerSettings, token: str) 
         vsock=cid_of(token) if _flag(extra, _VSOCK) else 0,
         metrics=_flag(extra, _METRICS),
         disk_bandwidth=_number(extra, _BANDWIDTH),
-        disk_operations=_number(extra, _OPERATIONS),
+        disk_operations=_number(extra, _OPERATIONS) or _operations(hardware),
     )
     origin = _origin(found.image, settings)
     origin = msgspec.structs.replace(origin, kernel=extra.get(_KERNEL, ""), initrd=extra.get(_INITRD, ""))
@@ -147,6 +147,11 @@ def _root(hardware: ClassPayload) -> MicroVmDisk:
     return MicroVmDisk(ROOT_DISK, size * _GIB, thick=defaults is not None and defaults.type in _THICK)
 
 
+def _operations(hardware: ClassPayload) -> int:
+    """The most operations of each disk in a second that the class asks for; 0 for no limit."""
+    return (hardware.disk_defaults.iops or 0) if hardware.disk_defaults is not None else 0
+
+
 def _disk(given: DiskPayload) -> MicroVmDisk:
     imported = given.path if isinstance(given.path, str) else ""
     return MicroVmDisk(given.name, given.size_gib * _GIB, thick=given.type in _THICK, imported=imported)
@@ -173,7 +178,10 @@ def _nic(index: int, given: NetworkPayload, settings: FirecrackerSettings, token
 def _bridge(name: str, given: NetworkPayload, settings: FirecrackerSettings) -> str:
     wanted = given.bridge or given.network_name or given.portgroup or settings.default_network
     if not wanted:
-        raise refusals.invalid(f'network "{name}" names no bridge', fix="set libvirt.bridge or libvirt.networkName in its attachment")
+        raise refusals.invalid(
+            f'network "{name}" names no bridge',
+            fix="set spec.defaults.network of the Provider, or give the network a VMNetworkAttachment with libvirt.bridge or networkName",
+        )
     if settings.networks:
         found = settings.networks.get(wanted) or (wanted if wanted in settings.networks.values() else "")
         if not found:

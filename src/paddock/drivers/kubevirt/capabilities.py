@@ -17,6 +17,7 @@ from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.commands import GuestCommandRunner
 
 _DISK_TYPES = ("thin", "thick")
+_QUEUES = f"{features.NETWORK_DRIVER}.queues"
 _NETWORK_TYPES = ("pod", "bridge", "vlan")
 
 
@@ -37,7 +38,7 @@ class TargetCapabilities:
 
     async def features(self) -> x.GetFeaturesResponse:
         """Return what can be done here beyond upstream's contract. What a class says is obeyed, or named as a limitation."""
-        found = [features.CLASS, features.DISKS, features.NETWORK_QOS, features.CLONE_SNAPSHOT]
+        found = [features.CLASS, features.DISKS, features.NETWORK_QOS, features.NETWORK_MTU, _QUEUES, features.CLONE_SNAPSHOT]
         if await self._imports():
             found += [features.IMAGE_DELETE, features.TRANSFER_DELETE]
         if await self._serves("networking.k8s.io/v1", targets.POLICIES.plural):

@@ -43,7 +43,10 @@ class DiskTransfers:
         self._work = StagingTransfers()
 
     async def describe(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
-        """Return a disk of a machine: the named one, or the one that it boots from."""
+        """Return a disk of a machine: the named one, or the one that it boots from.
+
+        Kubernetes tells what a volume asks for and not what a snapshot of it takes, so that is left open.
+        """
         machine = await self._cluster.machine(request.vm_id)
         if request.snapshot_id:
             await self._snapshots.find(request.snapshot_id)
@@ -65,7 +68,7 @@ class DiskTransfers:
             disk_id=disk.name,
             format="raw",
             virtual_size_bytes=disk.size,
-            actual_size_bytes=booting.size_of(claim) if claim is not None else disk.size,
+            actual_size_bytes=0 if request.snapshot_id else booting.size_of(claim) if claim is not None else disk.size,
             path=disk.claim,
             is_bootable=bool(found) and disk == found[0],
             snapshots=tuple(str(id_of(each)) for each in snapshots if each.spec.source.name == machine.metadata.name),

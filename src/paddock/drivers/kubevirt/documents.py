@@ -179,6 +179,8 @@ def _networks_left(given: MachineDescription) -> tuple[str, ...]:
     for each in given.networks:
         if each.vlan and not each.bridge:
             found.append(f"networks[{each.name}].VLAN: it needs a Bridge; the network's own definition counts")
+        if each.mtu and on_pod_network(each):
+            found.append(f"networks[{each.name}].MTU: the pod network has that of the cluster")
         if each.pci_slot_number is not None:
             found.append(f"networks[{each.name}].PCISlotNumber: KubeVirt chooses slots; name interfaces by their MAC address")
         if each.qos and on_pod_network(each) and (each.qos.priority is not None or each.qos.dscp is not None):

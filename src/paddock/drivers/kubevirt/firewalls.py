@@ -48,6 +48,8 @@ def firewall(given: MachineDescription) -> MachineFirewall:
         rules, isolation = _read(card)
         if card.security.encryption and card.security.encryption.get("enabled"):
             told.append(f"{where}.Encryption: KubeVirt encrypts no traffic; encrypt it in the guest")
+        if card.security.forbid_promiscuous or card.security.forbid_mac_changes or card.security.forbid_forged_transmits:
+            told.append(f"{where}: KubeVirt forbids no promiscuous mode, no changed MAC address and no forged sender")
         if not on_pod_network(card):
             if rules is not None or isolation is not None:
                 told.append(f"{where}: firewalls and isolation hold on the pod network alone, and this card is on a bridge")

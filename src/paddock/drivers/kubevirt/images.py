@@ -30,8 +30,9 @@ from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements
+from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
-from paddock.translate.virtrigaud import to_kubevirt
+from paddock.translate.virtrigaud import fetching, to_kubevirt
 
 _TYPE = "qemu"
 # Well within the deadline of ImagePrepare.
@@ -176,6 +177,7 @@ def prepared_image(
     boot = BootDisk(kind=BootKind.FETCH, name=name, image=spec.source)
     made = rebuilt.rebuild(given, boot, settings.namespace, secrets=secrets, image=spec)
     result = to_kubevirt(made.machine, made.world, Rendering(product=settings.product, architecture=settings.architecture))
+    _check_losses(result.losses)
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))
     template = (machine.spec.dataVolumeTemplates or [])[0]
     storage = template.spec.storage
@@ -188,6 +190,13 @@ def prepared_image(
     )
     found = tuple(each for each in result.value if isinstance(each, Secret))
     return PreparedImage(msgspec.structs.replace(template.spec, storage=storage), found)
+
+
+def _check_losses(losses: tuple[Loss, ...]) -> None:
+    """Raise InvalidSpec for an image whose content would not be compared as it has to be."""
+    lost = next((each for each in losses if each.path[-1:] == ("checksum",) and each.of.startswith("VMImage/")), None)
+    if lost is not None and lost.why != fetching.NOT_COMPARED:
+        raise refusals.invalid("the image cannot be compared with its checksum", why=lost.why, fix="correct it, or set validateChecksum")
 
 
 def _is_again(spec: VMImageSpec, volume: DataVolume) -> bool:

@@ -128,7 +128,12 @@ def class_spec(given: ClassPayload) -> vmclass.VMClassSpec:
         extraConfig=given.extra_config or None,
         diskDefaults=None
         if defaults is None or not defaults.size_gib
-        else vmclass.DiskDefaults(type=defaults.type or "thin", size=f"{defaults.size_gib}Gi"),
+        else vmclass.DiskDefaults(
+            type=defaults.type or "thin",
+            size=f"{defaults.size_gib}Gi",
+            iops=defaults.iops or None,
+            storageClass=defaults.storage_class or None,
+        ),
         performanceProfile=None
         if performance is None
         else vmclass.PerformanceProfile(
@@ -223,15 +228,19 @@ def on_pod_network(given: NetworkPayload) -> bool:
 
 
 def _network_config(given: NetworkPayload) -> net.NetworkConfig | None:
-    model = given.model if given.model in _MODELS else "virtio"
+    model, mtu = given.model if given.model in _MODELS else "virtio", given.mtu or net.NetworkConfig().mtu
     named = given.network_name or given.portgroup
+    queues = given.driver.get("queues") if given.driver else None
+    driver = net.NetworkDriver(queues=queues) if queues else None
     if given.bridge and given.vlan:
         # The only block with a bridge and a VLAN.
-        return net.NetworkConfig(proxmox=net.ProxmoxNetwork(bridge=given.bridge, vlanTag=given.vlan, model=model))
+        block = net.ProxmoxNetwork(bridge=given.bridge, vlanTag=given.vlan, model=model, mtu=given.mtu or None)
+        return net.NetworkConfig(proxmox=block)
     if given.bridge:
-        return net.NetworkConfig(libvirt=net.LibvirtNetwork(bridge=net.BridgeConfig(name=given.bridge), model=model))
+        bridge = net.BridgeConfig(name=given.bridge)
+        return net.NetworkConfig(libvirt=net.LibvirtNetwork(bridge=bridge, model=model, driver=driver), mtu=mtu)
     if named and named != POD_NETWORK:
-        return net.NetworkConfig(libvirt=net.LibvirtNetwork(networkName=named, model=model))
+        return net.NetworkConfig(libvirt=net.LibvirtNetwork(networkName=named, model=model, driver=driver), mtu=mtu)
     return None
 
 

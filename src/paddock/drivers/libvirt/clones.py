@@ -19,7 +19,7 @@ import msgspec
 from paddock.base import names, reasons
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.errors import ErrorKind, ProviderError, TerminalProviderError
 from paddock.contract.payloads import PlacementPayload
 from paddock.driverkit import conversion, customization, refusals
 from paddock.driverkit.conversion import OpenLayer
@@ -49,7 +49,7 @@ from paddock.drivers.libvirt.hypervisor import Hypervisor
 from paddock.drivers.libvirt.machines import LibvirtDomain, MachineStore
 from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
 from paddock.drivers.libvirt.records import VolumeNote
-from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage
+from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage, NamedMachine
 from paddock.drivers.libvirt.undertakings import Undertakings
 from paddock.drivers.libvirt.volumexml import PoolView, VolumeOrder
 
@@ -101,7 +101,12 @@ class DomainCloning:
                 raise refusals.not_found("the machine to clone does not exist")
             # Its task says that it failed, and whoever lost the first answer can remove it.
             return task
-        order = await self._order(source, uuid, request)
+        try:
+            order = await self._order(source, uuid, request)
+        except TerminalProviderError:
+            if existing is not None:
+                await self._abandon(existing)
+            raise
 
         async def work() -> None:
             async with self._store.changing(source.uuid), self._store.changing(uuid):
@@ -191,6 +196,9 @@ class DomainCloning:
             for target, disk in disks.items():
                 await self._copy(order, source, target, disk)
                 made.append(disk.path)
+            await self._connection.run(volumes.own, tuple(disks.values()))
+            if order.linked:
+                await self._connection.run(_own_overlays, source.uuid)
             await self._connection.run(snapshots.remove, source.uuid, own)
             if content:
                 await self._seeded(order, root, content, marked)
@@ -205,7 +213,7 @@ class DomainCloning:
             raise
 
     async def _seeded(self, order: CloneOrder, root: Any, content: bytes, known: MachineMarks) -> None:
-        seed = await self._storage.keep_seed(order.name, order.datastore, content)
+        seed = await self._storage.keep_seed(NamedMachine(order.name, order.uuid), order.datastore, content)
         root = clonexml.with_disks(root, {}, seed, "")
         complete = msgspec.structs.replace(known, state="").with_disk(MarkedDisk(marks.SEED_DISK, seed.path, seed.bytes))
         await self._connection.run(_define, xmltree.text(editing.marked(root, complete)))
@@ -229,6 +237,13 @@ class DomainCloning:
                 plain = PlainDisk(made, disk.format, disk.bytes, "")
                 note = VolumeNote(purpose=records.MACHINE, request=order.uuid, size=disk.bytes, format=disk.format)
                 await self._connection.run(keeping.keep, disk.pool, disk.volume, plain, note)
+
+    async def _abandon(self, clone: LibvirtDomain) -> None:
+        """Leave nothing of a clone that was begun, and that its source does not allow any more. Whoever asks again begins anew."""
+        async with self._store.changing(clone.uuid):
+            known = clone.inactive.marks
+            await self._storage.delete([each.path for each in known.disks] if known is not None else [])
+            await self._connection.run(lifecycle.undefine, clone.uuid)
 
     async def _undo(self, order: CloneOrder, paths: list[str]) -> None:
         """Leave nothing of a clone that could not be made."""
@@ -314,7 +329,7 @@ def _plan(conn: Any, order: CloneOrder, default: str) -> dict[str, DomainDisk]:
 
 def _planned(conn: Any, order: CloneOrder, disk: DiskView, pool: PoolView, size: int) -> DomainDisk:
     name = clonexml.name_of(order.view, disk)
-    wanted = volumes.planned(conn, order.name, name, pool, size)
+    wanted = volumes.planned(conn, NamedMachine(order.name, order.uuid), name, pool, size)
     return msgspec.structs.replace(wanted, format=volumexml.QCOW2 if order.linked else wanted.format)
 
 
@@ -366,6 +381,15 @@ def _above(pool: Any, own: DiskView, kind: str, size: int) -> str:
         if volumexml.parse_volume(there.XMLDesc(0)).backing == own.path:
             return str(there.path())
         number += 1
+
+
+def _own_overlays(conn: Any, uuid: str) -> None:
+    """Note that the files which a linked clone's source got are the source's."""
+    known = domainview.parse(machines.existing(conn, uuid).XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)).marks
+    for disk in known.disks if known is not None else ():
+        volume = pools.find(conn, disk.path)
+        if volume is not None and volumexml.parse_volume(volume.XMLDesc(0)).backing:
+            records.own(conn, volume.storagePoolLookupByVolume(), volume.name(), uuid)
 
 
 def _switch(conn: Any, domain: Any, view: DomainView, own: DiskView, path: str) -> None:

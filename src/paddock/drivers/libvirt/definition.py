@@ -88,10 +88,18 @@ def disk_element(disk: DomainDisk, device: str, *, boot: bool = False, readonly:
     child(made, "target", dev=device, bus="virtio")
     if readonly:
         child(made, "readonly")
+    if disk.iops:
+        child(child(made, "iotune"), "total_iops_sec", str(disk.iops))
     child(made, "serial", disk.name[:20])
     if boot:
         child(made, "boot", order="1")
     return made
+
+
+def limited(disk: DomainDisk, hardware: ClassPayload) -> DomainDisk:
+    """Return a disk with the limit that its class sets."""
+    defaults = hardware.disk_defaults
+    return msgspec.structs.replace(disk, iops=defaults.iops or 0) if defaults is not None else disk
 
 
 def memory_device(mib: int) -> str:

@@ -35,7 +35,7 @@ class LibvirtDriver(OptionalRpcs):
     def __init__(self, connection: LibvirtConnection, storage: MachineStorage | None = None, clock: Clock | None = None) -> None:
         storage = storage or VolumeStore(connection)
         store, hypervisor = MachineStore(connection), Hypervisor(connection)
-        self._connection, self._hypervisor = connection, hypervisor
+        self._connection, self._hypervisor, self._storage = connection, hypervisor, storage
         self._creation = DomainCreation(store, storage, hypervisor)
         self._deletion = DomainDeletion(store, storage)
         self._power = DomainPower(store)
@@ -55,7 +55,10 @@ class LibvirtDriver(OptionalRpcs):
     async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
         """Say whether the hypervisor can be reached."""
         with failures.mapped():
-            return await self._report.validate()
+            answer = await self._report.validate()
+            if answer.ok:
+                await self._storage.tidy()
+            return answer
 
     async def examine(self) -> tuple[ProviderFinding, ...]:
         """Return what somebody who sets up a Provider should know of the hypervisor."""

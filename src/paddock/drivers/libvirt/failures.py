@@ -41,6 +41,8 @@ _REASONS: Mapping[int, str] = {
 }
 _FULL = "no space left on device"
 _LONGEST = 300
+# A shell's word for a command that it does not find.
+_NO_PROGRAM = "non-zero code: 127"
 
 
 def code_of(error: BaseException) -> int:
@@ -64,8 +66,13 @@ def of(error: Any, what: str = "libvirt refuses the operation") -> ProviderError
 
 def lost(error: Any) -> ProviderError:
     """Return the error of a call whose connection ended, or could not be opened."""
-    why, fix = words(error), "see that libvirtd runs; Paddock tries again"
-    return ProviderError(ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=why, fix=fix, reason=reasons.HYPERVISOR_UNREACHABLE)
+    if _NO_PROGRAM in str(error):
+        program = "nc, or virt-ssh-helper for an endpoint without socket"
+        why = f"the far host lacks the program that passes the connection on: {program} ({words(error)})"
+        fix, reason = "install netcat-openbsd there, or libvirt's daemon with its virt-ssh-helper", reasons.HYPERVISOR_PROGRAM
+    else:
+        why, fix, reason = words(error), "see that libvirtd runs; Paddock tries again", reasons.HYPERVISOR_UNREACHABLE
+    return ProviderError(ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=why, fix=fix, reason=reason)
 
 
 @contextmanager

@@ -32,6 +32,8 @@ from paddock.meta.wire import to_data
 PREPARED, CHECKED = "image", "image-check"
 _TYPE = "libvirt"
 _FORMATS = ("", "qcow2")
+# The members of the credentials that a manager sends for a registry.
+_LOGIN = {"username": "username", "password": "password", "docker_config": "dockerConfig"}
 _LONGEST = 54
 
 
@@ -57,7 +59,7 @@ class ImageVolumes:
     async def prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
         """Import an image, or answer with the one that is there."""
         spec = image_spec(request.image_json)
-        source = read_source(spec)
+        source = with_login(read_source(spec), request.image_json)
         if source.path:
             return await self._in_place(source)
         wish = spec.prepare or ImagePrepare()
@@ -163,13 +165,22 @@ def read_source(spec: VMImageSpec) -> VolumeImage:
             return _http(name, block, wish)
         if name == "registry":
             if block.pullSecretRef is not None:
-                raise refusals.not_supported("the image cannot be pulled with a Secret", why="the provider contract carries none")
+                raise refusals.not_supported("the image cannot be pulled with a Secret", why="the manager sends no credentials")
             return VolumeImage(block=name, web=WebImage(reference=block.image))
     given = sources.image_blocks(spec.source, _TYPE)
     fix = "give source.libvirt, source.http or source.registry"
     if not given:
         raise refusals.invalid("the image has no source", fix=fix)
     raise refusals.not_supported("the image cannot be imported", why=f"source.{given[0]} is at another hypervisor", fix=fix)
+
+
+def with_login(source: VolumeImage, text: str) -> VolumeImage:
+    """Return a source with the credentials that the manager sent beside the spec. Pure."""
+    given = payloads.decode_manifest(text).get("credentials")
+    if source.web is None or not isinstance(given, dict):
+        return source
+    login = {name: str(given.get(member) or "") for name, member in _LOGIN.items()}
+    return msgspec.structs.replace(source, web=msgspec.structs.replace(source.web, **login))
 
 
 def image_name(target: str, spec: VMImageSpec, block: str) -> str:
@@ -181,7 +192,7 @@ def image_name(target: str, spec: VMImageSpec, block: str) -> str:
 
 def _http(name: str, block: HTTPImageSource, wish: ImagePrepare) -> VolumeImage:
     if block.authentication is not None:
-        why = "the provider contract carries no Secret"
+        why = "the manager sends no credentials, and no driver takes client certificates"
         raise refusals.not_supported("the image cannot be fetched with source.http.authentication", why=why, fix="use a signed address")
     checksum = downloads.checksum(block.checksum, block.checksumType) if wish.validateChecksum else None
     seconds = duration.parse(block.timeout) / 1e9 if block.timeout else 0.0

@@ -43,6 +43,8 @@ def keep(conn: Any, pool: str, volume: str, disk: PlainDisk, note: VolumeNote) -
         _replace(place, volume)
         # The definition has the format and the size at once; libvirt looks at the content itself only some time after an upload.
         made = place.createXML(volumexml.volume(VolumeOrder(name=volume, capacity=disk.size, format=disk.format)), 0)
+        # Whoever tidied up between the mark and the volume has taken the mark for one that nobody needs.
+        records.begin(place, volume)
         streams.upload(conn, made, disk.file.fileno())
         disk.file.seek(0)
         if streams.head(conn, made, _HEAD) != disk.file.read(_HEAD):

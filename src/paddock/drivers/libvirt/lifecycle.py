@@ -24,7 +24,7 @@ from paddock.drivers.libvirt.hypervisor import Hypervisor
 from paddock.drivers.libvirt.identifiers import MachineGoal, MachineTask
 from paddock.drivers.libvirt.machines import LibvirtDomain, MachineStore
 from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
-from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage
+from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage, NamedMachine
 
 _LOG = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class DomainCreation:
             support.check(given, abilities)
             given = _with_addresses(given, uuid, await self._hypervisor.cards(given.networks, self._settings.network))
             seed_content = self._seed(given, uuid)
-            disks = await self._storage.plan(given)
+            disks = tuple([definition.limited(each, given.hardware) for each in await self._storage.plan(given, uuid)])
             limits = support.limitations(given, abilities)
             marked = _marks(request, digest, disks, limits)
             # The first definition has no seed: its volume is made with the other disks.
@@ -113,15 +113,16 @@ class DomainCreation:
             await self._define(plan, definition.build(plan, abilities, self._settings))
             try:
                 await self._storage.make(disks)
-                seed = await self._stored_seed(given, seed_content)
+                seed = await self._stored_seed(given, uuid, seed_content)
                 await self._finish(msgspec.structs.replace(plan, seed=seed), abilities)
             except (ProviderError, asyncio.CancelledError) as error:
                 if isinstance(error, ProviderError):
                     await self._undo(uuid, disks)
                 raise
 
-    async def _stored_seed(self, given: MachineDescription, content: bytes) -> DomainDisk | None:
-        return await self._storage.keep_seed(given.name, given.placement.datastore, content) if content else None
+    async def _stored_seed(self, given: MachineDescription, uuid: str, content: bytes) -> DomainDisk | None:
+        machine = NamedMachine(given.name, uuid)
+        return await self._storage.keep_seed(machine, given.placement.datastore, content) if content else None
 
     async def _define(self, plan: DomainPlan, text: str) -> None:
         def work(conn: Any) -> None:
@@ -171,6 +172,8 @@ class DomainDeletion:
         """
         machine = await self._store.find(request.id)
         if machine is None:
+            # Somebody may have undefined the domain, and left its disks.
+            await self._storage.delete_left(request.id, request.owner.name if request.owner is not None else "")
             return m.TaskResponse()
         machines.check_owner(machine.view, request.owner)
         async with self._store.changing(machine.uuid):

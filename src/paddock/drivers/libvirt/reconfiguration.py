@@ -35,7 +35,7 @@ from paddock.drivers.libvirt.domainview import DiskView
 from paddock.drivers.libvirt.hypervisor import Hypervisor
 from paddock.drivers.libvirt.machines import LibvirtDomain, MachineStore
 from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
-from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage, StoredDisk
+from paddock.drivers.libvirt.storageport import DomainDisk, MachineStorage, NamedMachine, StoredDisk
 
 _DETACHED = "detached-"
 _DETACH_SECONDS = 30.0
@@ -76,7 +76,7 @@ class DomainReconfiguration:
         for disk in changes.detached:
             known = await self._detach(machine, known, disk)
         for wanted in changes.added:
-            known = await self._add(machine, known, wanted, given.placement.datastore)
+            known = await self._add(machine, known, wanted, given)
         if machine.live:
             await self._plug(machine, changes)
         elif changes.cpus or changes.memory_mib:
@@ -97,9 +97,10 @@ class DomainReconfiguration:
         if changes.memory_mib:
             await run(_attach, machine.uuid, definition.memory_device(changes.memory_mib - machine.view.memory_mib))
 
-    async def _add(self, machine: LibvirtDomain, known: MachineMarks, wanted: DiskPayload, datastore: str) -> MachineMarks:
+    async def _add(self, machine: LibvirtDomain, known: MachineMarks, wanted: DiskPayload, given: MachineDescription) -> MachineMarks:
         """Give a machine one more disk, or one that it had before."""
-        disk = await self._storage.plan_disk(machine.view.name, wanted, datastore)
+        named = NamedMachine(machine.view.name, machine.uuid)
+        disk = definition.limited(await self._storage.plan_disk(named, wanted, given.placement.datastore), given.hardware)
         known = known.with_disk(MarkedDisk(disk.name, disk.path, disk.bytes, disk.own))
         known = msgspec.structs.replace(known, notes={name: each for name, each in known.notes.items() if name != _DETACHED + disk.name})
         await self._keep(machine, known)

@@ -1,10 +1,11 @@
 """Notes of the driver beside volumes, since libvirt keeps none: two kinds of small volumes in the same pool.
 
-VOLUME.json says what a prepared image or an imported disk is. It is written last: a volume without it is half made, and is made anew.
+VOLUME.json says what a prepared image or an imported disk is, or which machine a disk belongs to. It is written last: an image without it
+is half made, and is made anew. A machine whose domain was undefined gets the disks back that are noted for it.
 VOLUME.making stands while a machine's disk is copied. A volume beside one that nobody writes was cut off, and is made anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,6 +60,32 @@ def write(conn: Any, pool: Any, name: str, record: VolumeNote) -> None:
     drop(pool, name + _RECORD)
     made = pool.createXML(volumexml.volume(VolumeOrder(name=name + _RECORD, capacity=_BYTES, format=volumexml.RAW)), 0)
     streams.upload_bytes(conn, made, msgspec.json.encode(record).ljust(_BYTES, b"\0"))
+
+
+def is_of(conn: Any, pool: Any, name: str, machine: str) -> bool:
+    """Return whether a volume is noted for a machine."""
+    note = read(conn, pool, name)
+    return note is not None and note.purpose == MACHINE and note.request == machine
+
+
+def own(conn: Any, pool: Any, name: str, machine: str) -> None:
+    """Note that a volume is a machine's."""
+    if not is_of(conn, pool, name, machine):
+        write(conn, pool, name, VolumeNote(purpose=MACHINE, request=machine))
+
+
+def noted(pool: Any) -> list[str]:
+    """Return the names of the volumes of a pool that have a record."""
+    return [each.removesuffix(_RECORD) for each in pool.listVolumes() if each.endswith(_RECORD)]
+
+
+def sweep(pool: Any, is_wanted: Callable[[str], bool]) -> None:
+    """Drop the marks of copies that never began, and that nobody wants any more."""
+    names = pool.listVolumes()
+    for each in names:
+        volume = each.removesuffix(_MAKING)
+        if volume != each and volume not in names and not is_wanted(volume):
+            drop(pool, each)
 
 
 def is_record(name: str) -> bool:

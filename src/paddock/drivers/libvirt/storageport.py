@@ -13,6 +13,13 @@ from paddock.contract.payloads import DiskPayload
 from paddock.driverkit.description import MachineDescription
 
 
+class NamedMachine(msgspec.Struct, frozen=True):
+    """A machine: its name, which its volumes begin with, and the UUID of its domain."""
+
+    name: str
+    uuid: str
+
+
 class DomainDisk(msgspec.Struct, frozen=True, kw_only=True):
     """A disk as a definition names it. The storage half alone reads what `recipe` holds."""
 
@@ -30,7 +37,11 @@ class DomainDisk(msgspec.Struct, frozen=True, kw_only=True):
     own: bool = True
     # options of the driver element: cache, io, discard, detect_zeroes
     options: Mapping[str, str] = {}
+    # the most operations in a second; 0: no limit
+    iops: int = 0
     recipe: Mapping[str, str] = {}
+    # the UUID of the machine that the volume is noted for
+    machine: str = ""
 
 
 class StoredDisk(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +59,10 @@ class StoredDisk(msgspec.Struct, frozen=True, kw_only=True):
 class MachineStorage(Protocol):
     """The disks of machines."""
 
-    async def plan(self, given: MachineDescription) -> tuple[DomainDisk, ...]:
+    async def plan(self, given: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
         """Return the disks of a new machine: the root disk first (`marks.ROOT_DISK`). Raises for what is not there or not possible."""
 
-    async def plan_disk(self, machine: str, disk: DiskPayload, datastore: str) -> DomainDisk:
+    async def plan_disk(self, machine: NamedMachine, disk: DiskPayload, datastore: str) -> DomainDisk:
         """Return one more disk for a machine that exists."""
 
     async def make(self, disks: Sequence[DomainDisk]) -> None:
@@ -60,7 +71,13 @@ class MachineStorage(Protocol):
     async def delete(self, paths: Iterable[str]) -> None:
         """Delete volumes by their paths. One that is gone is deleted."""
 
-    async def keep_seed(self, machine: str, datastore: str, content: bytes) -> DomainDisk:
+    async def delete_left(self, uuid: str, name: str) -> None:
+        """Delete the disks of a machine that no domain has any more; the name, where it is known, says where to look."""
+
+    async def tidy(self) -> None:
+        """Drop what copies that were cut off have left and that nobody wants, once for each process."""
+
+    async def keep_seed(self, machine: NamedMachine, datastore: str, content: bytes) -> DomainDisk:
         """Store the documents of a guest's first boot as the raw volume MACHINE-cloud-init.iso, in the place of an older one."""
 
     async def grow(self, uuid: str, path: str, size: int) -> None:

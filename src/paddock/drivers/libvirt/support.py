@@ -127,5 +127,11 @@ def _of_networks(cards: tuple[NetworkPayload, ...]) -> Iterator[str]:
             yield f"pciSlotNumber of network {card.name} has no effect on libvirt"
         if card.qos is not UNSET and (card.qos.priority is not None or card.qos.dscp is not None):
             yield f"priority and dscp of network {card.name} have no effect on libvirt"
+        if card.driver and (card.model or "virtio").lower() != "virtio":
+            yield f"driver of network {card.name} has no effect: it is for the model virtio"
+        elif card.driver and card.driver.get("name", "kvm") != "kvm":
+            yield f"driver {card.driver['name']} of network {card.name} has no effect on libvirt"
+        if card.filter_ref and card.security is not UNSET:
+            yield f"security of network {card.name} gives way to its filterRef"
         if card.security is not UNSET and card.security.forbid_promiscuous:
             yield f"promiscuous mode of network {card.name} is not forbidden on libvirt"

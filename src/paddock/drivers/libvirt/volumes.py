@@ -1,7 +1,8 @@
 """The volumes of machines: planned, made, made larger, measured, deleted.
 
-A disk of machine `web` called `data` is the volume `web-data.qcow2`, so that a call which is repeated finds what it made. A volume of that
-name that is in no domain's definition is somebody else's, and a Conflict. What is copied has a note beside it until it is whole.
+A disk of machine `web` called `data` is the volume `web-data.qcow2`, so that a call which is repeated finds what it made. A note beside it
+says whose it is, also when the domain was undefined. A volume of that name that is neither in the domain nor noted for it is somebody
+else's, and a Conflict. What is copied has a mark beside it until it is whole.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from paddock.driverkit import refusals
 from paddock.driverkit.description import MachineDescription
 from paddock.drivers.libvirt import domainview, failures, imagesources, machines, marks, pools, records, streams, volumexml
 from paddock.drivers.libvirt.connection import LibvirtConnection
-from paddock.drivers.libvirt.storageport import DomainDisk, StoredDisk
+from paddock.drivers.libvirt.storageport import DomainDisk, NamedMachine, StoredDisk
 from paddock.drivers.libvirt.volumexml import PoolView, VolumeOrder
 
 _GIB = 1 << 30
@@ -37,19 +38,20 @@ class VolumeStore:
         self._copies = asyncio.Semaphore(2)
         # What stood in the way of a volume, and is not to go with the machine that could not be made.
         self._foreign: set[str] = set()
+        self._is_tidy = False
 
-    async def plan(self, given: MachineDescription) -> tuple[DomainDisk, ...]:
+    async def plan(self, given: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
         """Return the disks of a new machine, the root disk first. Raises for what is not there or not possible."""
 
         def work(conn: Any) -> tuple[DomainDisk, ...]:
-            place = given.placement
-            pool = pools.choose(conn, place.datastore, place.storage_pod, self._connection.settings.pool)
-            root = _root(conn, given, pool)
-            return (root, *(_data(conn, given.name, each, pool) for each in given.disks))
+            pool = pools.choose(conn, given.datastore, given.placement.storage_pod, self._connection.settings.pool)
+            machine = NamedMachine(given.name, uuid)
+            root = _root(conn, given, machine, pool)
+            return (root, *(_data(conn, machine, each, pool) for each in given.disks))
 
         return await self._connection.run(work)
 
-    async def plan_disk(self, machine: str, disk: DiskPayload, datastore: str) -> DomainDisk:
+    async def plan_disk(self, machine: NamedMachine, disk: DiskPayload, datastore: str) -> DomainDisk:
         """Return one more disk for a machine that exists."""
 
         def work(conn: Any) -> DomainDisk:
@@ -69,6 +71,7 @@ class VolumeStore:
                 self._foreign.add(disk.path)
                 why = "it was not made by Paddock"
                 raise refusals.conflict(f"volume {disk.volume} exists in pool {disk.pool}", why=why, fix=_RENAME) from error
+        await self._connection.run(own, disks)
 
     async def _make(self, disk: DomainDisk) -> None:
         how = disk.recipe.get(_HOW)
@@ -89,13 +92,22 @@ class VolumeStore:
                 continue
             await self._connection.run(_delete, path)
 
-    async def keep_seed(self, machine: str, datastore: str, content: bytes) -> DomainDisk:
+    async def delete_left(self, uuid: str, name: str) -> None:
+        """Delete the disks of a machine that no domain has any more; the name, where it is known, says where to look."""
+        await self._connection.run(_delete_left, uuid, name)
+
+    async def tidy(self) -> None:
+        """Drop what copies that were cut off have left and that nobody wants, once for each process."""
+        if not self._is_tidy:
+            await self._connection.run(_tidy)
+            self._is_tidy = True
+
+    async def keep_seed(self, machine: NamedMachine, datastore: str, content: bytes) -> DomainDisk:
         """Store the documents of a guest's first boot as the raw volume MACHINE-cloud-init.iso, in the place of an older one."""
 
         def work(conn: Any) -> DomainDisk:
             pool = pools.choose(conn, datastore, "", self._connection.settings.pool)
-            name = f"{machine}-{marks.SEED_DISK}.iso"
-            return _write_seed(conn, pool, name, machine, content)
+            return _write_seed(conn, pool, machine, content)
 
         return await self._connection.run(work)
 
@@ -130,24 +142,24 @@ def measured(conn: Any, paths: Sequence[str]) -> Mapping[str, StoredDisk]:
 # --- plans ------------------------------------------------------------------------------------------------------------------------
 
 
-def _root(conn: Any, given: MachineDescription, pool: PoolView) -> DomainDisk:
+def _root(conn: Any, given: MachineDescription, machine: NamedMachine, pool: PoolView) -> DomainDisk:
     defaults = given.hardware.disk_defaults
     source = imagesources.find(conn, given.image, pool.name, given.name)
     size = max(source.stored.capacity, (defaults.size_gib << 30) if defaults is not None else 0)
     if source.taken:
         return _taken(conn, marks.ROOT_DISK, source.stored, size)
-    wanted = planned(conn, given.name, marks.ROOT_DISK, pool, size)
+    wanted = planned(conn, machine, marks.ROOT_DISK, pool, size)
     recipe = {_HOW: _COPY, _SOURCE: source.stored.path, **_provisioning(defaults.type if defaults is not None else "")}
     return msgspec.structs.replace(wanted, recipe=recipe)
 
 
-def _data(conn: Any, machine: str, disk: DiskPayload, pool: PoolView) -> DomainDisk:
+def _data(conn: Any, machine: NamedMachine, disk: DiskPayload, pool: PoolView) -> DomainDisk:
     size = disk.size_gib * _GIB
     if disk.storage_class:
         pool = pools.choose(conn, str(disk.storage_class), "", pool.name)
     if disk.path:
         image = ImagePayload(path=str(disk.path))
-        source = imagesources.find(conn, image, pool.name, machine)
+        source = imagesources.find(conn, image, pool.name, machine.name)
         size = max(size, source.stored.capacity)
         if source.taken:
             return _taken(conn, disk.name, source.stored, size)
@@ -157,16 +169,36 @@ def _data(conn: Any, machine: str, disk: DiskPayload, pool: PoolView) -> DomainD
     return msgspec.structs.replace(wanted, recipe={_HOW: _BLANK, **_provisioning(disk.type)})
 
 
-def planned(conn: Any, machine: str, name: str, pool: PoolView, size: int) -> DomainDisk:
+def planned(conn: Any, machine: NamedMachine, name: str, pool: PoolView, size: int) -> DomainDisk:
     """The disk of a machine in a pool; raises Conflict if its volume is somebody else's."""
-    volume = f"{machine}-{name}{_ENDINGS[pool.format] if pool.files else ''}"
+    volume = f"{machine.name}-{name}{_ENDINGS[pool.format] if pool.files else ''}"
     path = f"{pool.path}/{volume}"
     place = pools.active(conn, pool.name)
-    there = records.lookup(place, volume)
-    if there is not None and machine not in pools.users(conn, path):
-        why = "it belongs to no machine of that name"
+    if records.lookup(place, volume) is not None and (why := _foreign(conn, place, volume, path, machine)):
         raise refusals.conflict(f"volume {volume} exists in pool {pool.name}", why=why, fix=_RENAME)
-    return DomainDisk(name=name, path=path, pool=pool.name, volume=volume, format=pool.format, kind=pool.disk_kind, bytes=size)
+    return DomainDisk(
+        name=name,
+        path=path,
+        pool=pool.name,
+        volume=volume,
+        format=pool.format,
+        kind=pool.disk_kind,
+        bytes=size,
+        machine=machine.uuid,
+    )
+
+
+def _foreign(conn: Any, pool: Any, volume: str, path: str, machine: NamedMachine) -> str:
+    """Why a volume is not the machine's; empty for one that its domain has, or had until somebody undefined it."""
+    users = pools.users(conn, path)
+    if machine.name in users:
+        return ""
+    if users:
+        return f"it belongs to machine {users[0]}"
+    if not records.is_of(conn, pool, volume, machine.uuid):
+        return "it belongs to no machine of that name"
+    above = dependents(conn, path)
+    return f"the disk {above[0]} stands on it" if above else ""
 
 
 def _taken(conn: Any, name: str, stored: StoredDisk, size: int) -> DomainDisk:
@@ -239,6 +271,16 @@ def copy(conn: Any, pool: Any, source: Any, order: VolumeOrder, flags: int = 0) 
         enlarge(pool.createXMLFrom(volumexml.volume(order), source, flags), order.capacity)
 
 
+def own(conn: Any, disks: Iterable[DomainDisk]) -> None:
+    """Note whose disks volumes are. Devices have no notes, and an imported disk keeps its own. In a thread.
+
+    All are made before: after a note was uploaded, libvirt knows of files that somebody has put into their way, and they pass for ours.
+    """
+    for disk in disks:
+        if disk.machine and disk.kind == "file" and not disk.imported:
+            records.own(conn, pools.active(conn, disk.pool), disk.volume, disk.machine)
+
+
 def _discard(volume: Any, name: str) -> None:
     try:
         volume.delete(0)
@@ -258,6 +300,10 @@ def enlarge(volume: Any, size: int) -> None:
 def _delete(conn: Any, path: str) -> None:
     volume = pools.find(conn, path)
     if volume is None:
+        # Its copy may have been cut off before it began, and left a mark.
+        for pool in _pools(conn):
+            if pools.view_of(pool).path == path.rpartition("/")[0]:
+                records.forget(pool, path.rpartition("/")[2])
         return
     try:
         pool = volume.storagePoolLookupByVolume()
@@ -269,6 +315,26 @@ def _delete(conn: Any, path: str) -> None:
         return
     if below:
         release(conn, below)
+
+
+def _pools(conn: Any) -> list[Any]:
+    return list(conn.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE))
+
+
+def _delete_left(conn: Any, uuid: str, name: str) -> None:
+    for pool in _pools(conn):
+        place = pools.view_of(pool).path
+        for volume in records.noted(pool):
+            path = f"{place}/{volume}"
+            if volume.startswith(f"{name}-" if name else "") and records.is_of(conn, pool, volume, uuid) and not pools.users(conn, path):
+                _delete(conn, path)
+
+
+def _tidy(conn: Any) -> None:
+    """A machine's domain names its disks before they are copied, so a mark that no domain knows of is nobody's."""
+    for pool in _pools(conn):
+        place = pools.view_of(pool).path
+        records.sweep(pool, lambda volume, place=place: bool(pools.users(conn, f"{place}/{volume}")))  # type: ignore[misc]
 
 
 def release(conn: Any, path: str) -> None:
@@ -286,7 +352,7 @@ def release(conn: Any, path: str) -> None:
 def dependents(conn: Any, path: str) -> tuple[str, ...]:
     """Return the paths of the volumes that stand on a volume. In a thread."""
     found = []
-    for pool in conn.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE):
+    for pool in _pools(conn):
         for volume in pool.listAllVolumes(0):
             try:
                 stored = volumexml.parse_volume(volume.XMLDesc(0))
@@ -299,12 +365,13 @@ def dependents(conn: Any, path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _write_seed(conn: Any, view: PoolView, name: str, machine: str, content: bytes) -> DomainDisk:
+def _write_seed(conn: Any, view: PoolView, machine: NamedMachine, content: bytes) -> DomainDisk:
+    name = f"{machine.name}-{marks.SEED_DISK}.iso"
     path = f"{view.path}/{name}"
     pool = pools.active(conn, view.name)
     found = records.lookup(pool, name)
     if found is not None:
-        others = [each for each in pools.users(conn, path) if each != machine]
+        others = [each for each in pools.users(conn, path) if each != machine.name]
         if others:
             raise refusals.conflict(f"volume {name} belongs to machine {others[0]}", fix="rename the machine")
         # A guest that runs keeps the file that it has opened.
@@ -312,8 +379,18 @@ def _write_seed(conn: Any, view: PoolView, name: str, machine: str, content: byt
     size = -(-len(content) // 2048) * 2048
     made = pool.createXML(volumexml.volume(VolumeOrder(name=name, capacity=size, format=volumexml.RAW)), 0)
     streams.upload_bytes(conn, made, content.ljust(size, b"\0"))
-    kind = view.disk_kind
-    return DomainDisk(name=marks.SEED_DISK, path=path, pool=view.name, volume=name, format=volumexml.RAW, kind=kind, bytes=size)
+    disk = DomainDisk(
+        name=marks.SEED_DISK,
+        path=path,
+        pool=view.name,
+        volume=name,
+        format=volumexml.RAW,
+        kind=view.disk_kind,
+        bytes=size,
+        machine=machine.uuid,
+    )
+    own(conn, (disk,))
+    return disk
 
 
 def _grow(conn: Any, uuid: str, path: str, size: int) -> None:

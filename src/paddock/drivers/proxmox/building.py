@@ -123,7 +123,9 @@ class ProxmoxMachineBuilder:
 
     async def _root(self, machine: ProxmoxLocatedMachine, order: ProxmoxBuildOrder) -> ProxmoxLocatedMachine:
         """The disk that the machine boots from, if nothing has made it yet."""
-        if machine.config.root is not None or not (order.image or order.blank):
+        if machine.config.root is not None:
+            return await self._applied(machine, diskplans.limited_root(order.given, machine.config.root))
+        if not (order.image or order.blank):
             return machine
         defaults = order.given.hardware.disk_defaults
         members: dict[str, str | int | float | bool]
@@ -135,7 +137,7 @@ class ProxmoxMachineBuilder:
             return machine
         if defaults is not None and defaults.type in ("raw", "qcow2", "vmdk"):
             members["format"] = defaults.type
-        members["discard"] = "on"
+        members |= {"discard": "on", **diskplans.limits(order.given)}
         boot = "order=scsi0" if order.image else "order=scsi0;net0"
         return await self._applied(machine, {"scsi0": properties.render(members, "file"), "boot": boot}, disks=True)
 

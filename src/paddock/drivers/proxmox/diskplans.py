@@ -76,13 +76,27 @@ def change(given: MachineDescription, config: ProxmoxMachineConfig, storage: str
         if back and back in config.unused.values():
             added[slot] = properties.render({"file": back, "serial": name}, "file")
             continue
-        added[slot] = properties.render(_options(each, storage, source), "file")
+        added[slot] = properties.render({**_options(each, storage, source), **limits(given)}, "file")
         if source:
             taken.append(source)
             grown[slot] = size
     names = {naming.serial(each.name) for each in given.disks}
     gone = {name: have[naming.serial(name)].slot for name in config.note.disks if naming.serial(name) in set(have) - names}
     return ProxmoxDiskChange(added=added, grown=grown, detached=gone, taken=tuple(taken), limitations=tuple(limitations))
+
+
+def limits(given: MachineDescription) -> dict[str, int]:
+    """Return the options that limit a disk as the class says."""
+    defaults = given.hardware.disk_defaults
+    return {"iops": defaults.iops} if defaults is not None and defaults.iops else {}
+
+
+def limited_root(given: MachineDescription, root: ProxmoxConfiguredDrive) -> dict[str, str]:
+    """Return what limits the disk that a template brought; nothing for one that is as the class says."""
+    wanted = {name: str(value) for name, value in limits(given).items()}
+    if wanted.items() <= root.options.items():
+        return {}
+    return {root.slot: properties.render({"file": root.volume, **root.options, **wanted}, "file")}
 
 
 def growing(config: ProxmoxMachineConfig, grown: Mapping[str, int]) -> dict[str, int]:

@@ -46,7 +46,7 @@ class ProxmoxDriver(OptionalRpcs):
         self._inventory = ProxmoxMachineInventory(cluster, self._power)
         self._hosts = ProxmoxHostInventory(cluster)
         self._snapshots = ProxmoxSnapshotControl(cluster, self._power)
-        self._machines = ProxmoxMachineLifecycle(cluster, making, self._builder, self._images)
+        self._machines = ProxmoxMachineLifecycle(cluster, making, self._builder, self._images, self._power)
         self._cloning = ProxmoxMachineCloning(cluster, making, self._builder, self._snapshots)
         self._reconfiguration = ProxmoxMachineReconfiguration(cluster, self._builder)
         self._disks = ProxmoxDiskTransfers(cluster, self._snapshots, self._images, clock or SystemClock())

@@ -44,7 +44,8 @@ def plain(document: bytes) -> dict[str, Any] | None:
 
 def is_native(given: MachineDescription) -> bool:
     """Return whether the cluster's own cloud-init drive does for a machine."""
-    return not given.meta_data and plain(given.user_data) is not None
+    told = any(card.routes or card.ip_policy == cloudinit.NO_ADDRESS for card in given.networks)
+    return not told and not given.meta_data and plain(given.user_data) is not None
 
 
 def native(given: MachineDescription, release: tuple[int, int]) -> dict[str, FormValue]:

@@ -196,7 +196,7 @@ def _limitations(hardware: ClassPayload, config: ProxmoxMachineConfig) -> tuple[
         left.append("secureBoot: the EFI disk of the machine has no enrolled keys")
     if security.vtd_enabled and "viommu" not in config.text("machine"):
         left.append("vtdEnabled: the machine was made without an IOMMU")
-    if security.encryption_enabled:
+    if security.encryption_enabled or security.key_provider:
         left.append("encryptionPolicy: Proxmox VE encrypts no disks of machines")
     if performance.latency_sensitivity == "high":
         left.append("latencySensitivity: Proxmox VE has no such setting; pin processors in a template")

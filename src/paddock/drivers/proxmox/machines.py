@@ -11,6 +11,7 @@ import hashlib
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec import UNSET
 
 from paddock.base import reasons
 from paddock.contract import messages as m
@@ -24,6 +25,7 @@ from paddock.drivers.proxmox.config import ProxmoxMachineConfig
 from paddock.drivers.proxmox.identifiers import ProxmoxMachineId, ProxmoxTaskGoal, ProxmoxTaskId, machine_uuid, owner_tag
 from paddock.drivers.proxmox.images import ProxmoxImagePreparation
 from paddock.drivers.proxmox.making import ProxmoxBegunMachine, ProxmoxCloneOrder, ProxmoxMachineMaking
+from paddock.drivers.proxmox.power import ProxmoxPowerControl
 
 _QEMU = "qemu"
 _RUNNING = "running"
@@ -76,9 +78,15 @@ class ProxmoxMachineLifecycle:
     """Creates and deletes machines."""
 
     def __init__(
-        self, cluster: ProxmoxCluster, making: ProxmoxMachineMaking, builder: ProxmoxMachineBuilder, images: ProxmoxImagePreparation
+        self,
+        cluster: ProxmoxCluster,
+        making: ProxmoxMachineMaking,
+        builder: ProxmoxMachineBuilder,
+        images: ProxmoxImagePreparation,
+        power: ProxmoxPowerControl,
     ) -> None:
         self._cluster = cluster
+        self._power = power
         self._making = making
         self._builder = builder
         self._images = images
@@ -147,12 +155,12 @@ class ProxmoxMachineLifecycle:
     async def _from_template(
         self, given: MachineDescription, key: str, resources: tuple[ProxmoxResource, ...], found: ProxmoxLocatedMachine | None, words: str
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
-        template = _template(resources, given.image.template_name)
+        template = _template(resources, given.image.template_name, given.image.node or "")
         config = await self._cluster.config(template.node, template.vmid)
-        settings, place = self._cluster.settings, given.placement
+        settings = self._cluster.settings
         own = config.root.storage if config.root is not None else ""
-        full = settings.full_clones
-        named = place.datastore or (settings.storage if full else "")
+        full = settings.full_clones if given.image.full_clone is UNSET else given.image.full_clone
+        named = given.datastore or (settings.storage if full else "")
         if found is None:
             node = _node_for(given, resources, template, config, settings.nodes)
             if named:
@@ -165,6 +173,7 @@ class ProxmoxMachineLifecycle:
                 source=template.vmid,
                 full=full,
                 storage=named if full else "",
+                format=given.image.format if full and given.image.full_clone is not UNSET else "",
                 pool=_pool(given),
                 target=node if node != template.node else "",
             )
@@ -172,7 +181,7 @@ class ProxmoxMachineLifecycle:
         else:
             begun = ProxmoxBegunMachine(found.id, found.node, None)
         limitations = list(_limitations(given))
-        if not full and place.datastore and place.datastore != own:
+        if not full and given.datastore and given.datastore != own:
             limitations.append(f"placement.datastore: a linked clone stays on {own}, where its template is")
         storage = named or own or placing.storage(resources, placing.IMAGES, begun.node)
         return ProxmoxBuildOrder(id=begun.id, key=key, given=given, storage=storage, limitations=tuple(limitations)), begun
@@ -180,10 +189,10 @@ class ProxmoxMachineLifecycle:
     async def _from_image(
         self, given: MachineDescription, key: str, resources: tuple[ProxmoxResource, ...], found: ProxmoxLocatedMachine | None, words: str
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
-        settings, place = self._cluster.settings, given.placement
+        settings = self._cluster.settings
         image = diskplans.volume(given.image.path) if given.image.path else ""
         node = found.node if found is not None else self._node(given, image, resources)
-        storage = placing.storage(resources, placing.IMAGES, node, place.datastore, settings.storage)
+        storage = placing.storage(resources, placing.IMAGES, node, given.datastore, settings.storage)
         if image and not (found is not None and found.config.root is not None):
             await self._images.check_there(node, image)
         for each in given.disks:
@@ -214,7 +223,7 @@ class ProxmoxMachineLifecycle:
 
     def _node(self, given: MachineDescription, image: str, resources: tuple[ProxmoxResource, ...]) -> str:
         free = placing.nodes(resources, self._cluster.settings.nodes)
-        named = given.placement.datastore or self._cluster.settings.storage
+        named = given.datastore or self._cluster.settings.storage
         fits = {each.node for each in placing.storages(resources, placing.IMAGES) if not named or each.storage == named}
         if image:
             store = image.partition(":")[0]
@@ -239,18 +248,13 @@ class ProxmoxMachineLifecycle:
 
     async def _remove(self, machine: ProxmoxLocatedMachine) -> None:
         cluster = self._cluster
-        status = await cluster.api.get(cluster.of(machine, "status", "current"))
-        if (status or {}).get("status") == _RUNNING:
-            await cluster.finish(await cluster.api.post(cluster.of(machine, "status", "stop"), await self._stop_form()))
+        if (await self._power.status(machine)).get("status") == _RUNNING:
+            await self._power.stop(machine)
         # Before the machine, because nobody finds them without it.
         for volume in machine.config.own_files:
             await self._builder.drop(machine.node, volume)
-        # Whatever the machine has not listed is not its own: a VMID may have been another machine's before.
+        # Whatever the machine has not listed is not its own: a VMID may have been another machine's before. The purge removes it from HA.
         await cluster.finish(await cluster.api.delete(cluster.of(machine), purge=True, destroy_unreferenced_disks=False))
-
-    async def _stop_form(self) -> dict[str, FormValue]:
-        # An orderly shutdown that is under way would hold the stop up.
-        return {"overrule-shutdown": True} if await self._cluster.release() >= (8, 2) else {}
 
 
 def _check(given: MachineDescription) -> None:
@@ -284,13 +288,14 @@ def _limitations(given: MachineDescription) -> tuple[str, ...]:
     )
 
 
-def _template(resources: tuple[ProxmoxResource, ...], name: str) -> ProxmoxResource:
-    """The template of a VMID or a name."""
-    machines = [each for each in resources if each.type == _QEMU]
+def _template(resources: tuple[ProxmoxResource, ...], name: str, node: str) -> ProxmoxResource:
+    """The template of a VMID or a name, on a node if one is named."""
+    machines = [each for each in resources if each.type == _QEMU and node in ("", each.node)]
     named = [each for each in machines if str(each.vmid) == name] or [each for each in machines if each.name == name and each.template]
     if not named:
+        where = f" on node {node[:64]}" if node else ""
         raise refusals.not_found(
-            f'the template "{name[:64]}" does not exist',
+            f'the template "{name[:64]}" does not exist{where}',
             "name the VMID of a template, and let the user see it",
             reason=reasons.TEMPLATE_MISSING,
         )
@@ -320,7 +325,7 @@ def _node_for(
                 what, why=f"its template is on a local storage of {template.node}", fix="put the template on a shared one"
             )
         return template.node
-    wanted = {given.placement.datastore} if given.placement.datastore else used
+    wanted = {given.datastore} if given.datastore else used
     have = placing.storages(resources, placing.IMAGES)
     fits = {node for node in free if wanted <= {each.storage for each in have if each.node == node}}
     return placing.node(free, given.placement.host, fits)

@@ -42,6 +42,8 @@ class ProxmoxCloneOrder(msgspec.Struct, frozen=True, kw_only=True):
     source: int
     full: bool
     storage: str = ""
+    # of the new disks of a full clone; empty: as it is
+    format: str = ""
     pool: str = ""
     target: str = ""
     snapshot: str = ""
@@ -69,6 +71,7 @@ class ProxmoxMachineMaking:
                 "description": _described(order.words, id, order.key),
                 "full": order.full,
                 "storage": order.storage or None,
+                "format": order.format or None,
                 "pool": order.pool or None,
                 "target": order.target or None,
                 "snapname": order.snapshot or None,

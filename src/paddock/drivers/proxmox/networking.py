@@ -11,7 +11,8 @@ from paddock.driverkit import refusals
 from paddock.drivers.proxmox import properties
 from paddock.drivers.proxmox.config import ProxmoxConfiguredNic, ProxmoxMachineConfig
 
-_MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "vmxnet3", "pcnet", "ne2k_pci")
+_VIRTIO = "virtio"
+_MODELS = (_VIRTIO, "e1000", "e1000e", "rtl8139", "vmxnet3", "pcnet", "ne2k_pci")
 _BRIDGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,14}\Z", re.ASCII)
 _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}\Z", re.ASCII)
 _VLANS = range(1, 4095)
@@ -46,17 +47,21 @@ def interface(card: NetworkPayload, nic: ProxmoxConfiguredNic | None, bridge: st
     members |= {key: value for key, value in kept.items() if key in ("firewall", "link_down", "mtu", "queues", "trunks")}
     if card.vlan:
         members["tag"] = card.vlan
+    if card.nic_firewall:
+        members["firewall"] = True
+    if card.mtu and model == _VIRTIO:
+        members["mtu"] = card.mtu
     if (rate := _rate(card)) is not None:
         members["rate"] = rate
     return properties.render(members, "")
 
 
 def _rate(card: NetworkPayload) -> float | None:
-    """Megabytes a second, of both directions."""
-    if card.qos is UNSET:
-        return None
-    limits = [each for each in (card.qos.ingress_limit, card.qos.egress_limit) if each]
-    return max(round(min(limits) / _BITS_OF_RATE, 4), 0.0001) if limits else None
+    """Megabytes a second, of both directions: the lowest of all limits."""
+    limits = [each / _BITS_OF_RATE for each in (card.qos.ingress_limit, card.qos.egress_limit) if each] if card.qos else []
+    if card.rate_limit:
+        limits.append(card.rate_limit)
+    return max(round(min(limits), 4), 0.0001) if limits else None
 
 
 def limitations(networks: tuple[NetworkPayload, ...]) -> tuple[str, ...]:
@@ -69,6 +74,8 @@ def limitations(networks: tuple[NetworkPayload, ...]) -> tuple[str, ...]:
                 left.append(f"network {card.name}: Proxmox VE bounds both directions alike, by the lower limit")
             if card.qos.priority is not None or card.qos.dscp is not None:
                 left.append(f"network {card.name}: Proxmox VE marks no packets with a priority or a DSCP")
+        if card.mtu and card.model not in ("", _VIRTIO):
+            left.append(f"network {card.name}: Proxmox VE sets the MTU of virtio interfaces only")
         if card.pci_slot_number is not None:
             left.append(f"network {card.name}: Proxmox VE chooses PCI slots itself")
     return tuple(left)
@@ -119,6 +126,8 @@ def addresses(networks: tuple[NetworkPayload, ...]) -> dict[str, str]:
         servers += [each.strip() for each in card.dns.split(",") if each.strip()]
     if servers:
         form["nameserver"] = " ".join(dict.fromkeys(servers))
+    if domains := dict.fromkeys(name for card in networks for name in card.search_domains or ()):
+        form["searchdomain"] = " ".join(domains)
     return form
 
 

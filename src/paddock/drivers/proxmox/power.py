@@ -7,25 +7,31 @@ Off ------------> On ------------------> Off
  |                v |
  |  start       Suspended (paused, or its memory is on disk)
  +------------------+
+
+A start or stop of a machine under high availability asks the HA manager: the task ends once that has noted it, and the machine follows
+some seconds later.
 """
 
+import asyncio
 import enum
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from paddock.contract import messages as m
-from paddock.contract.errors import ProviderError
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.driverkit import refusals
+from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.proxmox import failures
 from paddock.drivers.proxmox.api import FormValue, ProxmoxRefusal
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxLocatedMachine
-from paddock.drivers.proxmox.identifiers import ProxmoxTaskGoal, ProxmoxTaskId
+from paddock.drivers.proxmox.identifiers import ProxmoxMachineId, ProxmoxTaskGoal, ProxmoxTaskId
 from paddock.drivers.proxmox.upid import Upid
 
 GRACE_SECONDS = 60
 _REBOOT_SECONDS = 60
 ON, OFF, SUSPENDED, UNKNOWN = "On", "Off", "Suspended", "Unknown"
 _RUNS = ("running", "prelaunch", "inmigrate", "postmigrate", "finish-migrate", "save-vm", "debug")
+_HA_TASKS = ("hastart", "hastop")
 _PAUSED = ("paused", "suspended", "io-error", "guest-panicked", "internal-error", "watchdog")
 
 
@@ -75,6 +81,16 @@ def step(op: m.PowerOp, status: Mapping[str, Any]) -> ProxmoxPowerStep:
     return ProxmoxPowerStep.SHUTDOWN
 
 
+def is_under_ha(status: Mapping[str, Any]) -> bool:
+    """Return whether the HA manager starts and stops the machine of a current status."""
+    return bool((status.get("ha") or {}).get("managed"))
+
+
+def asks_ha(upid: Upid) -> bool:
+    """Return whether a task only hands a request to the HA manager."""
+    return upid.type in _HA_TASKS
+
+
 class ProxmoxPowerControl:
     """Changes the power of machines."""
 
@@ -89,7 +105,8 @@ class ProxmoxPowerControl:
     async def change(self, request: m.PowerRequest) -> m.TaskResponse:
         """Change the power. A state that the machine has already is success."""
         machine = await self._cluster.machine(request.id)
-        match step(request.op, await self.status(machine)):
+        status = await self.status(machine)
+        match step(request.op, status):
             case ProxmoxPowerStep.NOTHING:
                 return m.TaskResponse()
             case ProxmoxPowerStep.START:
@@ -97,7 +114,7 @@ class ProxmoxPowerControl:
             case ProxmoxPowerStep.RESUME:
                 return await self._begin(machine, "resume", {}, ProxmoxTaskGoal.RUNNING)
             case ProxmoxPowerStep.STOP:
-                return await self._begin(machine, "stop", await self._stop_form(), ProxmoxTaskGoal.STOPPED)
+                return await self._begin(machine, "stop", await self._stop_form(status), ProxmoxTaskGoal.STOPPED)
             case ProxmoxPowerStep.SHUTDOWN:
                 asked = request.graceful_timeout_seconds
                 form: dict[str, FormValue] = {"timeout": asked if asked > 0 else GRACE_SECONDS, "forceStop": True}
@@ -127,9 +144,8 @@ class ProxmoxPowerControl:
 
     async def _wake_and_stop(self, machine: ProxmoxLocatedMachine) -> None:
         """Memory on disk is given up by a start: nothing else takes the lock away."""
-        cluster = self._cluster
-        await cluster.finish(await cluster.api.post(cluster.of(machine, "status", "start")))
-        await cluster.finish(await cluster.api.post(cluster.of(machine, "status", "stop"), await self._stop_form()))
+        await self._start(machine)
+        await self.stop(machine)
 
     async def _reboot(self, machine: ProxmoxLocatedMachine) -> None:
         """A guest that ignores the shutdown is stopped and started."""
@@ -142,8 +158,48 @@ class ProxmoxPowerControl:
         except ProviderError as error:
             if "timeout" not in str(error).lower() and "failed" not in str(error).lower():
                 raise
-        await cluster.finish(await cluster.api.post(cluster.of(machine, "status", "stop"), await self._stop_form()))
-        await cluster.finish(await cluster.api.post(cluster.of(machine, "status", "start")))
+        await self.stop(machine)
+        await self._start(machine)
 
-    async def _stop_form(self) -> dict[str, FormValue]:
-        return {"overrule-shutdown": True} if await self._cluster.release() >= (8, 2) else {}
+    # --- with the wait for the end --------------------------------------------------------------------------------------------
+
+    async def stop(self, machine: ProxmoxLocatedMachine) -> None:
+        """Stop a machine at once, and wait until it is off."""
+        form = await self._stop_form(await self.status(machine))
+        await self._settled(machine, await self._cluster.api.post(self._cluster.of(machine, "status", "stop"), form), OFF)
+
+    async def _start(self, machine: ProxmoxLocatedMachine) -> None:
+        await self._settled(machine, await self._cluster.api.post(self._cluster.of(machine, "status", "start")), ON)
+
+    async def _settled(self, machine: ProxmoxLocatedMachine, answer: Any, wanted: str) -> None:
+        """Wait for a task, and for the HA manager if that was asked."""
+        await self._cluster.finish(answer)
+        upid = Upid.parse(answer)
+        while upid is not None and asks_ha(upid):
+            found = await self.reached(machine.id, wanted, by_ha=True)
+            if found.error:
+                raise ProviderError(ErrorKind.CONFLICT, found.error)
+            if found.done:
+                return
+            await asyncio.sleep(self._cluster.settings.most_poll_seconds)
+
+    async def reached(self, id: ProxmoxMachineId, wanted: str, *, by_ha: bool) -> TaskProgress:
+        """Judge a change of power by the machine. One that the HA manager was asked for goes on until that gives up."""
+        machine = await self._cluster.locate(id)
+        if machine is None:
+            return DONE if wanted == OFF else failed("the machine is gone")
+        status = await self.status(machine)
+        state, name = state_of(status), machine.config.name
+        if state == wanted:
+            return DONE
+        if not by_ha or not is_under_ha(status):
+            return failed(f"machine {name} is {state}, not {wanted}; the task's end was not seen")
+        if (status.get("ha") or {}).get("state") == "error":
+            fix = "disable the HA resource and start it again, which clears the error"
+            return failed(f"machine {name} is {state}, not {wanted}, and the HA manager has it in the state error; {fix}")
+        return RUNNING
+
+    async def _stop_form(self, status: Mapping[str, Any]) -> dict[str, FormValue]:
+        """An orderly shutdown that is under way would hold the stop up. The HA manager has no such order, and replaces one by the other."""
+        overrules = not is_under_ha(status) and await self._cluster.release() >= (8, 2)
+        return {"overrule-shutdown": True} if overrules else {}

@@ -12,7 +12,7 @@ from paddock.drivers.proxmox.cluster import ProxmoxCluster
 from paddock.drivers.proxmox.disks import ProxmoxDiskTransfers
 from paddock.drivers.proxmox.identifiers import ProxmoxTaskGoal, ProxmoxTaskId
 from paddock.drivers.proxmox.images import ProxmoxImagePreparation
-from paddock.drivers.proxmox.power import OFF, ON, ProxmoxPowerControl, state_of
+from paddock.drivers.proxmox.power import OFF, ON, ProxmoxPowerControl, asks_ha
 from paddock.drivers.proxmox.snapshots import ProxmoxSnapshotControl
 
 _AGAIN = "the program that worked on it was started again; call again, and it goes on"
@@ -70,7 +70,8 @@ class ProxmoxTaskJudge:
             told = await self._cluster.progress(task.upid)
             if told is not None and (not told.done or told.error):
                 return told
-            if told is not None and task.goal not in (ProxmoxTaskGoal.CREATED, ProxmoxTaskGoal.CLONED):
+            goes_on = task.goal in (ProxmoxTaskGoal.CREATED, ProxmoxTaskGoal.CLONED) or asks_ha(task.upid)
+            if told is not None and not goes_on:
                 return told
         return await self._goals[task.goal](task)
 
@@ -91,11 +92,9 @@ class ProxmoxTaskJudge:
         return await self._powered(task, OFF)
 
     async def _powered(self, task: ProxmoxTaskId, wanted: str) -> TaskProgress:
-        machine = await self._cluster.locate(task.machine) if task.machine is not None else None
-        if machine is None:
-            return DONE if wanted == OFF else failed("the machine is gone")
-        state = state_of(await self._power.status(machine))
-        return DONE if state == wanted else failed(f"machine {machine.config.name} is {state}, not {wanted}; the task's end was not seen")
+        if task.machine is None:
+            return failed("the task is unknown")
+        return await self._power.reached(task.machine, wanted, by_ha=task.upid is not None and asks_ha(task.upid))
 
     async def _forgotten(self, task: ProxmoxTaskId) -> TaskProgress:
         return failed(f"nobody knows how it ended: {_AGAIN}")

@@ -1,7 +1,8 @@
 """Cloning machines. For threads.
 
 A clone has an instance UUID that follows from whom it is for, so a call that is repeated finds it, also when its source is gone. What is
-different about it is part of its first specification; addresses for cards that have no MAC address yet come when it is complete.
+different about it is part of its first specification (see `identities` for endpoints that leave it out); addresses for cards that have no
+MAC address yet come when it is complete.
 """
 
 import json
@@ -17,9 +18,9 @@ from paddock.contract.payloads import ClassPayload, ImagePayload, PlacementPaylo
 from paddock.driverkit import customization, refusals
 from paddock.driverkit.customization import CloneCustomization
 from paddock.driverkit.description import MachineDescription
-from paddock.drivers.vsphere import failures, guestinfo, identifiers, marks, networks, reconfiguration, snapshots
+from paddock.drivers.vsphere import failures, guestinfo, identifiers, identities, marks, networks, reconfiguration, snapshots
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
-from paddock.drivers.vsphere.lookups import MachineLookup
+from paddock.drivers.vsphere.identities import CloneIdentities
 from paddock.drivers.vsphere.placement import VSpherePlace, VSpherePlacement
 from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
 from paddock.drivers.vsphere.snapshots import VSphereSnapshots
@@ -38,14 +39,18 @@ class VSphereCloning:
     """Clones machines."""
 
     def __init__(
-        self, target: VSphereTarget, lookup: MachineLookup, snapshots: VSphereSnapshots, placement: VSpherePlacement,
+        self,
+        target: VSphereTarget,
+        snapshots: VSphereSnapshots,
+        placement: VSpherePlacement,
         reconfiguration: VSphereReconfiguration,
-    ) -> None:  # fmt: skip
+        identities: CloneIdentities,
+    ) -> None:
         self._target = target
-        self._lookup = lookup
         self._snapshots = snapshots
         self._placement = placement
         self._reconfiguration = reconfiguration
+        self._identities = identities
 
     def clone(self, request: m.CloneRequest) -> m.CloneResponse:
         """Clone a machine, off. A call that is repeated answers with the clone that it began."""
@@ -60,19 +65,30 @@ class VSphereCloning:
         if source.get("config") is None:
             raise refusals.conflict(f"machine {source.name} cannot be cloned", why="its host is not connected")
         given = customization.read(request.class_json, request.customize_json)
-        what = f"machine {source.name} cannot be cloned"
-        snapshot = self._snapshot(request, given.snapshot, chosen)
+        config = self._configuration(request, source, given, chosen)
+        return self._made(request, source, config, self._snapshot(request, given.snapshot, chosen))
+
+    def _made(self, request: m.CloneRequest, source: SeenMachine, config: Any, snapshot: Any) -> m.CloneResponse:
+        """Make a clone, or answer for the machine that has its name."""
+        what, task = f"machine {source.name} cannot be cloned", None
         try:
             with failures.mapped(what):
-                task = self._started(request, source, given, chosen, snapshot)
+                task = self._started(request, source, config, snapshot)
             done = self._target.quick(task, what)
         except ProviderError as error:
-            if isinstance(error.__cause__, vim.fault.DuplicateName):
-                return self._named(request, chosen, error.__cause__)
+            if identities.is_duplicate(error):
+                return self._named(request, source, config, error.__cause__, task)
             raise
         if done is None:
-            return _response(chosen, reference(task))
-        return self._completed(self._target.machine(chosen), request)
+            self._identities.begin(config)
+            return _response(config.instanceUuid, reference(task))
+        return self._identified(request, done.result, config)
+
+    def _identified(self, request: m.CloneRequest, ref: Any, config: Any) -> m.CloneResponse:
+        """Answer with a clone that was just made, or left by an earlier attempt, once it has its identity."""
+        if not self._identities.give(ref, config):
+            return _response(config.instanceUuid, "")
+        return self._completed(self._target.machine(config.instanceUuid), request)
 
     def _completed(self, found: SeenMachine, request: m.CloneRequest) -> m.CloneResponse:
         """Answer with a clone, and go on with one that is not complete."""
@@ -83,15 +99,20 @@ class VSphereCloning:
             raise refusals.conflict(what, fix="choose another name, or delete that clone")
         return m.CloneResponse(target_vm_id=found.id) if self._reconfiguration.finish(found) else _response(found.id, "")
 
-    def _named(self, request: m.CloneRequest, chosen: str, error: Any) -> m.CloneResponse:
-        """Answer for a name that is taken: by the clone of another call of this kind, or by somebody else's machine."""
-        found = self._target.find(chosen, WHOLE)
+    def _named(self, request: m.CloneRequest, source: SeenMachine, config: Any, error: Any, task: Any) -> m.CloneResponse:
+        """Answer for a name that is taken: by a clone of another call of this kind, or by somebody else's machine."""
+        found = self._target.find(config.instanceUuid, WHOLE)
         if found is not None:
             return self._completed(found, request)
         row = self._target.inventory.find(error.object, ("config.instanceUuid",))
         if row is None or row.get("config.instanceUuid") is None:
             # It is being made, and nobody can say yet for whom.
-            return _response(chosen, "")
+            return _response(config.instanceUuid, "")
+        if self._identities.is_left(row.ref, source.ref, task):
+            return self._identified(request, row.ref, config)
+        if (found := self._target.find(config.instanceUuid, WHOLE)) is not None:
+            # Another call has just given it its identity.
+            return self._completed(found, request)
         what = f"machine {request.target_name} exists and is no clone for this owner"
         raise refusals.conflict(what, fix="choose another name")
 
@@ -99,7 +120,7 @@ class VSphereCloning:
 
     def _snapshot(self, request: m.CloneRequest, wanted: str, chosen: str) -> Any:
         """The snapshot that a clone is made of; a linked clone of the machine as it is gets one of its own."""
-        machine = self._lookup.machine(request.source_vm_id)
+        machine = self._snapshots.machine(request.source_vm_id)
         if wanted:
             return snapshots.named(machine, wanted).ref
         if not request.linked:
@@ -113,14 +134,13 @@ class VSphereCloning:
         task = VSphereTaskId.parse(made.task.id) if made.task is not None else None
         if task is not None and self._target.quick(self._target.task(task.task), "the machine cannot be cloned") is None:
             raise refusals.retry_later("the snapshot that the clone is based on is being taken")
-        return snapshots.named(self._lookup.machine(request.source_vm_id), made.snapshot_id).ref
+        return snapshots.named(self._snapshots.machine(request.source_vm_id), made.snapshot_id).ref
 
-    def _started(self, request: m.CloneRequest, source: SeenMachine, given: CloneCustomization, chosen: str, snapshot: Any) -> Any:
+    def _started(self, request: m.CloneRequest, source: SeenMachine, config: Any, snapshot: Any) -> Any:
         place = self._place(request, source)
         location = vim.vm.RelocateSpec(
             pool=place.pool, host=place.host, datastore=place.datastore, diskMoveType=_LINKED if request.linked else _FULL
         )
-        config = self._configuration(request, source, given, chosen)
         spec = vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config, snapshot=snapshot)
         return source.ref.CloneVM_Task(place.folder, request.target_name, spec)
 

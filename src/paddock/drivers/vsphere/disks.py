@@ -78,6 +78,8 @@ class DiskWishes(msgspec.Struct, frozen=True, kw_only=True):
     root_gib: int = 0
     # of disks that do not say it, as the class does
     type: str = ""
+    # the most operations a second of new disks and of the one that it boots from; 0: no limit
+    iops: int = 0
     # the datastore or the policy of a storage class
     storage: Callable[[str], VSphereDiskStorage] = lambda _: VSphereDiskStorage()
 
@@ -147,6 +149,10 @@ def changes(devices: Iterable[vim.vm.device.VirtualDevice], places: Mapping[str,
     plan = _DiskPlan(known, wishes)
     if wishes.root_gib and present:
         plan.grow(next(iter(present.values())), wishes.root_gib, ROOT)
+    if wishes.type and present:
+        plan.judge_root(next(iter(present.values())))
+    if wishes.iops and present:
+        plan.limit(next(iter(present.values())))
     wanted = {each.name for each in wishes.disks}
     for name in places:
         if name not in wanted and name in present:
@@ -197,6 +203,19 @@ class _DiskPlan:
         device.capacityInKB, device.capacityInBytes = gib * _GIB // 1024, gib * _GIB
         self.made.append(_Change(operation=_Operation.edit, device=device))
 
+    def judge_root(self, there: VSphereDisk) -> None:
+        kind = self._wishes.type.lower()
+        if kind != there.type:
+            self.limitations.append(f"diskDefaults.type: the disk that the machine boots from stays {there.type}, as its template has it")
+
+    def limit(self, there: VSphereDisk) -> None:
+        device = self._devices[there.key]
+        if getattr(device.storageIOAllocation, "limit", None) == self._wishes.iops:
+            return
+        device.storageIOAllocation = _allocation(self._wishes.iops)
+        if all(each.device is not device for each in self.made):
+            self.made.append(_Change(operation=_Operation.edit, device=device))
+
     def detach(self, there: VSphereDisk) -> None:
         # Without an operation on the file it stays on its datastore.
         self.made.append(_Change(operation=_Operation.remove, device=self._devices[there.key]))
@@ -217,6 +236,8 @@ class _DiskPlan:
         device = vim.vm.device.VirtualDisk(key=self._key, controllerKey=controller.key, unitNumber=unit, backing=backing)
         if wish.size_gib:
             device.capacityInKB, device.capacityInBytes = wish.size_gib * _GIB // 1024, wish.size_gib * _GIB
+        if self._wishes.iops:
+            device.storageIOAllocation = _allocation(self._wishes.iops)
         change = _Change(operation=_Operation.add, device=device)
         if not path:
             change.fileOperation = _FileOperation.create
@@ -276,6 +297,10 @@ class _DiskPlan:
                 self._taken.add((controller.key, unit))
                 return unit
         raise refusals.invalid(f"SCSI controller {controller.busNumber} has no room for another disk", fix="name another controller")
+
+
+def _allocation(iops: int) -> vim.StorageResourceManager.IOAllocationInfo:
+    return vim.StorageResourceManager.IOAllocationInfo(limit=iops)
 
 
 def _model(wish: ScsiPayload) -> type[vim.vm.device.VirtualSCSIController]:

@@ -11,6 +11,7 @@ from paddock.contract.examination import ProviderFinding
 from paddock.drivers.vsphere import examination, templates
 from paddock.drivers.vsphere.capabilities import EndpointCapabilities
 from paddock.drivers.vsphere.descriptions import VSphereDescriptions
+from paddock.drivers.vsphere.identities import CloneIdentities
 from paddock.drivers.vsphere.inventory import VSphereInventory
 from paddock.drivers.vsphere.machines import VSphereCreation, VSphereDeletion
 from paddock.drivers.vsphere.power import VSpherePower
@@ -34,12 +35,15 @@ class VSphereDriver(VSphereStorageCalls):
         self._target = target
         self._power = VSpherePower(target, clock)
         self._reconfiguration = VSphereReconfiguration(target)
-        super().__init__(session, target, self._reconfiguration, transfers, clock)
-        self._creation = VSphereCreation(target, self._placement, self._reconfiguration, lambda image: templates.find(inventory, image))
+        identities = CloneIdentities(target)
+        super().__init__(session, target, self._reconfiguration, identities, transfers, clock)
+        self._creation = VSphereCreation(
+            target, self._placement, self._reconfiguration, identities, lambda image: templates.find(inventory, image)
+        )
         self._deletion = VSphereDeletion(target)
         self._descriptions = VSphereDescriptions(target)
         self._upgrades = HardwareUpgrades(target)
-        self._tasks = VSphereTaskJudge(target, self._reconfiguration, self._power, self._deletion, self._judges)
+        self._tasks = VSphereTaskJudge(target, self._reconfiguration, self._power, self._deletion, identities, self._judges)
         self._capabilities = EndpointCapabilities(target, transfers.staging.backends)
 
     async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:

@@ -18,15 +18,17 @@ _USER, _META = "guestinfo.userdata", "guestinfo.metadata"
 _IGNITION = "guestinfo.ignition.config.data"
 _ENCODING, _BASE64 = ".encoding", "base64"
 _HOST = "local-hostname"
+# All settings that a guest reads.
+KEYS = tuple(key + end for key in (_USER, _META, _IGNITION) for end in ("", _ENCODING))
 
 
 def settings(id: str, hostname: str, user_data: bytes, meta_data: bytes, networks: tuple[NetworkPayload, ...] = ()) -> dict[str, str]:
-    """Return the settings for a guest. A network with a static address counts when its card's MAC address is known."""
+    """Return the settings for a guest. A network counts when its card's MAC address is known, if it says more than DHCP."""
     if cloudinit.is_ignition(user_data):
         return _encoded(_IGNITION, user_data)
     own = _mapping(meta_data)
     found = {"instance-id": id, **({} if _HOST in own or "hostname" in own else {_HOST: hostname}), **own}
-    known = tuple(each for each in networks if each.mac_address or not each.static_ip)
+    known = tuple(each for each in networks if each.mac_address or not cloudinit.speaks(each))
     if network := cloudinit.network_config(known):
         found["network"] = yaml.safe_load(network)
     meta = _encoded(_META, json.dumps(found, default=str).encode())

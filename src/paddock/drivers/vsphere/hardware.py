@@ -220,7 +220,7 @@ class _HardwarePlan:
             else:
                 self._set("bootOptions", vim.vm.BootOptions(efiSecureBootEnabled=wanted.secure_boot))
         self.flag("vvtdEnabled", "securityProfile.vtdEnabled", wanted.vtd_enabled)
-        if wanted.encryption_enabled:
+        if wanted.encryption_enabled or wanted.key_provider:
             self._limitations.append("class.securityProfile.encryption: the driver uses no key provider; encrypt by a storage policy")
         has = any(isinstance(each, vim.vm.device.VirtualTPM) for each in self._config.hardware.device)
         if has == wanted.tpm_enabled:

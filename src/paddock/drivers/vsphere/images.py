@@ -37,6 +37,8 @@ from paddock.drivers.vsphere.target import VSphereTarget, mark_paths, reference
 from paddock.drivers.vsphere.transfers import FOLDER, TransferSettings
 
 _TYPE = "vsphere"
+_NO_CREDENTIALS = "the manager sends no client certificates"
+_OTHER_CREDENTIALS = "use basicAuth, bearer or headers"
 _APPLIANCES = (".ova", ".ovf")
 _FORMATS = {".qcow2": "qcow2", ".raw": "raw", ".img": "", ".vmdk": "vmdk", ".vhd": "vhd", ".vhdx": "vhdx", ".vdi": "vdi"}
 _UNFIT = re.compile(r"[^a-z0-9.-]+")
@@ -196,7 +198,9 @@ def image_origin(spec: VMImageSpec, allowed: tuple[str, ...] = ()) -> VSphereIma
         why = f"source.{block} has no address of an appliance or of a disk"
         raise refusals.not_supported("the image cannot be imported", why=why, fix="give source.vsphere.ovaURL or source.http")
     if getattr(given, "authentication", None) is not None:
-        raise refusals.not_supported("the image cannot be fetched with credentials", why="the contract carries no Secret")
+        raise refusals.not_supported(
+            "the image cannot be fetched with source.http.authentication", why=_NO_CREDENTIALS, fix=_OTHER_CREDENTIALS
+        )
     path = urlsplit(url).path.lower()
     kind = None if path.endswith(_APPLIANCES) else next((each for end, each in _FORMATS.items() if path.endswith(end)), "")
     prepare = spec.prepare or ImagePrepare()

@@ -2,7 +2,7 @@
 
 A machine of an owner has the owner's uid as instance UUID, so a create finds it in one query. vCenter keeps one machine of a name in a
 folder: of two creates at once one makes the machine, and the other one finds it. A clone carries in its marks what it is to be, so whoever
-looks after it next completes it.
+looks after it next completes it (see `identities` for endpoints that leave the marks out).
 """
 
 from collections.abc import Callable
@@ -14,40 +14,50 @@ from pyVmomi import vim, vmodl
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.contract.payloads import ImagePayload
+from paddock.contract.payloads import ImagePayload, PlacementPayload
 from paddock.driverkit import description, refusals
 from paddock.driverkit.description import MachineDescription
-from paddock.drivers.vsphere import failures, guestinfo, hardware, identifiers, marks, paths, reconfiguration
+from paddock.drivers.vsphere import failures, guestinfo, hardware, identifiers, identities, marks, paths, reconfiguration
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
+from paddock.drivers.vsphere.identities import CloneIdentities
+from paddock.drivers.vsphere.inventory import InventoryRow
 from paddock.drivers.vsphere.placement import VSpherePlace, VSpherePlacement
 from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
 from paddock.drivers.vsphere.target import WHOLE, SeenMachine, VSphereTarget, mark_paths, reference
 
 _GIB = 1 << 30
 _GUEST = "otherLinux64Guest"
-# Finds the template of an image.
-Templates = Callable[[ImagePayload], Any]
+# Finds the template of an image, or the machine that is one.
+Templates = Callable[[ImagePayload], InventoryRow]
 _OWNED = mark_paths(marks.OWNER_UID, marks.OWNER, marks.REQUEST)
 
 
 class VSphereRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine to make: its id, what it is to be, its marks, and the settings for its guest."""
+    """A machine to make: its id, what it is to be, its marks, where, and what it is a clone of."""
 
     id: str
     wanted: MachineDescription
     marks: dict[str, str]
     place: VSpherePlace
+    # None: it is made around imported disks
+    source: InventoryRow | None
 
 
 class VSphereCreation:
     """Creates machines."""
 
     def __init__(
-        self, target: VSphereTarget, placement: VSpherePlacement, reconfiguration: VSphereReconfiguration, templates: Templates
+        self,
+        target: VSphereTarget,
+        placement: VSpherePlacement,
+        reconfiguration: VSphereReconfiguration,
+        identities: CloneIdentities,
+        templates: Templates,
     ) -> None:
         self._target = target
         self._placement = placement
         self._reconfiguration = reconfiguration
+        self._identities = identities
         self._templates = templates
 
     def create(self, request: m.CreateRequest) -> m.CreateResponse:
@@ -65,19 +75,32 @@ class VSphereCreation:
             return self._completed(found)
         own = {**marks.of_owner(request.owner), **({} if owner else {marks.REQUEST: description.digest(request)})}
         size = sum(each.size_gib for each in wanted.disks) * _GIB
-        recipe = VSphereRecipe(id=chosen, wanted=wanted, marks=own, place=self._placement.find(wanted.placement, size))
-        what = f"machine {wanted.name} cannot be created"
+        place = self._placement.find(_place(wanted), size)
+        source = self._templates(wanted.image) if wanted.image.template_name else None
+        return self._made(VSphereRecipe(id=chosen, wanted=wanted, marks=own, place=place, source=source))
+
+    def _made(self, recipe: VSphereRecipe) -> m.CreateResponse:
+        """Make a machine, or answer for the one that has its name."""
+        what, task = f"machine {recipe.wanted.name} cannot be created", None
+        spec = _specification(recipe)
         try:
             with failures.mapped(what):
-                task = self._started(recipe)
+                task = clone(recipe, spec) if recipe.source is not None else self._around(recipe, spec)
             done = self._target.quick(task, what)
         except ProviderError as error:
-            if isinstance(error.__cause__, vim.fault.DuplicateName):
-                return self._named(recipe, error.__cause__)
+            if identities.is_duplicate(error):
+                return self._named(recipe, error.__cause__, task)
             raise
         if done is None:
-            return m.CreateResponse(id=chosen, task=_task(chosen, reference(task)))
-        return self._completed(self._target.machine(chosen))
+            self._identities.begin(spec)
+            return m.CreateResponse(id=recipe.id, task=_task(recipe.id, reference(task)))
+        return self._identified(recipe, done.result, spec)
+
+    def _identified(self, recipe: VSphereRecipe, ref: Any, spec: Any) -> m.CreateResponse:
+        """Answer with a machine that was just made, or left by an earlier attempt, once it has its identity."""
+        if recipe.source is not None and not self._identities.give(ref, spec):
+            return m.CreateResponse(id=recipe.id, task=_task(recipe.id, ""))
+        return self._completed(self._target.machine(recipe.id))
 
     def _completed(self, found: SeenMachine) -> m.CreateResponse:
         """Answer with a machine, and go on with one that is not complete."""
@@ -87,8 +110,8 @@ class VSphereCreation:
             return m.CreateResponse(id=found.id)
         return m.CreateResponse(id=found.id, task=_task(found.id, ""))
 
-    def _named(self, recipe: VSphereRecipe, error: Any) -> m.CreateResponse:
-        """Answer for a name that is taken: the owner's own machine, which another call has just made, or somebody else's."""
+    def _named(self, recipe: VSphereRecipe, error: Any, task: Any) -> m.CreateResponse:
+        """Answer for a name that is taken: the owner's own machine, one that an earlier attempt has left, or somebody else's."""
         found = self._target.find(recipe.id, WHOLE)
         if found is not None:
             return self._completed(found)
@@ -97,28 +120,25 @@ class VSphereCreation:
         if row is None or row.get("config.instanceUuid") is None:
             # It is being cloned, and nobody can say yet for whom.
             return m.CreateResponse(id=recipe.id, task=_task(recipe.id, ""))
+        if recipe.source is not None and self._identities.is_left(row.ref, recipe.source.ref, task):
+            return self._identified(recipe, row.ref, _specification(recipe))
+        if (found := self._target.find(recipe.id, WHOLE)) is not None:
+            # Another call has just given it its identity.
+            return self._completed(found)
         seen = SeenMachine(recipe.id, row.ref, row.properties)
         whose = f"belongs to {seen.marks[marks.OWNER]}" if marks.OWNER in seen.marks else "is not this owner's"
         fix = "rename the VirtualMachine, choose another folder, or adopt that machine"
         raise refusals.conflict(f"machine {name} cannot be created", why=f"one of this name exists in the folder and {whose}", fix=fix)
 
-    def _started(self, recipe: VSphereRecipe) -> Any:
-        """Start the task that makes a machine: a clone of a template, or a new one around imported disks."""
-        image = recipe.wanted.image
-        if image.template_name:
-            return clone(self._templates(image), recipe)
-        imported = next((each.path for each in recipe.wanted.disks if each.path is not UNSET and each.path), "")
-        if image.path or imported:
-            return self._around(recipe)
-        if image.url:
-            raise refusals.not_supported("a machine cannot be made from a URL", why="vSphere clones templates", fix="prepare the image")
-        raise refusals.invalid(f"machine {recipe.wanted.name} has nothing to boot from", fix="give it an image or an imported disk")
-
-    def _around(self, recipe: VSphereRecipe) -> Any:
+    def _around(self, recipe: VSphereRecipe, spec: Any) -> Any:
         """A machine that boots from an imported disk, with a controller for it; the other disks come when it is completed."""
         wanted, place = recipe.wanted, recipe.place
+        imported = next((each.path for each in wanted.disks if each.path is not UNSET and each.path), "")
+        if not wanted.image.path and not imported:
+            if wanted.image.url:
+                raise refusals.not_supported("a machine cannot be made from a URL", why="vSphere clones templates", fix="prepare the image")
+            raise refusals.invalid(f"machine {wanted.name} has nothing to boot from", fix="give it an image or an imported disk")
         first = paths.parse(wanted.image.path) if wanted.image.path else None
-        spec = _specification(recipe)
         spec.name, spec.guestId = wanted.name, (wanted.hardware.extra_config or {}).get(hardware.GUEST_ID, _GUEST)
         firmware = wanted.hardware.firmware.lower()
         spec.firmware = "efi" if firmware in ("efi", "uefi") else "bios"
@@ -140,20 +160,31 @@ class VSphereCreation:
         return row.name if row is not None else ""
 
 
-def clone(source: Any, recipe: VSphereRecipe, *, snapshot: Any = None, linked: bool = False) -> Any:
-    """Start the task that clones a template or a machine to a recipe."""
-    place = recipe.place
-    move = "createNewChildDiskBacking" if linked else "moveAllDiskBackingsAndDisallowSharing"
+def _place(wanted: MachineDescription) -> PlacementPayload:
+    """The placement with the datastore that the class's storage class is."""
+    if wanted.datastore == wanted.placement.datastore:
+        return wanted.placement
+    return msgspec.structs.replace(wanted.placement, datastore=wanted.datastore, storage_pod="")
+
+
+def clone(recipe: VSphereRecipe, config: Any) -> Any:
+    """Start the task that clones the source of a recipe, with a configuration."""
+    place, source = recipe.place, recipe.source
+    if source is None:
+        raise TypeError("only a recipe with a source is cloned")
+    move = "moveAllDiskBackingsAndDisallowSharing"
     location = vim.vm.RelocateSpec(pool=place.pool, host=place.host, datastore=place.datastore, diskMoveType=move)
-    spec = vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=_specification(recipe), snapshot=snapshot)
-    return source.CloneVM_Task(place.folder, recipe.wanted.name, spec)
+    spec = vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
+    return source.ref.CloneVM_Task(place.folder, recipe.wanted.name, spec)
 
 
 def _specification(recipe: VSphereRecipe) -> Any:
     """The configuration of a machine from its first moment: identity, marks, size, and the documents for its guest."""
-    wanted = recipe.wanted
+    wanted, source = recipe.wanted, recipe.source
     texts = guestinfo.settings(recipe.id, wanted.name, wanted.user_data, wanted.meta_data, wanted.networks)
-    notes = {**recipe.marks, marks.PENDING: reconfiguration.pending(wanted), **texts}
+    # A clone takes over the settings of its source. Those of a machine hold whose it is, and secrets of its guest.
+    others = (*marks.ALL, *guestinfo.KEYS) if source is not None and not source.get("config.template") else ()
+    notes = {**dict.fromkeys(others, ""), **recipe.marks, marks.PENDING: reconfiguration.pending(wanted), **texts}
     return vim.vm.ConfigSpec(
         instanceUuid=recipe.id, numCPUs=wanted.hardware.cpu, memoryMB=wanted.hardware.memory_mib, extraConfig=marks.written(notes)
     )

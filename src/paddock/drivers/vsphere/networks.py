@@ -24,7 +24,7 @@ _MODELS = {
 }
 _CARD = vim.vm.device.VirtualEthernetCard
 _Spec = vim.vm.device.VirtualDeviceSpec
-# What a network's name resolves to: the backing of a card on it.
+# What a network's name resolves to: the backing of a card on it, None without a name.
 Backings = Callable[[NetworkPayload], Any]
 
 
@@ -61,20 +61,30 @@ def label(network: NetworkPayload, index: int) -> str:
 def changes(
     devices: Iterable[Any], keys: Mapping[str, int], wanted: tuple[NetworkPayload, ...], backings: Backings, *, fresh: bool
 ) -> CardChanges:
-    """Return what makes the cards those that are wanted. Cards without a name stay, except those of a template."""
+    """Return what makes the cards those that are wanted.
+
+    Cards without a name stay. Those of a template give way, but for one that is wanted on no network: it keeps its place and its network.
+    """
     known = tuple(devices)
     present = named(known, keys)
     made, after, limitations = [], {}, []
     names = [label(each, index) for index, each in enumerate(wanted)]
+    for name, each in zip(names, wanted, strict=True) if fresh else ():
+        stranger = next((card for card in cards(known) if card not in present.values()), None)
+        if name not in present and stranger is not None and backings(each) is None:
+            present[name] = stranger
     if fresh and wanted:
-        strangers = [each for each in cards(known) if each not in present.values()]
-        made += [_Spec(operation="remove", device=each) for each in strangers]
+        made += [_Spec(operation="remove", device=each) for each in cards(known) if each not in present.values()]
     for name in keys:
         if name not in names and name in present:
             made.append(_Spec(operation="remove", device=present[name]))
     for index, (name, each) in enumerate(zip(names, wanted, strict=True)):
         limitations += _limitations(name, each)
-        backing, card = backings(each), present.get(name)
+        card = present.get(name)
+        backing = backings(each) or (card.backing if card is not None else None)
+        if backing is None:
+            fix = "give it a VMNetworkAttachment with vsphere.portgroup, or set spec.defaults.network of the Provider"
+            raise refusals.invalid(f'network "{name}" names no portgroup, and the template has no card for it', fix=fix)
         if card is None:
             made.append(_Spec(operation="add", device=_new(-200 - index, each, backing)))
             after[name] = 0
@@ -142,11 +152,10 @@ class NetworkFinder:
         self._found: dict[str, Any] = {}
 
     def backing(self, wanted: NetworkPayload) -> Any:
-        """Return the backing of a card; raises NotFound when there is no such network."""
+        """Return the backing of a card, None when no network is named; raises NotFound when there is no such network."""
         name = wanted.network_name or wanted.portgroup or self._default
         if not name:
-            what = f'network "{wanted.name}" names no portgroup'
-            raise refusals.invalid(what, fix="give the VMNetworkAttachment a vsphere.portgroup, or the Provider a default network")
+            return None
         if name not in self._found:
             self._found[name] = self._resolved(name)
         return self._found[name]

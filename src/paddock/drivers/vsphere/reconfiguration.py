@@ -150,7 +150,8 @@ class VSphereReconfiguration:
         # A class makes the first disk larger, and never smaller.
         root = defaults.size_gib if defaults is not None and there and defaults.size_gib * _GIB > there[0].size else 0
         kind = defaults.type if defaults is not None else ""
-        return DiskWishes(disks=tuple(map(_disk, wanted.disks)), root_gib=root, type=kind, storage=self._storage)
+        iops = (defaults.iops or 0) if defaults is not None else 0
+        return DiskWishes(disks=tuple(map(_disk, wanted.disks)), root_gib=root, type=kind, iops=iops, storage=self._storage)
 
     def _storage(self, name: str) -> VSphereDiskStorage:
         """The datastore that a storage class is."""

@@ -63,6 +63,10 @@ class VSphereSnapshots:
         self._lookup = lookup
         self._quiesce = quiesce
 
+    def machine(self, id: str) -> FoundMachine:
+        """Return a machine with its snapshots; raises NotFound."""
+        return self._lookup.machine(id)
+
     def create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
         """Take a snapshot. The same name of the same machine is the same snapshot."""
         machine = self._lookup.machine(request.vm_id, (_TOOLS, "recentTask"))

@@ -9,6 +9,7 @@ from paddock.contract.driver import OptionalRpcs
 from paddock.drivers.vsphere.clones import VSphereCloning
 from paddock.drivers.vsphere.datastores import DatastoreInventory
 from paddock.drivers.vsphere.identifiers import VSphereGoal
+from paddock.drivers.vsphere.identities import CloneIdentities
 from paddock.drivers.vsphere.images import VSphereImages
 from paddock.drivers.vsphere.lookups import MachineLookup
 from paddock.drivers.vsphere.placement import VSpherePlacement
@@ -29,6 +30,7 @@ class VSphereStorageCalls(OptionalRpcs):
         session: VSphereSession,
         target: VSphereTarget,
         reconfiguration: VSphereReconfiguration,
+        identities: CloneIdentities,
         settings: TransferSettings,
         clock: Clock,
     ) -> None:
@@ -37,7 +39,7 @@ class VSphereStorageCalls(OptionalRpcs):
         self._placement = VSpherePlacement(target, self._datastores)
         lookup, store = MachineLookup(target.inventory), DiskStore(session, target.inventory)
         self._snapshots = VSphereSnapshots(lookup)
-        self._cloning = VSphereCloning(target, lookup, self._snapshots, self._placement, reconfiguration)
+        self._cloning = VSphereCloning(target, self._snapshots, self._placement, reconfiguration, identities)
         self._images = VSphereImages(session, target, self._placement, store, settings)
         self._transfers = VSphereTransfers(session, lookup, store, self._datastores, settings, clock)
 

@@ -4,6 +4,7 @@ vCenter forgets ended tasks after some minutes. The machine then says whether th
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyVmomi import vim
 
@@ -12,12 +13,14 @@ from paddock.contract.errors import ProviderError, TransientProviderError
 from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.vsphere import hardware, target
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
+from paddock.drivers.vsphere.identities import CloneIdentities
 from paddock.drivers.vsphere.machines import VSphereDeletion
 from paddock.drivers.vsphere.power import VSpherePower
 from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
 from paddock.drivers.vsphere.target import WHOLE, VSphereTarget
 
 Judge = Callable[[VSphereTaskId], TaskProgress]
+_MAKING = (VSphereGoal.CREATED, VSphereGoal.CLONED)
 
 
 class VSphereTaskJudge:
@@ -29,11 +32,13 @@ class VSphereTaskJudge:
         reconfiguration: VSphereReconfiguration,
         power: VSpherePower,
         deletion: VSphereDeletion,
+        identities: CloneIdentities,
         others: Mapping[VSphereGoal, Judge],
     ) -> None:
         self._target = target
         self._reconfiguration = reconfiguration
         self._deletion = deletion
+        self._identities = identities
         self._judges: dict[VSphereGoal, Judge] = {
             VSphereGoal.CREATED: self._created,
             VSphereGoal.CLONED: self._created,
@@ -61,10 +66,14 @@ class VSphereTaskJudge:
 
     def _judged(self, task: VSphereTaskId, judge: Judge) -> TaskProgress:
         if task.task:
-            state, info = self._target.state(self._target.task(task.task))
+            worker = self._target.task(task.task)
+            state, info = self._target.state(worker)
             by_itself = target.progress(state, info)
-            lost_race = info is not None and isinstance(getattr(info, "error", None), vim.fault.DuplicateName)
-            if by_itself == RUNNING or (by_itself.error and not (lost_race and task.goal is VSphereGoal.CREATED)):
+            if by_itself == RUNNING:
+                return RUNNING
+            if task.goal in _MAKING and info is not None and not self._identities.ended(task.machine, worker, info):
+                return RUNNING
+            if by_itself.error and not self._is_there(task, info):
                 return by_itself
         try:
             return judge(task)
@@ -73,6 +82,12 @@ class VSphereTaskJudge:
             if isinstance(error, TransientProviderError):
                 raise
             return failed(error)
+
+    def _is_there(self, task: VSphereTaskId, info: Any) -> bool:
+        """Return whether a machine may be there although its task has failed: another call was faster, or an earlier attempt left it."""
+        if not isinstance(info.error, vim.fault.DuplicateName):
+            return False
+        return task.goal is VSphereGoal.CREATED or (task.goal is VSphereGoal.CLONED and self._target.find(task.machine, ()) is not None)
 
     def _created(self, task: VSphereTaskId) -> TaskProgress:
         machine = self._target.find(task.machine, WHOLE)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import orjson
+
 from paddock.engine.images.library import ImageLibrary
 
 _LOG = logging.getLogger(__name__)
@@ -17,14 +19,20 @@ _EVERY_SECONDS = 3600.0
 def named(root: Path, pools: Iterable[Path]) -> set[str]:
     """Digests that records of volumes, machines, snapshots and states name, below the engine's directory and in other places for volumes.
 
-    Whatever looks like a digest counts: an image too many is kept rather than one too few.
+    Whatever looks like a digest counts: an image too many is kept rather than one too few. Raises `ValueError` for a damaged record, which
+    may have named any.
     """
     records = [path for pattern in ("*/*.json", "*/*/*.json") for path in root.glob(pattern) if path.relative_to(root).parts[0] != "images"]
     records += [path for pool in pools for path in pool.glob("*/*.json")]
     found: set[str] = set()
     for path in records:
         with contextlib.suppress(FileNotFoundError):
-            found.update(each.decode() for each in _DIGEST.findall(path.read_bytes()))
+            data = path.read_bytes()
+            try:
+                orjson.loads(data)
+            except ValueError as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
+            found.update(each.decode() for each in _DIGEST.findall(data))
     return found
 
 
@@ -59,7 +67,7 @@ class ImageUpkeep:
             await asyncio.sleep(_EVERY_SECONDS)
             try:
                 removed = await self.round()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 _LOG.warning("image garbage collection failed", extra={"error": str(error)})
                 continue
             if removed:

@@ -14,8 +14,8 @@ from paddock.engine.images.errors import Code, ImageRefused, ImageUnavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Amazon's metadata service over IPv6 is not link-local.
-_METADATA = (ipaddress.ip_network("fd00:ec2::254/128"),)
+# Metadata services that are not link-local: Amazon's over IPv6, Alibaba's, Oracle's.
+_METADATA = tuple(map(ipaddress.ip_network, ("fd00:ec2::254/128", "100.100.100.200/32", "192.0.0.192/32")))
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -34,15 +34,19 @@ class ReachPolicy:
     def refusal(self, host: str, port: int, address: Address) -> str:
         """Return the reason why this address may not be reached, or an empty text."""
         plain = _plain(address)
-        if plain.is_link_local or any(plain in network for network in _METADATA):
+        if plain.is_link_local:
             return "it is a link-local address"
+        if any(plain in network for network in _METADATA):
+            return "it is a cloud's metadata service"
         if plain.is_multicast:
             return "it is a multicast address"
         if not plain.is_loopback and not plain.is_unspecified and not (plain.version == 4 and int(plain) >> 24 == 0):
             return ""
         if {host.lower(), f"{host.lower()}:{port}"} & self._names or any(plain in network for network in self._networks):
             return ""
-        return "it is an address of this host itself, which the settings do not allow"
+        return (
+            "it is an address of this host itself, and neither --image-from of paddock up nor a provider's PROVIDER_IMAGE_HOSTS allows it"
+        )
 
     def judge_literal(self, host: str, port: int) -> None:
         """Refuse a host that is written as an address which may not be reached (when somebody else resolves names)."""

@@ -92,7 +92,7 @@ class ImageStore:
         try:
             told = json.loads((directory / "image.json").read_bytes())
             return Image(digest, directory / "disk.img", told["format"], told["virtualSize"], told["storedSize"])
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def __iter__(self) -> Iterator[Image]:
@@ -218,9 +218,10 @@ class ImageStore:
     def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for path in sorted(self._index.glob("*.json")):
             try:
-                yield path, json.loads(path.read_bytes())
+                told = json.loads(path.read_bytes())
             except (OSError, ValueError):
-                yield path, {}
+                told = {}
+            yield path, told if isinstance(told, dict) else {}
 
     # --- places to work ---------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -155,7 +154,7 @@ def load(folder: Path) -> CloneTemplate:
     """A template that was made before. Raises `RequestRefused` when there is none."""
     try:
         config = decode_config((folder / _DESCRIPTION).read_bytes())
-    except (OSError, msgspec.MsgspecError, ValueError) as error:
+    except (OSError, ValueError) as error:
         why = f"{folder} holds none that is whole"
         raise RequestRefused("cannot use the template", reason="NoTemplate", why=why, fix="freeze a machine again") from error
     return CloneTemplate(folder, config)

@@ -33,6 +33,7 @@ from paddock.engine.machine.observation import RunEnd
 
 _VERSION = 1
 _NEXT = "next"
+_RESTORE = "restore the file from a backup, or end its QEMU: the machine is started anew then"
 LOG_LIMIT = 1 << 20
 # As KubeVirt has it.
 GRACE_SECONDS = 30.0
@@ -161,7 +162,7 @@ def encode_config(config: MachineConfig) -> bytes:
 
 
 def decode_config(data: bytes) -> MachineConfig:
-    """Return the stored config. Raises `msgspec.MsgspecError`, or `ValueError` for a version of another Paddock."""
+    """Return the stored config. Raises `ValueError`, also for a version of another Paddock."""
     _check_version(data)
     return msgspec.json.decode(data, type=_Stored, dec_hook=_decode).config
 
@@ -232,18 +233,30 @@ class Directory:
 
     def read_config(self) -> MachineConfig | None:
         """None: there is none, so the machine was never defined. Raises `UnreadableState`."""
-        path = self.path / "config.json"
+        path, raw = self.path / "config.json", b""
         try:
-            return decode_config(raw := path.read_bytes())
+            raw = path.read_bytes()
+            return decode_config(raw)
         except FileNotFoundError:
             return None
-        except (msgspec.MsgspecError, ValueError) as error:
-            fix = "remove the directory when its process has ended; it is made anew from the VirtualMachineInstance"
-            raise _unreadable(f"the config of machine {self.id}", path, raw, fix) from error
+        except (OSError, ValueError) as error:
+            raise _unreadable(f"the config of machine {self.id}", path, raw, _RESTORE) from error
+
+    def lost(self) -> UnreadableState:
+        """The error about a config that is gone while its QEMU lives."""
+        return UnreadableState(f"cannot read the config of machine {self.id}", why=f"{self.path}/config.json is gone", fix=_RESTORE)
 
     def write_config(self, config: MachineConfig) -> None:
         """Synchronised: after it returned, the machine exists."""
         self._replace("config.json", encode_config(config), durable=True)
+
+    def replace_config(self, config: MachineConfig) -> None:
+        """Write a config in the place of one that cannot be read, which is kept beside it. A full disk is no matter: it can be repeated."""
+        path = self.path / "config.json"
+        with contextlib.suppress(OSError):
+            if path.exists():
+                os.replace(path, path.with_suffix(".json.damaged"))
+            self.write_config(config)
 
     def write_started(self, config: MachineConfig) -> None:
         """Write the config of the run's start."""
@@ -253,14 +266,14 @@ class Directory:
         """Return the config of the run's start; None: it cannot be known."""
         try:
             return decode_config((self.path / "started.json").read_bytes())
-        except (OSError, msgspec.MsgspecError, ValueError):
+        except (OSError, ValueError):
             return None
 
     def read_record(self) -> RunRecord | None:
         """None: there is none, or none that can be read."""
         try:
             record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord)
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (OSError, ValueError):
             return None
         return record if record.version == _VERSION else None
 
@@ -292,7 +305,7 @@ class Directory:
             return msgspec.json.decode(raw, type=SavedMachine, dec_hook=_decode)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise _unreadable(f"the saved state of machine {self.id}", path, raw, "discard the state") from error
 
     def drop_saved(self) -> None:

@@ -24,6 +24,7 @@ from paddock.engine.machine.config import DiskConfig, Forwarded, MachineConfig, 
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.observation import DiskState, NicState
 from paddock.engine.machine.owner import MachineOwner
+from paddock.engine.machine.process import is_offline
 from paddock.engine.machine.users import hand_over_disk, lent
 
 # What QEMU measures disks in.
@@ -94,6 +95,8 @@ class Hotplug:
             if known.mac != nic.mac or known.backend != nic.backend:
                 raise self._refuse(f"plug card {nic.name} into", "NameTaken", "there is another one of that name", "unplug that first")
             return
+        if isinstance(nic.backend, UserNetwork) and is_offline(owner.observed.pid):
+            raise self._refuse(f"plug card {nic.name} into", "NoNetwork", "its QEMU was started without a network", "restart the machine")
         before = owner.config
         config = replace(before, nics=(*(one for one in before.nics if one.name != nic.name), nic))
         plan = hotplug.plug_nic(nic, owner.started, owner.surroundings.look(config), *await self._ports())

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paddock.engine.machine.adoption import adopt
@@ -15,6 +15,7 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import wanted_seconds
 from paddock.engine.machine.startslots import StartSlots
+from paddock.engine.machine.unmanaged import UnmanagedMachine, as_saved
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,8 +25,7 @@ class Machines:
 
     def __init__(self, root: Path, surroundings: MachineEnvironment) -> None:
         self.root = root
-        # directories that say nothing that can be understood: id -> why
-        self.unreadable: dict[str, str] = {}
+        self._unmanaged: dict[str, UnmanagedMachine] = {}
         self._surroundings = surroundings
         self._machines: dict[str, QemuMachine] = {}
         self._owners: dict[str, MachineOwner] = {}
@@ -64,8 +64,7 @@ class Machines:
             directory.make()
             await asyncio.to_thread(directory.write_config, config)
             machine = self._add(owner := MachineOwner(directory, config, self._shared))
-            if self.unreadable.pop(id, None) is not None:
-                # What it is was lost; its process may live.
+            if self._unmanaged.pop(id, None) is not None:
                 await adopt(owner)
             return machine
         if machine.config != config:
@@ -75,6 +74,47 @@ class Machines:
                 )
             await self._owners[id].reconfigure(lambda _: config)
         return machine
+
+    def unmanaged(self, id: str) -> UnmanagedMachine | None:
+        """A machine that is left alone because its config cannot be read."""
+        return self._unmanaged.get(id)
+
+    async def recover(self, id: str) -> QemuMachine | None:
+        """Take a machine over whose config can be read again; None: it cannot, or there is no such machine."""
+        found = self._unmanaged.get(id)
+        if found is None or (config := self._config(found.directory)) is None:
+            return None
+        machine = QemuMachine(owner := MachineOwner(found.directory, config, self._shared), self)
+        await adopt(owner)
+        del self._unmanaged[id]
+        self._owners[id], self._machines[id] = owner, machine
+        _LOG.info("machine managed again", extra={"machine": id})
+        self._changed(id)
+        return machine
+
+    def discard(self, id: str) -> None:
+        """Remove what an unmanaged machine left, unless its QEMU lives."""
+        found = self._unmanaged.get(id)
+        if found is not None and not found.lives:
+            found.directory.remove()
+            self._unmanaged.pop(id)
+
+    def holds_disks(self, id: str) -> bool:
+        """Return whether a machine, managed or not, has its disks open, or a saved guest that goes on with them."""
+        machine, left = self._machines.get(id), self._unmanaged.get(id)
+        return machine.observed.holds_disks if machine is not None else left is not None and left.holds_disks
+
+    def living(self) -> Mapping[str, MachineConfig]:
+        """Return the configs of the machines that live; of an unmanaged one that of its start, where it is known."""
+        found = {machine.id: machine.config for machine in self if machine.observed.live}
+        for left in self._unmanaged.values():
+            if left.lives and (config := left.config) is not None:
+                found[left.directory.id] = config
+        return found
+
+    def leftovers(self) -> set[str]:
+        """Return the ids of unmanaged machines."""
+        return set(self._unmanaged)
 
     def listen(self, tell: Callable[[str], None]) -> None:
         """`tell` gets the id of a machine whenever its observation changed."""
@@ -90,6 +130,7 @@ class Machines:
         """Return the user that its QEMU runs as: the same at each start, and no other machine's."""
         users = self._surroundings.users
         taken = {other.record.user for other in self._owners.values() if other is not owner}
+        taken |= {other.user for other in self._unmanaged.values()}
         kept = owner.record.user
         return kept if kept in users and kept not in taken else users.choose(taken)
 
@@ -114,20 +155,32 @@ class Machines:
 
     def _find(self, name: str) -> MachineOwner | None:
         directory = Directory(self.root / name)
-        try:
-            config = directory.read_config()
-        except UnreadableState as error:
-            _LOG.error("machine directory unreadable", extra={"machine": name, "error": str(error)})
-            self.unreadable[name] = str(error)
-            return None
+        config = self._config(directory)
         if config is None:
-            # Its definition, or its removal, was cut short.
-            if directory.path.is_dir() and not directory.locked():
+            if name not in self._unmanaged and directory.path.is_dir():
+                # Its definition, or its removal, was cut short.
                 directory.remove()
             return None
         owner = MachineOwner(directory, config, self._shared)
         self._add(owner)
         return owner
+
+    def _config(self, directory: Directory) -> MachineConfig | None:
+        """The config of a machine; None: there is none, and if there was a guest, the machine is unmanaged."""
+        try:
+            config = directory.read_config()
+            if config is None and (directory.is_saved or (directory.path.is_dir() and directory.locked())):
+                raise directory.lost()
+        except UnreadableState as error:
+            config = as_saved(directory)
+            extra = {"machine": directory.id, "error": str(error)}
+            if config is not None:
+                _LOG.warning("config of a suspended machine taken from its saved state", extra=extra)
+                directory.replace_config(config)
+            elif directory.id not in self._unmanaged:
+                _LOG.error("machine cannot be managed; leaving it alone", extra=extra)
+                self._unmanaged[directory.id] = UnmanagedMachine(directory, error)
+        return config
 
     def _add(self, owner: MachineOwner) -> QemuMachine:
         machine = QemuMachine(owner, self)

@@ -75,7 +75,7 @@ class JobState(Struct, frozen=True):
 class GuestFault(Struct, frozen=True):
     """The reason why a guest cannot be used although its process lives."""
 
-    reason: Literal["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop"]
+    reason: Literal["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop", "MachineUnmanaged"]
     # a sentence for people
     message: str
 
@@ -83,6 +83,11 @@ class GuestFault(Struct, frozen=True):
     def silent(self) -> bool:
         """QEMU does not answer."""
         return self.reason != "GuestRebootLoop"
+
+    @property
+    def unmanaged(self) -> bool:
+        """Paddock can do nothing with the machine, not even end it."""
+        return self.reason == "MachineUnmanaged"
 
 
 class Observation(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import resource
 import shutil
@@ -16,6 +17,7 @@ from msgspec import Struct, field
 
 from paddock.engine.machine.errors import StartFailed
 
+_LOG = logging.getLogger(__name__)
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 # states of a process that somebody has stopped
@@ -25,7 +27,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcessLaunch(Struct, frozen=True):
-    """A program to start. `user` 0 leaves the rights as they are; `files` are inherited under the same numbers."""
+    """A program to start. `user` 0 leaves the rights as they are; `files` are inherited under the same numbers.
+
+    `offline`: with a user of its own it gets a network namespace in which nothing is; what it may use, it has open.
+    """
 
     argv: Sequence[str]
     folder: Path
@@ -34,6 +39,7 @@ class ProcessLaunch(Struct, frozen=True):
     user: int = 0
     groups: Sequence[int] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    offline: bool = False
 
 
 @lru_cache
@@ -48,17 +54,31 @@ _APART = ("--mount", "--ipc", "--propagation", "slave", "--", "/bin/sh", "-c", _
 
 
 @lru_cache
-def apart() -> tuple[tuple[str, ...], str]:
-    """Return the words before a command that give it namespaces of its own, or the reason why this host cannot."""
+def apart(*, offline: bool = False) -> tuple[tuple[str, ...], str]:
+    """Return the words before a command that give it namespaces of its own, or the reason why this host cannot.
+
+    A host that can make all of them but that of the network gives the others.
+    """
     program = shutil.which("unshare", path=_ENVIRONMENT["PATH"])
     if os.geteuid() != 0:
         return (), "Paddock does not run as root"
     if program is None or _setpriv() is None:
         return (), "there is no unshare or no setpriv (util-linux)"
-    words = (program, *_APART)
+    words = (program, *(("--net",) if offline else ()), *_APART)
     tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False, env=_ENVIRONMENT, stdin=subprocess.DEVNULL)
     lines = tried.stderr.strip().splitlines()
+    if offline and tried.returncode:
+        _LOG.warning("machines share the network of the host", extra={"why": lines[-1] if lines else ""})
+        return apart()
     return (words, "") if tried.returncode == 0 else ((), lines[-1] if lines else f"unshare ended with {tried.returncode}")
+
+
+def is_offline(pid: int) -> bool:
+    """Return whether a process has a network namespace that is not this one's."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    except OSError:
+        return False
 
 
 def boot_id() -> str:
@@ -134,7 +154,7 @@ def spawn(launch: ProcessLaunch) -> int:
     argv = list(launch.argv)
     drop: dict[str, int | Sequence[int]] = {}
     if (setpriv := _setpriv()) is not None:
-        argv = [*(apart()[0] if launch.user else ()), setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
+        argv = [*(apart(offline=launch.offline)[0] if launch.user else ()), setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
     elif launch.user:
         drop = {"user": launch.user, "group": launch.user, "extra_groups": list(launch.groups)}
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from paddock.engine.machine import taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, FileCopy, HelperProgram
-from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.config import MachineConfig, UserNetwork
 from paddock.engine.machine.directory import Directory, Renewal, UnreadableState
 from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.observation import Observation, RunEnd, SuspendedState
@@ -94,7 +94,7 @@ def start_helper(directory: Directory, helper: HelperProgram, log: int, user: in
             handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             handles.append(handle)
             argv = [word.replace(f"dir={name},", f"dir=/proc/self/fd/{handle},") for word in argv]
-        return spawn(ProcessLaunch(argv, directory.run, log, handles, user=0 if helper.needs_root else user))
+        return spawn(ProcessLaunch(argv, directory.run, log, handles, user=0 if helper.needs_root else user, offline=True))
     finally:
         for handle in handles:
             os.close(handle)
@@ -173,7 +173,9 @@ def start_qemu(
             argv = command.arguments(files.taps, files.vhosts)
             inherited: Sequence[int] = [lock, *files.all()]
             extra = groups(config, users, kvm=command.accelerator == "kvm") if user else ()
-            return spawn(ProcessLaunch(argv, directory.run, log, inherited, user, extra, command.environment))
+            # It has taps open, and connects to sockets that are files; its own user-mode network alone speaks for itself.
+            offline = not any(isinstance(nic.backend, UserNetwork) for nic in config.nics)
+            return spawn(ProcessLaunch(argv, directory.run, log, inherited, user, extra, command.environment, offline))
         finally:
             files.close()
     finally:

@@ -1,5 +1,9 @@
-"""The book of addresses on disk: `addresses.json`, written whole to a new file that takes the old one's place."""
+"""The book of addresses on disk: `addresses.json`, written whole to a new file that takes the old one's place.
 
+While the file cannot be read, no card gets an address and nothing is written: another book would give those of running machines to others.
+"""
+
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,42 +11,68 @@ from typing import Any
 
 import orjson
 
+from paddock.base import reasons
 from paddock.engine import versions
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
 from paddock.engine.networks.errors import NetworkUnusable
 
+_LOG = logging.getLogger(__name__)
 _VERSION = 1
 
 
 class AddressStore:
     """The book and its file. What was answered is on disk."""
 
-    def __init__(self, path: Path, book: AddressTable) -> None:
+    def __init__(self, path: Path, fresh: Callable[[], AddressTable]) -> None:
         self._path = path
-        self.book = book
+        self._fresh = fresh
+        self.book = AddressTable("")
+        self._damage: NetworkUnusable | None = None
 
     @classmethod
     def open(cls, path: Path, fresh: Callable[[], AddressTable]) -> "AddressStore":
         """The book as it was left; `fresh` makes the first one."""
         # Others may pass through to sockets whose names they know.
         path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        store = cls(path, fresh)
         try:
-            raw = path.read_bytes()
+            store._load()
+        except NetworkUnusable as error:
+            _LOG.error("addresses of machines unreadable", extra={"error": str(error)})
+            store._damage = error
+        return store
+
+    @property
+    def is_damaged(self) -> bool:
+        """Return whether the file could not be read when that was last tried."""
+        return self._damage is not None
+
+    def check(self) -> None:
+        """Read a file again that could not be read. Raises `NetworkUnusable`."""
+        if self._damage is not None:
+            self._load()
+            self._damage = None
+
+    def _load(self) -> None:
+        try:
+            self.book = _decoded(self._path, self._path.read_bytes())
         except FileNotFoundError:
-            ledger = cls(path, fresh())
-            ledger._write()
-            return ledger
-        return cls(path, _decoded(path, raw))
+            self.book = self._fresh()
+            self._write()
+        except OSError as error:
+            raise _unreadable(self._path, error.strerror or str(error)) from error
 
     def give(self, key: Key, now: float, mac: str = "") -> AddressEntry:
-        """The card's entry."""
+        """The card's entry. Raises `NetworkUnusable` while the file cannot be read."""
+        self.check()
         book, entry = self.book.give(key, now, mac)
         self._set(book)
         return entry
 
     def release(self, owner: str, now: float) -> None:
-        """The owner's addresses are free, after a rest."""
-        self._set(self.book.release(owner, now))
+        """The owner's addresses are free, after a rest. In a file that cannot be read they stay."""
+        if not self.is_damaged:
+            self._set(self.book.release(owner, now))
 
     def move(self, network: str) -> None:
         """The addresses lie in this network from now on."""
@@ -104,5 +134,5 @@ def _decoded(path: Path, raw: bytes) -> AddressTable:
 
 
 def _unreadable(path: Path, why: str, fix: str = "restore the file, or remove it when no machine runs") -> NetworkUnusable:
-    # A new book would give running machines' addresses to others.
-    return NetworkUnusable(f"cannot read the addresses of machines in {path}", why=why, fix=fix)
+    what = f"cannot read the addresses of machines in {path}"
+    return NetworkUnusable(what, why=why, fix=fix, reason=reasons.ADDRESSES_DAMAGED)

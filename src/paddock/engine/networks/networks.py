@@ -115,7 +115,8 @@ class Networks:
             return
         for gone in await hostobjects.collect():
             _LOG.info("network of a deleted directory removed", extra={"directory": gone})
-        if self._routed.was_used():
+        # With addresses that cannot be read, the host's side stays as it is.
+        if self._routed.was_used() and not self._ledger.is_damaged:
             await self._open()
 
     async def _open(self) -> None:
@@ -135,6 +136,7 @@ class Networks:
 
     def _place(self, routed: RoutedPodNetwork) -> None:
         """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
+        self._ledger.check()
         if self._ledger.book.network and routed.is_open():
             return
         if self._claims is not None:
@@ -247,7 +249,7 @@ class Networks:
         self._plugs.pop(key, None)
         self._zone = None
         if self._routed is not None and (card is None or card.binding != "passt"):
-            if self._is_open or self._routed.was_used():
+            if self._is_open or (self._routed.was_used() and not self._ledger.is_damaged):
                 await self._open()
                 await self._routed.unplug(key)
                 await self._rest()

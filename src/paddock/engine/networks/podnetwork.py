@@ -113,7 +113,7 @@ class RoutedPodNetwork:
         """Return the last table, without the cards whose device is gone: a rebooted host has none."""
         try:
             table = msgspec.json.decode(self._path.read_bytes(), type=RuleTable)
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (OSError, ValueError):
             return self._fresh
         known = self._netlink.links()
         cards = tuple(card for card in table.cards if card.device in known)

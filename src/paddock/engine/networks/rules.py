@@ -74,8 +74,14 @@ class RuleTable(Struct, frozen=True):
     users: tuple[int, int] = (0, 0)
 
 
-# The host's neighbours alone, and in a cloud the service that hands out the host's credentials.
-LINK_LOCAL = "169.254.0.0/16"
+# The host's neighbours alone, and in a cloud the service that hands out the host's credentials: Alibaba's and Oracle's are not link-local.
+_NOT_FOR_GUESTS = ("100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32")
+
+
+def _denied(pod_network: str = "") -> str:
+    """Return the addresses that no guest reaches. An operator may have given one of them to the machines' own network."""
+    own = ipaddress.ip_network(pod_network or "255.255.255.255/32")
+    return f"{{ {', '.join(each for each in _NOT_FOR_GUESTS if not own.overlaps(ipaddress.ip_network(each)))} }}"
 
 
 def text(table: RuleTable) -> str:
@@ -108,7 +114,7 @@ def guard_processes(name: str, users: tuple[int, int]) -> str:
 def _processes(users: tuple[int, int]) -> Iterator[str]:
     """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
-        rule = f"meta skuid {users[0]}-{users[1]} ip daddr {LINK_LOCAL} counter reject"
+        rule = f"meta skuid {users[0]}-{users[1]} ip daddr {_denied()} counter reject"
         yield from _chain("processes", (rule,), "filter hook output priority 0")
 
 
@@ -250,7 +256,7 @@ def _forward(table: RuleTable) -> Iterator[str]:
     devices = ", ".join(f'"{device}"' for device in sorted(table.opened))
     sources = ["@taps", *(f'"{bridge}"' for bridge in sorted({card.bridge for card in table.bridged}))]
     rules = [
-        *(f"iifname {each} ip daddr {LINK_LOCAL} counter reject" for each in sources),
+        *(f"iifname {each} ip daddr {_denied(table.pod_network)} counter reject" for each in sources),
         "ct state established,related accept",
         "iifname @taps ip saddr vmap @egress_of",
         "oifname @taps ip daddr vmap @ingress_of",
@@ -296,7 +302,7 @@ def _input(table: RuleTable) -> Iterator[str]:
     )
     yield from _chain("from_machines", rules)
     # A bridge that somebody else has made may have link-local addresses of its own.
-    bridges = [f'iifname "{bridge}" ip daddr {LINK_LOCAL} counter drop' for bridge in table.made]
+    bridges = [f'iifname "{bridge}" ip daddr {_denied(table.pod_network)} counter drop' for bridge in table.made]
     yield from _chain("incoming", ("iifname @taps jump from_machines", *bridges), "filter hook input priority 0")
 
 

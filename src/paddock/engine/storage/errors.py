@@ -42,6 +42,8 @@ class VolumeMissing(StorageError, Terminal):
 class VolumeBroken(StorageError, Terminal):
     """A file of a volume is not what was written."""
 
+    reason_code = reasons.VOLUME_DAMAGED
+
 
 class TooSmall(StorageError, Terminal):
     """The content is larger than the volume."""

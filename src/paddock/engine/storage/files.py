@@ -222,10 +222,12 @@ def publish(fresh: Path, target: Path) -> None:
     sync_directory(target.parent)
 
 
-def remove(directory: Path) -> None:
-    """Remove the directory of a volume; an earlier attempt may have renamed it."""
-    doomed = directory.with_name(f".gone-{directory.name}")
+def remove(path: Path) -> None:
+    """Remove the directory of a volume, or a record; an earlier attempt may have renamed it."""
+    doomed = path.with_name(f".gone-{path.name}")
     with contextlib.suppress(FileNotFoundError):
-        directory.rename(doomed)
-    if doomed.exists():
+        path.rename(doomed)
+    if doomed.is_dir():
         shutil.rmtree(doomed)
+    else:
+        doomed.unlink(missing_ok=True)

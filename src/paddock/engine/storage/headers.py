@@ -54,12 +54,12 @@ def _format(head: bytes) -> str:
 async def correct(places: VolumePaths, volume: str) -> None:
     """Correct the headers of the layers of a volume that nobody changes meanwhile. There may be thousands: each has a turn of its own."""
     await asyncio.sleep(0)
-    directory = places.find(volume)
-    record = records.read(directory / RECORD) if directory is not None else None
-    if directory is None or record is None:
-        return
     # What cannot be corrected keeps no other volume from its end.
     with contextlib.suppress(VolumeBroken):
+        directory = places.find(volume)
+        record = records.read(directory / RECORD) if directory is not None else None
+        if directory is None or record is None:
+            return
         for layer, wanted in _wrong(places, directory, record):
             with contextlib.suppress(VolumeBusy):
                 await qemuimg.rename_below(layer, wanted.name, wanted.format)

@@ -3,13 +3,20 @@
 It is loaded once and kept where records are written, so that a merge or a removal reads no other volume's record. A user stands in it
 before its record is on the disk and until its record is gone: a layer without users has none, and nobody can become one.
 Only the event loop changes it.
+
+A record that cannot be read may name any layer as the one below. While there is one, nobody knows that a layer has no users.
 """
 
+import contextlib
+import logging
 from pathlib import Path
 
-from paddock.engine.storage.paths import VolumePaths
+from paddock.engine.storage import records
+from paddock.engine.storage.errors import VolumeBroken
+from paddock.engine.storage.paths import RECORD, VolumePaths
 from paddock.engine.storage.records import FrozenBase, VolumeRecord
 
+_LOG = logging.getLogger(__name__)
 # No id of a volume has a slash.
 _SNAPSHOT = "snapshot/"
 
@@ -22,16 +29,36 @@ class LayerUsers:
         # by the volume that has the layers
         self._users: dict[str, set[str]] = {}
         self._deleted: dict[str, Path] = {}
+        # records that cannot be read
+        self._damaged: set[Path] = set()
 
     @classmethod
     def load(cls, places: VolumePaths) -> "LayerUsers":
-        """Read all records of volumes and snapshots. Blocking. Raises `VolumeBroken`."""
+        """Read all records of volumes and snapshots. Blocking."""
         users = cls()
-        for directory, record in places.volumes():
-            users.put(directory, record)
-        for snapshot, frozen in places.every_snapshot():
-            users.put_snapshot(snapshot, FrozenBase(frozen.volume, frozen.layer))
+        for path in (*places.volume_records(), *places.snapshot_records()):
+            try:
+                users._read(path)
+            except VolumeBroken as error:
+                _LOG.error("record damaged; what uses it waits, and no layer is merged or removed", extra={"error": str(error)})
+                users._damaged.add(path)
         return users
+
+    def has_damage(self, *, apart_from: Path | None = None) -> bool:
+        """Return whether a record, apart from one, cannot be read. One that was mended, or is gone, is damaged no more."""
+        for path in tuple(self._damaged):
+            with contextlib.suppress(VolumeBroken):
+                self._read(path)
+                self._damaged.discard(path)
+        return bool(self._damaged - {apart_from})
+
+    def _read(self, path: Path) -> None:
+        """Enter what a record says. Raises `VolumeBroken`."""
+        if path.name == RECORD:
+            if (record := records.read(path)) is not None:
+                self.put(path.parent, record)
+        elif (frozen := records.read_snapshot(path)) is not None:
+            self.put_snapshot(path.stem, FrozenBase(frozen.volume, frozen.layer))
 
     def put(self, directory: Path, record: VolumeRecord) -> None:
         """Enter what the record of a volume says."""

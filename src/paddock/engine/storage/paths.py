@@ -1,5 +1,6 @@
 """The places of volumes: a directory each, in one of several pools (docs/dev/on-disk.md)."""
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,8 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from paddock.engine.storage import records
-from paddock.engine.storage.errors import NotAllowed
-from paddock.engine.storage.records import SnapshotRecord, VolumeRecord
+from paddock.engine.storage.errors import NotAllowed, VolumeBroken
+from paddock.engine.storage.records import VolumeRecord
 
 RECORD = "volume.json"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z", re.ASCII)
@@ -58,20 +59,21 @@ class VolumePaths(Struct, frozen=True):
         """The record of a snapshot."""
         return self.snapshots / f"{checked(id)}.json"
 
+    def volume_records(self) -> Iterator[Path]:
+        """The records of all volumes."""
+        for pool in self.every_pool:
+            yield from sorted(pool.glob(f"[!.]*/{RECORD}"))
+
+    def snapshot_records(self) -> Iterator[Path]:
+        """The records of all snapshots."""
+        yield from sorted(self.snapshots.glob("[!.]*.json"))
+
     def volumes(self) -> Iterator[tuple[Path, VolumeRecord]]:
         """All volumes that can be read."""
-        for pool in self.every_pool:
-            for record_path in sorted(pool.glob(f"[!.]*/{RECORD}")):
-                record = records.read(record_path)
-                if record is not None:
-                    yield record_path.parent, record
-
-    def every_snapshot(self) -> Iterator[tuple[str, SnapshotRecord]]:
-        """All snapshots."""
-        for path in sorted(self.snapshots.glob("[!.]*.json")):
-            record = records.read_snapshot(path)
-            if record is not None:
-                yield path.stem, record
+        for path in self.volume_records():
+            with contextlib.suppress(VolumeBroken):
+                if (record := records.read(path)) is not None:
+                    yield path.parent, record
 
 
 def checked(id: str) -> str:

@@ -28,7 +28,7 @@ def opened(places: VolumePaths, markers: PoolMarkers) -> VolumePaths:
                 shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     if os.geteuid() == 0:
         chains.close_to_others(places)
-    for pool in {directory.parent for directory, _ in places.volumes()}:
+    for pool in {path.parent.parent for path in places.volume_records()}:
         with errors.spoken("cannot mark the directory of volumes", pool):
             markers.mark(pool)
     return places
@@ -37,8 +37,8 @@ def opened(places: VolumePaths, markers: PoolMarkers) -> VolumePaths:
 def cleared(places: VolumePaths) -> LayerUsers:
     """Remove deleted volumes that nothing needs; return the users of the layers that are there."""
     users = LayerUsers.load(places)
-    # What is in a pool that is not mounted may need any of them.
-    while not places.closed and (unneeded := users.unneeded()) is not None:
+    # What is in a pool that is not mounted, or has a record that cannot be read, may need any of them.
+    while not (places.closed or users.has_damage()) and (unneeded := users.unneeded()) is not None:
         files.remove(unneeded)
         users.forget(unneeded.name)
     return users

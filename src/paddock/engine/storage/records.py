@@ -85,8 +85,8 @@ def read(path: Path) -> VolumeRecord | None:
         return _RECORDS.decode(_known(path))
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the volume") from error
+    except (OSError, ValueError) as error:
+        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the claim") from error
 
 
 def read_snapshot(path: Path) -> SnapshotRecord | None:
@@ -95,8 +95,8 @@ def read_snapshot(path: Path) -> SnapshotRecord | None:
         return _SNAPSHOTS.decode(_known(path))
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the snapshot") from error
+    except (OSError, ValueError) as error:
+        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the snapshot") from error
 
 
 def _known(path: Path) -> bytes:

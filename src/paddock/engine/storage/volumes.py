@@ -18,14 +18,16 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.engine import versions
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, errors, exports, files, headers, preparation, qemuimg, records
-from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
+from paddock.engine.storage.errors import NotAllowed, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.layerusers import LayerUsers
 from paddock.engine.storage.namedlocks import NamedLocks
 from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.pools import PoolMarkers
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
+from paddock.engine.storage.scratch import ScratchFiles
 from paddock.engine.storage.threads import blocking
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, rounded, too_small
 
@@ -34,7 +36,7 @@ _FILES = "files"
 Tell = Callable[[int, int], None]
 
 
-class Volumes:
+class Volumes(ScratchFiles):
     """Makes, copies, grows and removes volumes. Every operation may be repeated."""
 
     # by `prepare`
@@ -67,13 +69,18 @@ class Volumes:
         """A volume, if it is there."""
         directory = self._places.find(id)
         record = records.read(directory / RECORD) if directory is not None else None
-        if directory is None or record is None or record.deleted:
-            return None
+        return None if directory is None or record is None or record.deleted else self._stored(id, directory, record)
+
+    def _stored(self, id: str, directory: Path, record: VolumeRecord) -> StoredVolume:
         layer = chains.top(self._places, directory, record)
         allocated = sum(files.allocated(directory / each.path) for each in record.layers)
         unpacked = directory / _FILES if record.is_files else None
         image, held = chains.image_of(self._places, record), self.is_held(layer.path)
         return StoredVolume(id, layer, record.size, allocated, directory, image, unpacked, held)
+
+    def _own(self, id: str, directory: Path, record: VolumeRecord) -> StoredVolume:
+        """The volume without what lies below its own layers, which may be damaged."""
+        return self._stored(id, directory, msgspec.structs.replace(record, base=None))
 
     def get_snapshot(self, id: str) -> Snapshot | None:
         """A snapshot, if it is there."""
@@ -85,8 +92,8 @@ class Volumes:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all pools are there, so that what no volume uses is not used."""
-        return not self._places.closed
+        """Return whether all pools are there and all records can be read, so that what no volume uses is not used."""
+        return not self._places.closed and not self._users.has_damage()
 
     def ids(self) -> set[str]:
         """All volumes there are."""
@@ -226,15 +233,30 @@ class Volumes:
     async def delete(self, id: str) -> None:
         """Remove a volume. Layers that others have below theirs go with the last of them."""
         async with self._locks.hold(id):
-            volume = self.get(id)
-            if volume is not None:
-                if volume.busy:
-                    raise busy(id)
-                await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), deleted=True))
-            elif (directory := self._places.find(id)) is not None:
-                # An earlier attempt was cancelled when it had written the record.
-                self._users.put(directory, self._record(directory))
+            if (directory := self._places.find(id)) is not None:
+                try:
+                    record = self._record(directory)
+                except VolumeBroken as error:
+                    # One of another Paddock is whole.
+                    if error.fix == versions.FIX:
+                        raise
+                    await self._delete_damaged(id, directory)
+                else:
+                    # An earlier attempt may have been cancelled when it had written the record.
+                    if not record.deleted and self._own(id, directory, record).busy:
+                        raise busy(id)
+                    await self._write(directory, msgspec.structs.replace(record, deleted=True))
         await self._sweep()
+
+    async def _delete_damaged(self, id: str, directory: Path) -> None:
+        """Remove a volume whose record cannot be read. Called while that is being handled; raises it if others may need a layer."""
+        layers = [path for path in directory.iterdir() if path.is_file()]
+        if any(self.is_held(path) or files.in_use(path) for path in layers):
+            raise busy(id)
+        if self._places.closed or self._users.layers(id) or self._users.has_damage(apart_from=directory / RECORD):
+            raise  # noqa: PLE0704 - the error that is being handled
+        await blocking(f"cannot remove volume {id}", directory.parent, files.remove, directory)
+        self._users.forget(id)
 
     # --- snapshots --------------------------------------------------------------------------------------------------------
 
@@ -309,12 +331,14 @@ class Volumes:
     async def delete_snapshot(self, snapshot: str) -> None:
         """Remove a snapshot. What it froze is merged into what lies above it when the volume is at rest (`collapse`)."""
         async with self._locks.hold(_lock_of(snapshot)):
-            record = records.read_snapshot(self._places.snapshot(snapshot))
-            if record is not None:
-                await blocking("cannot remove a snapshot", self._places.snapshots, self._places.snapshot(snapshot).unlink, True)
+            record, path = None, self._places.snapshot(snapshot)
+            # Whoever deletes it needs no record of it.
+            with contextlib.suppress(VolumeBroken):
+                record = records.read_snapshot(path)
+            await blocking("cannot remove a snapshot", self._places.snapshots, files.remove, path)
             self._users.forget_snapshot(snapshot)
         if record is not None:
-            with contextlib.suppress(VolumeBusy, VolumeMissing):
+            with contextlib.suppress(VolumeBusy, VolumeMissing, VolumeBroken):
                 await self.collapse(record.volume)
         await self._sweep()
 
@@ -366,42 +390,6 @@ class Volumes:
             await self._write(volume.directory, msgspec.structs.replace(record, layers=(flat,), base=None))
             (volume.directory / record.top.path).unlink(missing_ok=True)
         return self._there(id)
-
-    # --- what ends with a machine -----------------------------------------------------------------------------------------
-
-    def scratch(self, machine: str, name: str) -> Path:
-        """Return the place of a layer or a disk that ends with a machine."""
-        directory = self._places.scratch / checked(machine)
-        directory.mkdir(parents=True, exist_ok=True)
-        # Whatever the umask: the machine's own user passes through.
-        directory.chmod(0o711)
-        return directory / f"{checked(name)}.img"
-
-    async def overlay(self, path: Path, below: DiskLayer, size: int) -> DiskLayer:
-        """An empty layer over others; one that is there is left as it is."""
-        if not path.exists():
-            fresh = path.with_name(f".{path.name}")
-            await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, rounded(size))
-            await blocking("cannot make a layer", path.parent, os.replace, fresh, path)
-        return DiskLayer(path, "qcow2", below)
-
-    async def blank(self, path: Path, size: int) -> DiskLayer:
-        """An empty disk; one that is there is left as it is."""
-        if not path.exists():
-            fresh = path.with_name(f".{path.name}")
-            fresh.unlink(missing_ok=True)
-            await blocking("cannot make a disk", path.parent, files.make_blank, fresh, rounded(size), allocate=False)
-            await blocking("cannot make a disk", path.parent, os.replace, fresh, path)
-        return DiskLayer(path, "raw")
-
-    async def drop_scratch(self, machine: str) -> None:
-        """Remove everything that ends with a machine."""
-        directory = self._places.scratch / checked(machine)
-        await blocking("cannot remove scratch files", self._places.scratch, shutil.rmtree, directory, True)
-
-    def scratch_owners(self) -> set[str]:
-        """Machines that have something that ends with them."""
-        return {each.name for each in self._places.scratch.iterdir() if not each.name.startswith(".")}
 
     # --- exporting --------------------------------------------------------------------------------------------------------
 

@@ -72,7 +72,10 @@ def _descend(kind: MergeType, before: Any, after: Any) -> Sets | None:
 
 def _compare_maps(kind: MergeType, before: Any, after: Any, sets: Sets) -> None:
     for name in {**before, **after}:
-        _compare(kind.member(name), (before.get(name, _MISSING), after.get(name, _MISSING)), field(name), sets)
+        old, new = before.get(name, _MISSING), after.get(name, _MISSING)
+        # Most members are texts that stay.
+        if old is not new and not (type(old) is type(new) is str and old == new):
+            _compare(kind.member(name), (old, new), field(name), sets)
 
 
 def _compare_lists(kind: MergeType, before: Any, after: Any, sets: Sets) -> None:

@@ -63,14 +63,15 @@ def union(left: Places, right: Places) -> Places:
         return left or right
     made = dict(left)
     for step, below in _children(right):
-        made[step] = _union(left[step], below) if step in left else below
+        # Most places have none below them.
+        made[step] = _union(other, below) if (other := left.get(step)) is not None and (other or below) else below
     return made
 
 
 def _union(left: Places, right: Places) -> Places:
     children = dict(_children(left))
     for step, below in _children(right):
-        children[step] = _union(children[step], below) if step in children else below
+        children[step] = _union(other, below) if (other := children.get(step)) is not None and (other or below) else below
     return _joined(belongs(left) or belongs(right), children) or {}
 
 
@@ -88,8 +89,11 @@ def minus(left: Places, right: Places) -> Places:
 
 def _minus(left: Places, right: Places) -> Places | None:
     children = {}
-    for step, below in _children(left):
-        rest = _minus(below, right[step]) if step in right and step != SELF else below
+    for step, below in left.items():
+        if step == SELF:
+            continue
+        other = right.get(step)
+        rest = below if other is None else _minus(below, other) if below or other else None
         if rest is not None:
             children[step] = rest
     return _joined(belongs(left) and not belongs(right), children)
@@ -107,8 +111,11 @@ def common(left: Places, right: Places) -> Places:
 
 def _common(left: Places, right: Places) -> Places | None:
     children = {}
-    for step, below in _children(left):
-        both = _common(below, right[step]) if step in right and step != SELF else None
+    for step, below in left.items():
+        other = right.get(step)
+        if other is None or step == SELF:
+            continue
+        both = _common(below, other) if below or other else below
         if both is not None:
             children[step] = both
     return _joined(belongs(left) and belongs(right), children)
@@ -120,7 +127,8 @@ def every(places: Places, before: tuple[str, ...] = ()) -> Iterator[tuple[str, .
         here = (*before, step)
         if belongs(below):
             yield here
-        yield from every(below, here)
+        if below:
+            yield from every(below, here)
 
 
 def show(chain: tuple[str, ...]) -> str:

@@ -9,6 +9,9 @@ from paddock.base.jsondata import CONTAINERS
 from paddock.meta.apply.places import SELF, Places, belongs, encoded, field, keyed, valued
 from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SCALAR_TYPE, SET, MergeType, resolve
 
+# Kinds of values that are owned and replaced as a whole.
+_WHOLE = (SCALAR, ATOMIC)
+
 # What a null is read as, where the type is deduced.
 _NULL = resolve(DEDUCED, {})
 
@@ -54,7 +57,11 @@ def places_of(kind: MergeType, value: Any, *, live: bool = False) -> Places:
     """The places that a configuration says something about (below its root). A `live` value may hold an entry twice."""
     made: Places = {}
     for name, member in value.items():
-        below = _places(kind.member(name), member, live)
+        inside = kind.member(name)
+        if inside.kind in _WHOLE:
+            made[field(name)] = {}
+            continue
+        below = _places(inside, member, live)
         if below is None:
             continue
         is_free = not kind.declares(name)
@@ -73,7 +80,7 @@ def _places(kind: MergeType, value: Any, live: bool) -> Places | None:
         return {step: {} for step in (live_entries(kind, value) if live else dict(entries(kind, value)))} or None
     if kind.kind == KEYED and isinstance(value, list):
         return _places_of_entries(kind, value, live) or None
-    return {} if kind.kind in (SCALAR, ATOMIC) or value is None else None
+    return {} if kind.kind in _WHOLE or value is None else None
 
 
 def _places_of_entries(kind: MergeType, value: list[Any], live: bool) -> Places:
@@ -141,7 +148,8 @@ def merge(kind: MergeType, live: Any, config: Any) -> Any:
 def _merge_maps(kind: MergeType, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     made = dict(live)
     for name, value in config.items():
-        made[name] = merge(kind.member(name), live[name], value) if name in live else value
+        inside = kind.member(name)
+        made[name] = value if name not in live or inside.kind in _WHOLE else merge(inside, live[name], value)
     return made
 
 

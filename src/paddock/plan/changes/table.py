@@ -202,6 +202,8 @@ _DATA_VOLUME: Rows = (EffectRow("spec", LOSS, "a DataVolume is filled once: anot
 _DATA_SOURCE: Rows = (EffectRow("spec", NONE, "disks that exist are independent copies; new ones are made from it"),)
 _SETTINGS: Rows = (EffectRow("spec", LIVE, "counts for what is made, started or moved from now on"),)
 
+# Every Provider ignores something.
+_AS_IT_CAN = "as far as its Provider can (the machine's condition Unsupported names the rest)"
 _RIGAUD_CLASS: Rows = (
     *_pluggable("spec.cpu", "sockets"),
     *_pluggable("spec.memory", "memory"),
@@ -209,8 +211,21 @@ _RIGAUD_CLASS: Rows = (
         "spec",
         "firmware diskDefaults guestToolsPolicy resourceLimits performanceProfile securityProfile extraConfig",
         NONE,
-        "counts when a machine of this class is made; those that exist stay as they are",
+        f"counts when a machine of this class is made, {_AS_IT_CAN}; those that exist stay as they are",
     ),
+)
+# What is only kept: of an image, of a network.
+_ABOUT = "kept for people and programs: it changes no machine"
+_RIGAUD_IMAGE: Rows = (
+    EffectRow("spec", NONE, f"machines that exist keep their disks; new ones are made from it, {_AS_IT_CAN}"),
+    EffectRow("spec.prepare", NONE, "counts when a Provider prepares the image"),
+    *_each("spec", "metadata distribution", NONE, _ABOUT),
+    *_each("spec.source", "libvirt.format registry.format", NONE, _ABOUT),
+)
+_RIGAUD_NETWORK: Rows = (
+    EffectRow("spec", NONE, f"counts when a machine is made, {_AS_IT_CAN}"),
+    EffectRow("spec.metadata", NONE, _ABOUT),
+    EffectRow("spec.network.type", NONE, f"{_ABOUT}, but for a network without a block of a Provider of type qemu or firecracker"),
 )
 
 
@@ -335,8 +350,8 @@ CHANGES: dict[KindId, Rows] = {
         {
             "VirtualMachine": _rigaud_machine("spec"),
             "VMClass": _RIGAUD_CLASS,
-            "VMImage": (EffectRow("spec", NONE, "machines that exist keep their disks; new ones are made from it"),),
-            "VMNetworkAttachment": (EffectRow("spec", NONE, "counts when a machine is made"),),
+            "VMImage": _RIGAUD_IMAGE,
+            "VMNetworkAttachment": _RIGAUD_NETWORK,
             "VMPlacementPolicy": (EffectRow("spec", NONE, "counts when a machine is placed"),),
             "VMSnapshot": _RIGAUD_SNAPSHOT,
             "VMClone": _FIXED,

@@ -113,6 +113,8 @@ def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str
         if sight.hold is None:
             return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine has not started yet")
         return Condition(type="Ready", status="False", reason=sight.hold.code or sight.hold.reason, message=sight.hold.message)
+    if sight.observed.fault is not None and sight.observed.fault.unmanaged:
+        return Condition(type="Ready", status="False", reason=sight.observed.fault.reason, message=sight.observed.fault.message)
     if instance.metadata.deletionTimestamp or sight.observed.phase == "stopping":
         return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
     if sight.suspension is not None and sight.suspension.status == "True":

@@ -146,6 +146,13 @@ def lost(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
     return msgspec.structs.replace(before, readyToUse=False, error=SnapshotError(time=now, message=why), conditions=conditions)
 
 
+def found(before: SnapshotStatus, now: str) -> SnapshotStatus:
+    """What was damaged of it is whole again."""
+    return msgspec.structs.replace(
+        before, readyToUse=True, error=None, conditions=_conditions(before, now, ready=True, reason="Operation complete")
+    )
+
+
 def _conditions(before: SnapshotStatus, now: str, *, ready: bool, reason: str, progressing: bool | None = None) -> list[Condition]:
     going = not ready if progressing is None else progressing
     wanted = (

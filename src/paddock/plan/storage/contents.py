@@ -24,6 +24,8 @@ POPULATED_FOR = f"{CDI}/storage.populatedFor"
 IMPORT_ENDPOINT = f"{CDI}/storage.import.endpoint"
 UPLOAD_TARGET = f"{CDI}/storage.upload.target"
 CONTENT_TYPE = f"{CDI}/storage.contentType"
+# The reason of a reference that leads to another namespace.
+CROSS_NAMESPACE = "CrossNamespaceReference"
 _IMPORT = f"{CDI}/storage.import"
 _IMPORTS = ("http", "registry", "s3", "gcs", "imageio", "vddk")
 
@@ -145,7 +147,8 @@ def resolved(source: DataSource, look: Lookup) -> DataSourceSource | UnclearCont
     if other is None:
         return given
     if other.namespace and other.namespace != namespace:
-        return UnclearContent("CrossNamespaceReference", f"DataSource {other.namespace}/{other.name} is in another namespace")
+        why = f"DataSource {source.metadata.name} names DataSource {other.namespace}/{other.name}, which is in another namespace"
+        return UnclearContent(CROSS_NAMESPACE, f"{why}; name one in {namespace}")
     if other.name == source.metadata.name:
         return UnclearContent("SelfReference", "the DataSource names itself")
     followed = look.data_source(namespace, other.name)
@@ -177,7 +180,7 @@ def _referred(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | Unc
     namespace = reference.namespace or claim.metadata.namespace or ""
     place = f"{reference.kind} {namespace}/{reference.name}"
     if namespace != claim.metadata.namespace:
-        return UnclearContent("CrossNamespaceReference", f"{place} is in another namespace; name one in the namespace of the claim")
+        return UnclearContent(CROSS_NAMESPACE, f"{place} is in another namespace; name one in the namespace of the claim")
     known = (reference.apiGroup or "", reference.kind)
     if known == ("", "PersistentVolumeClaim"):
         return VolumeContent(kind="pvc", namespace=namespace, name=reference.name)

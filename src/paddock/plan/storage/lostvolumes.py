@@ -2,7 +2,8 @@
 
 bound -> filled, noted on the PersistentVolume -> the engine has no such volume: Lost -> it is there again: Bound
 
-Filling the claim once more would put a blank disk, or an old image, in the place of data that may only be out of reach.
+Filling the claim once more would put a blank disk, or an old image, in the place of data that may only be out of reach. A volume whose
+record is damaged is out of reach, too.
 """
 
 from typing import Any
@@ -31,11 +32,19 @@ def is_lost(claim: PersistentVolumeClaim) -> bool:
     return claim.status is not None and claim.status.phase == "Lost"
 
 
-def message_of(claim: PersistentVolumeClaim) -> str:
-    """The sentence about a lost volume."""
+def loss_of(claim: PersistentVolumeClaim) -> tuple[str, str]:
+    """The reason code of a lost volume, and the sentence about it."""
     conditions = (claim.status.conditions if claim.status is not None else None) or []
-    said = next((each.message for each in conditions if each.type == _LOST), None)
-    return said or f"Claim {claim.metadata.name} Lost"
+    said = next((each for each in conditions if each.type == _LOST), None)
+    if said is None or not said.message:
+        return reasons.VOLUME_LOST, f"Claim {claim.metadata.name} Lost"
+    return said.reason or reasons.VOLUME_LOST, said.message
+
+
+def damage_of(claim: PersistentVolumeClaim) -> str:
+    """The sentence about a volume that is there and cannot be read; empty for other claims."""
+    reason, message = loss_of(claim)
+    return message if is_lost(claim) and reason == reasons.VOLUME_DAMAGED else ""
 
 
 def explanation(volume: Data, pool: str) -> str:
@@ -49,15 +58,15 @@ def explanation(volume: Data, pool: str) -> str:
     )
 
 
-def claim_status(text: str) -> Data:
+def claim_status(reason: str, text: str) -> Data:
     """The changes of a claim's status when its volume is gone."""
-    condition = {"type": _LOST, "status": "True", "reason": reasons.VOLUME_LOST, "message": text}
+    condition = {"type": _LOST, "status": "True", "reason": reason, "message": text}
     return {"phase": "Lost", "conditions": [condition]}
 
 
-def volume_status(text: str) -> Data:
+def volume_status(reason: str, text: str) -> Data:
     """The changes of the PersistentVolume's status, whose reason kubectl shows."""
-    return {"reason": reasons.VOLUME_LOST, "message": text}
+    return {"reason": reason, "message": text}
 
 
 # What the two say when the volume is there again.

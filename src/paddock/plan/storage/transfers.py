@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.dialects.kubevirt.datavolume_kind import DataCondition
 
 Stage = Literal["none", "queued", "running", "waiting", "failed"]
@@ -58,6 +59,8 @@ class TransferFacts(msgspec.Struct, frozen=True, kw_only=True):
     # a member of DataVolumeSource; empty: something else fills the claim
     source: str
     claim: Literal["absent", "pending", "bound", "lost"] = "absent"
+    # of a lost claim: the reason why its volume cannot be read, if it is there
+    damage: str = ""
     waits_for_consumer: bool = False
     filled: bool = False
     transfer: Transfer = NONE
@@ -140,7 +143,7 @@ def _conditions(seen: TransferFacts, phase: str) -> Iterator[DataCondition]:
     yield _bound(seen)
     running = phase.endswith("InProgress")
     if phase == "Succeeded" and seen.claim == "lost":
-        yield DataCondition(type="Ready", status="False", reason="ClaimLost", message=f"Claim {seen.name} Lost")
+        yield _lost(seen, "Ready")
     elif phase == "Succeeded":
         yield DataCondition(type="Ready", status="True")
     elif seen.transfer.code:
@@ -154,11 +157,17 @@ def _conditions(seen: TransferFacts, phase: str) -> Iterator[DataCondition]:
     yield _running(seen, phase)
 
 
+def _lost(seen: TransferFacts, type: str) -> DataCondition:
+    if seen.damage:
+        return DataCondition(type=type, status="False", reason=reasons.VOLUME_DAMAGED, message=seen.damage)
+    return DataCondition(type=type, status="False", reason="ClaimLost", message=f"Claim {seen.name} Lost")
+
+
 def _bound(seen: TransferFacts) -> DataCondition:
     if seen.claim == "bound":
         return DataCondition(type="Bound", status="True", reason="Bound", message=f"PVC {seen.name} Bound")
     if seen.claim == "lost":
-        return DataCondition(type="Bound", status="False", reason="ClaimLost", message=f"Claim {seen.name} Lost")
+        return _lost(seen, "Bound")
     if seen.claim == "pending":
         return DataCondition(type="Bound", status="False", reason="Pending", message=f"PVC {seen.name} Pending")
     return DataCondition(type="Bound", status="False", reason="NotFound", message="No PVC found")

@@ -9,6 +9,7 @@ from paddock.dialects.virtrigaud.shared import StatusCondition
 READY, PROVISIONING, RECONFIGURING, DELETING = "Ready", "Provisioning", "Reconfiguring", "Deleting"
 TLS = "TLSConfigured"
 PLACEMENT = "Placement"
+IMPORTED_DISK = "ImportedDisk"
 POWER, RESTART_REQUIRED, UNSUPPORTED = "PowerTransition", "RestartRequired", "Unsupported"
 
 

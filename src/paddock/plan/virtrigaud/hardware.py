@@ -12,7 +12,14 @@ from paddock.contract.payloads import (
     SecurityPayload,
 )
 from paddock.dialects.virtrigaud.machine import GPUConfig, VirtualMachineResources
-from paddock.dialects.virtrigaud.vmclass import EncryptionPolicy, PerformanceProfile, SecurityProfile, VMClassSpec, VMResourceLimits
+from paddock.dialects.virtrigaud.vmclass import (
+    DiskDefaults,
+    EncryptionPolicy,
+    PerformanceProfile,
+    SecurityProfile,
+    VMClassSpec,
+    VMResourceLimits,
+)
 from paddock.plan.virtrigaud.resizing import MachineSizes, mebibytes
 
 _GIB = 2**30
@@ -20,12 +27,11 @@ _GIB = 2**30
 
 def class_payload(spec: VMClassSpec, sizes: MachineSizes, own: VirtualMachineResources | None = None) -> ClassPayload:
     """The hardware of a machine with these sizes; `own` are the resources of the machine itself."""
-    disks = spec.diskDefaults
     return ClassPayload(
         cpu=sizes.cpu,
         memory_mib=sizes.memory_mib,
         firmware="UEFI" if spec.firmware == "EFI" else spec.firmware,
-        disk_defaults=None if disks is None else DiskDefaultsPayload(type=disks.type, size_gib=gibibytes(disks.size)),
+        disk_defaults=_disk_defaults(spec.diskDefaults),
         guest_tools_policy=spec.guestToolsPolicy,
         extra_config=dict(spec.extraConfig) if spec.extraConfig else None,
         performance_profile=_performance(spec.performanceProfile),
@@ -38,6 +44,14 @@ def class_payload(spec: VMClassSpec, sizes: MachineSizes, own: VirtualMachineRes
 def gibibytes(amount: str | int) -> int:
     """A quantity in GiB, rounded up: a disk is never smaller than its class says."""
     return -(-quantity.whole(amount) // _GIB)
+
+
+def _disk_defaults(given: DiskDefaults | None) -> DiskDefaultsPayload | None:
+    if given is None:
+        return None
+    return DiskDefaultsPayload(
+        type=given.type, size_gib=gibibytes(given.size), iops=given.iops or UNSET, storage_class=given.storageClass or UNSET
+    )
 
 
 def _gpu(given: GPUConfig | None) -> GpuPayload | UnsetType:

@@ -12,7 +12,7 @@ import msgspec
 
 from paddock.base import duration
 from paddock.dialects.virtrigaud import sources
-from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ProviderImage, VMImage, VMImageSpec, VMImageStatus
+from paddock.dialects.virtrigaud.vmimage import HTTPImageSource, ImagePrepare, ProviderImage, VMImage, VMImageSpec, VMImageStatus
 from paddock.meta.world import namespace_of
 from paddock.plan.virtrigaud import reasons, removal
 from paddock.plan.virtrigaud.conditions import READY, AspectValue, false, settled, true
@@ -76,8 +76,11 @@ def target_name(image: VMImage) -> str:
 
 
 def timeout_seconds(spec: VMImageSpec) -> float:
-    """How long a preparation may take."""
-    return duration.parse((spec.prepare or ImagePrepare()).timeout) / duration.SECOND
+    """How long a preparation may take: as `prepare` says, and a download as `http` says, if that is not its default."""
+    seconds, http = duration.parse((spec.prepare or ImagePrepare()).timeout) / duration.SECOND, spec.source.http
+    if http is None or http.timeout == HTTPImageSource().timeout:
+        return seconds
+    return min(seconds, duration.parse(http.timeout) / duration.SECOND)
 
 
 def needs_import(spec: VMImageSpec, provider_type: str) -> bool:

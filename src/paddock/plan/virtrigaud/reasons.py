@@ -23,6 +23,7 @@ WAITING_FOR_IMAGE = "WaitingForImage"
 PREPARATION_FAILED = "PreparationFailed"
 # of machines, beyond the first list
 UNSUPPORTED = "UnsupportedByProvider"
+SIZE_DIFFERS = "SizeDiffers"
 PROVIDER_CONFLICT = "ProviderConflict"
 CONSUMER_NOT_ALLOWED = "ConsumerNotAllowed"
 RESTART_REQUIRED = "RestartRequired"

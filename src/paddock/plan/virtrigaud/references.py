@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from paddock.dialects.core.secret import Secret, decoded
-from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.provider import Provider, ReportedCapabilities
 from paddock.dialects.virtrigaud.shared import ObjectRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
@@ -48,6 +48,12 @@ class MachineDependencies(msgspec.Struct, frozen=True):
     def network(self, vm: VirtrigaudVirtualMachine, ref: ObjectRef) -> VMNetworkAttachment | None:
         """The network that a card of the machine names."""
         return self.networks.get((ref.namespace or namespace_of(vm), ref.name))
+
+
+def reported(found: MachineDependencies) -> ReportedCapabilities | None:
+    """What the Provider of a machine reports; None if it has not reported anything yet."""
+    status = found.provider.status if found.provider is not None else None
+    return status.reportedCapabilities if status is not None else None
 
 
 def provider_of(vm: VirtrigaudVirtualMachine) -> MachineReference:

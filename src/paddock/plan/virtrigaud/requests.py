@@ -2,12 +2,14 @@
 
 import math
 
+import msgspec
 from msgspec import UNSET
 
 from paddock.base import duration
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.payloads import (
+    ClassPayload,
     DesiredPayload,
     DiskPayload,
     ImagePayload,
@@ -16,12 +18,15 @@ from paddock.contract.payloads import (
     ScsiPayload,
     UserDataPayload,
 )
+from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import DiskSpec, ProviderPlacement, VirtualMachineLifecycle
 from paddock.dialects.virtrigaud.provider import Provider, ProviderDefaults
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.dialects.virtrigaud.vmimage import ProviderImage
+from paddock.meta.fieldview import whole
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import guest, hardware, resizing, rootdisk, support, wiring
+from paddock.plan.virtrigaud import guest, hardware, references, resizing, rootdisk, support, wiring
 from paddock.plan.virtrigaud.placement import decision
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
@@ -66,19 +71,24 @@ def host_of(vm: VirtrigaudVirtualMachine) -> str:
 
 def create(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
     """The request for a new machine; raises `Refusal` for what cannot be requested."""
+    _check_sources(vm)
+    support.refuse(vm, found, references.reported(found))
+    return build(vm, found, prepared)
+
+
+def build(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
+    """The request for a new machine, whatever its provider can do; raises `Refusal` for what the contract cannot say."""
     provider, vmclass = found.provider, found.vmclass
     assert provider is not None and vmclass is not None
-    _check_sources(vm)
-    support.refuse(vm, found, provider.status.reportedCapabilities if provider.status is not None else None)
     sizes = resizing.wanted(vm, vmclass)
     return m.CreateRequest(
         name=vm.metadata.name,
         user_data=guest.user_data(vm, found.secrets),
-        class_json=payloads.encode(hardware.class_payload(vmclass.spec, sizes, vm.spec.resources)),
+        class_json=payloads.encode(_hardware(vm, vmclass, sizes)),
         image_json=payloads.encode(_root_disk(vm, found, prepared)),
         networks_json=wiring.encoded(wiring.cards(vm, provider, found), provider.spec.type),
-        disks_json=payloads.encode_list(_disks(vm, sizes)),
-        placement_json=payloads.encode(placement(vm, provider)),
+        disks_json=payloads.encode_list(_disks(vm, vmclass, sizes)),
+        placement_json=payloads.encode(placement(vm, provider, _image_storage(found))),
         tags=tuple(vm.spec.tags or ()),
         meta_data=guest.meta_data(vm, found.secrets),
         target_host_id=decision.of(vm).target_host,
@@ -95,26 +105,27 @@ def reconfigure(
     user, meta = guest.user_data(vm, found.secrets), guest.meta_data(vm, found.secrets)
     desired = DesiredPayload(
         name=vm.metadata.name,
-        machine_class=hardware.class_payload(vmclass.spec, sizes, vm.spec.resources),
+        machine_class=_hardware(vm, vmclass, sizes),
         image=_root_disk(vm, found, prepared) or ImagePayload(),
         networks=wiring.cards(vm, provider, found) or None,
-        disks=_disks(vm, sizes) or None,
+        disks=_disks(vm, vmclass, sizes) or None,
         user_data=UserDataPayload(cloud_init_data=user.decode(errors="replace"), type=guest.user_data_type(vm)) if user else None,
         meta_data=MetaDataPayload(meta_data_yaml=meta.decode(errors="replace")) if meta else None,
-        placement=placement(vm, provider),
+        placement=placement(vm, provider, _image_storage(found)),
         tags=tuple(vm.spec.tags) if vm.spec.tags else None,
     )
     machine_id = (vm.status.id if vm.status is not None else None) or ""
     return m.ReconfigureRequest(id=machine_id, desired_json=payloads.encode(desired), target_host_id=host_of(vm), owner=owner(vm))
 
 
-def placement(vm: VirtrigaudVirtualMachine, provider: Provider) -> PlacementPayload | None:
-    """The place of a machine: what was chosen for it, over its own fields, over the Provider's defaults.
+def placement(vm: VirtrigaudVirtualMachine, provider: Provider, storage_of_image: str = "") -> PlacementPayload | None:
+    """The place of a machine: what was chosen for it, over its own fields, over its image's storage, over the Provider's defaults.
 
     Datastore and storagePod count as one field.
     """
-    own, defaults = vm.spec.placement or ProviderPlacement(), provider.spec.defaults or ProviderDefaults()
-    storage, placed = own if own.datastore or own.storagePod else defaults, decision.of(vm)
+    own, defaults = whole(vm.spec.placement) or ProviderPlacement(), provider.spec.defaults or ProviderDefaults()
+    usual = ProviderPlacement(datastore=storage_of_image) if storage_of_image else defaults
+    storage, placed = own if own.datastore or own.storagePod else usual, decision.of(vm)
     made = PlacementPayload(
         datastore=placed.datastore or storage.datastore or "",
         storage_pod="" if placed.datastore else storage.storagePod or "",
@@ -124,6 +135,14 @@ def placement(vm: VirtrigaudVirtualMachine, provider: Provider) -> PlacementPayl
         resource_pool=placed.resource_pool or own.resourcePool or defaults.resourcePool or UNSET,
     )
     return made if made != PlacementPayload() else None
+
+
+def _image_storage(found: MachineDependencies) -> str:
+    """The storage that the image names for its copies, where its block counts."""
+    source = found.image.spec.source if found.image is not None else None
+    if source is None or source.proxmox is None or found.provider is None:
+        return ""
+    return (source.proxmox.storage or "") if sources.image_block(source, found.provider.spec.type) == "proxmox" else ""
 
 
 def _check_sources(vm: VirtrigaudVirtualMachine) -> None:
@@ -142,16 +161,30 @@ def _root_disk(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepare
     return rootdisk.from_image(found.image, found.provider.spec.type, prepared)
 
 
-def _disks(vm: VirtrigaudVirtualMachine, sizes: MachineSizes) -> tuple[DiskPayload, ...]:
+def _hardware(vm: VirtrigaudVirtualMachine, vmclass: VMClass, sizes: MachineSizes) -> ClassPayload:
+    """The class of the machine. Its storage class gives way to a place that the machine itself, or its policy, names."""
+    made = hardware.class_payload(vmclass.spec, sizes, vm.spec.resources)
+    if made.disk_defaults is None or not _names_storage(vm):
+        return made
+    return msgspec.structs.replace(made, disk_defaults=msgspec.structs.replace(made.disk_defaults, storage_class=UNSET))
+
+
+def _names_storage(vm: VirtrigaudVirtualMachine) -> bool:
+    own, placed = vm.spec.placement or ProviderPlacement(), decision.of(vm)
+    return bool(own.datastore or own.storagePod or placed.datastore)
+
+
+def _disks(vm: VirtrigaudVirtualMachine, vmclass: VMClass, sizes: MachineSizes) -> tuple[DiskPayload, ...]:
     """The data disks with these sizes, those of the spec in its order; one that is only to be detached later keeps its size."""
     specs: dict[str, DiskSpec] = {each.name: each for each in vm.spec.disks or ()}
     names = [name for name in specs if name in (sizes.disks or {})]
     names += [name for name in sizes.disks or {} if name not in specs]
-    paths = rootdisk.imported_data(vm)
-    return tuple(_disk(name, (sizes.disks or {})[name], specs.get(name), paths.get(name)) for name in names)
+    paths, defaults = rootdisk.imported_data(vm), vmclass.spec.diskDefaults
+    usual = defaults.storageClass if defaults is not None and not _names_storage(vm) else None
+    return tuple(_disk(name, (sizes.disks or {})[name], specs.get(name), paths.get(name), usual) for name in names)
 
 
-def _disk(name: str, size: int, spec: DiskSpec | None, path: str | None) -> DiskPayload:
+def _disk(name: str, size: int, spec: DiskSpec | None, path: str | None, usual: str | None) -> DiskPayload:
     if spec is None:
         return DiskPayload(size_gib=size, name=name, path=path or UNSET)
     scsi = spec.scsi
@@ -159,7 +192,7 @@ def _disk(name: str, size: int, spec: DiskSpec | None, path: str | None) -> Disk
         size_gib=size,
         type=spec.type,
         name=name,
-        storage_class=spec.storageClass or UNSET,
+        storage_class=spec.storageClass or usual or UNSET,
         scsi=UNSET
         if scsi is None
         else ScsiPayload(controller=scsi.controller, shared_bus=scsi.sharedBus, controller_type=scsi.controllerType),

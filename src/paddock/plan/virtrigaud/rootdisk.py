@@ -3,11 +3,14 @@
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import UNSET
 
+from paddock.base import quantity
 from paddock.contract.payloads import ImagePayload
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import ImportedDiskRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.dialects.virtrigaud.vmimage import (
     HTTPImageSource,
     ImagePrepare,
@@ -21,7 +24,8 @@ from paddock.dialects.virtrigaud.vmimage import (
 from paddock.plan.virtrigaud import marks, reasons
 from paddock.plan.virtrigaud.refusals import Refusal
 
-_TEMPLATE = "template"
+_TEMPLATE, _LIBVIRT = "template", "libvirt"
+_GIB = 1 << 30
 _IMPORTED_DIRECTORY = "/var/lib/libvirt/images"
 _SUFFIXES = {".qcow2": "qcow2", ".raw": "raw", ".img": "raw", ".vmdk": "vmdk", ".vhd": "vhd", ".vhdx": "vhdx", ".iso": "iso", ".ova": "ova"}
 
@@ -30,6 +34,16 @@ def imported(disk: ImportedDiskRef) -> ImagePayload:
     """An existing disk; one without a path lies where libvirt keeps its images."""
     path = disk.path or f"{_IMPORTED_DIRECTORY}/{disk.diskID}.{disk.format}"
     return ImagePayload(path=path, format=disk.format, checksum_type="sha256")
+
+
+def size_problem(disk: ImportedDiskRef, vmclass: VMClass | None, bytes: int) -> str:
+    """Return how an imported disk differs from the size that is expected; empty for one that has it, or has grown to its class's."""
+    expected, actual = disk.sizeGiB or 0, -(-bytes // _GIB)
+    defaults = vmclass.spec.diskDefaults if vmclass is not None else None
+    grown = max(expected, -(-quantity.whole(defaults.size) // _GIB) if defaults is not None else 0)
+    if not bytes or actual in (expected, grown):
+        return ""
+    return f"the imported disk {disk.diskID} has {actual} GiB, and spec.importedDisk.sizeGiB expects {expected}"
 
 
 def imported_data(vm: VirtrigaudVirtualMachine) -> dict[str, str]:
@@ -47,7 +61,7 @@ def from_image(image: VMImage, provider_type: str, prepared: ProviderImage | Non
         if not any((payload.template_name, payload.path, payload.url)):
             raise _no_source(image, provider_type)
         return payload
-    if provider_type == "libvirt":
+    if provider_type == _LIBVIRT:
         return msgspec.structs.replace(payload, path=prepared.path or prepared.id or payload.path, url="")
     if provider_type in ("vsphere", "proxmox"):
         return msgspec.structs.replace(payload, template_name=prepared.id or prepared.path or payload.template_name, url="")
@@ -63,18 +77,26 @@ def _from_block(image: VMImage, provider_type: str) -> ImagePayload:
     if isinstance(block, VSphereImageSource):
         payload = _vsphere(block, image)
     elif isinstance(block, LibvirtImageSource):
-        payload = ImagePayload(path=block.path or "", url="" if block.path else block.url or "", format=block.format)
+        # A path is one of libvirt's host; a Provider of another type takes the address.
+        path = (block.path or "") if provider_type == _LIBVIRT else ""
+        payload = ImagePayload(path=path, url="" if path else block.url or "", format=block.format)
     elif isinstance(block, ProxmoxImageSource):
-        template = str(block.templateID) if block.templateID is not None else block.templateName or ""
-        payload = ImagePayload(template_name=template, format=block.format)
+        named = block.templateName or ""
+        template = str(block.templateID) if block.templateID is not None else named
+        payload = ImagePayload(
+            template_name=template,
+            format=block.format,
+            full_clone=block.fullClone,
+            node=block.node or UNSET,
+        )
     elif isinstance(block, HTTPImageSource):
         payload = ImagePayload(url=block.url, format=_format_of(block.url))
     elif isinstance(block, RegistryImageSource):
         payload = ImagePayload(url=f"docker://{block.image}", format=block.format)
     elif name is None:
         raise _no_source(image, provider_type)
-    checksum = getattr(block, "checksum", None) if checked else None
-    if checksum and payload.url:
+    checksum = getattr(block, "checksum", None) if checked and payload.url else None
+    if checksum:
         return msgspec.structs.replace(payload, checksum=checksum, checksum_type=getattr(block, "checksumType", ""))
     return payload
 
@@ -86,8 +108,8 @@ def _vsphere(block: VSphereImageSource, image: VMImage) -> ImagePayload:
         return ImagePayload(url=block.ovaURL, format="ova")
     if block.contentLibrary is not None:
         place = f"{image.metadata.namespace}/{image.metadata.name}"
-        what = f"VMImage {place} names an item of a content library, and the provider contract has no field for one"
-        raise Refusal(what, fix="name a template, or give ovaURL", reason=reasons.UNSUPPORTED)
+        what = f"VMImage {place} names an item of a content library, and no driver deploys one"
+        raise Refusal(what, fix="deploy it as a template in vCenter and give templateName, or give ovaURL", reason=reasons.UNSUPPORTED)
     return ImagePayload(format=_TEMPLATE)
 
 

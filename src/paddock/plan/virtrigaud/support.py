@@ -4,7 +4,7 @@ Members that upstream's contract has are sent whatever is reported. A provider t
 tell: the machine is made, and a condition names them. What a machine must not be made without is refused.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -14,13 +14,26 @@ from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.provider import ReportedCapabilities
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import PerformanceProfile, SecurityProfile, VMClass, VMClassSpec, VMResourceLimits
-from paddock.dialects.virtrigaud.vmnetworkattachment import VMNetworkAttachment
+from paddock.dialects.virtrigaud.vmimage import ImageOptimization, PrepareStorage, VMImage
+from paddock.dialects.virtrigaud.vmnetworkattachment import NetworkDriver, VMNetworkAttachment
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import reasons, rootdisk
+from paddock.plan.virtrigaud import preparation, reasons, rootdisk
 from paddock.plan.virtrigaud.references import MachineDependencies, provider_of
 from paddock.plan.virtrigaud.refusals import Refusal
 
 _LIMITATIONS = "limitations"
+# The features that members of the manifest need.
+_CLASS_FEATURES = {"diskDefaults.iops": features.DISK_IOPS, "diskDefaults.storageClass": features.DISK_STORAGE}
+_TEMPLATE_FEATURES = {"source.proxmox.node": features.IMAGE_NODE}
+_NETWORK_FEATURES: Mapping[str, Mapping[str, str]] = {
+    "vsphere": {"distributedSwitch": features.NETWORK_SWITCH},
+    "libvirt": {
+        **{f"driver.{name}": f"{features.NETWORK_DRIVER}.{name}" for name in NetworkDriver.__struct_fields__},
+        "filterRef": features.NETWORK_FILTER,
+    },
+    "proxmox": {"firewall": features.NETWORK_FIREWALL, "rateLimit": features.NETWORK_RATE, "mtu": features.NETWORK_MTU},
+}
+_PREPARE = {"storage": PrepareStorage.__struct_fields__, "optimization": ImageOptimization.__struct_fields__}
 _LONGEST = 4096
 
 
@@ -34,11 +47,14 @@ class FeatureNeed(msgspec.Struct, frozen=True):
 
 def needs(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Iterator[FeatureNeed]:
     """Yield what the machine asks for beyond the common."""
+    kind = found.provider.spec.type if found.provider is not None else ""
     yield from _of_machine(vm, found)
     if found.vmclass is not None:
         yield from _of_class(found.vmclass)
+    if found.image is not None:
+        yield from _of_image(found.image, kind)
     for network in found.networks.values():
-        yield from _of_network(network)
+        yield from _of_network(network, kind)
 
 
 def _of_machine(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Iterator[FeatureNeed]:
@@ -60,6 +76,7 @@ def _of_machine(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Ite
 
 def _of_class(vmclass: VMClass) -> Iterator[FeatureNeed]:
     spec, place = vmclass.spec, f"VMClass {namespace_of(vmclass)}/{vmclass.metadata.name}"
+    yield from _set(spec, _CLASS_FEATURES, place)
     if spec.guestToolsPolicy != VMClassSpec().guestToolsPolicy:
         yield FeatureNeed(features.GUEST_TOOLS, f"guestToolsPolicy {spec.guestToolsPolicy} of {place}")
     for feature, member, plain in (
@@ -72,6 +89,16 @@ def _of_class(vmclass: VMClass) -> Iterator[FeatureNeed]:
             yield FeatureNeed(f"{feature}.{name}", f"{member}.{name} of {place}", vital=_must_encrypt(spec) and name == "encryptionPolicy")
 
 
+def _set(given: msgspec.Struct | None, features_by_member: Mapping[str, str], place: str) -> Iterator[FeatureNeed]:
+    """The members of an object that say something, by name or by path, with the features that they need."""
+    for path, feature in features_by_member.items():
+        value: object = given
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        if value:
+            yield FeatureNeed(feature, f"{path} of {place}")
+
+
 def _changed(given: msgspec.Struct, plain: msgspec.Struct) -> Iterator[str]:
     """The members that do not have their default."""
     return (name for name in given.__struct_fields__ if getattr(given, name) != getattr(plain, name))
@@ -82,12 +109,47 @@ def _must_encrypt(spec: VMClassSpec) -> bool:
     return policy is not None and policy.requireEncryption
 
 
-def _of_network(network: VMNetworkAttachment) -> Iterator[FeatureNeed]:
-    place = f"VMNetworkAttachment {namespace_of(network)}/{network.metadata.name}"
-    if network.spec.qos is not None:
+def _of_image(image: VMImage, kind: str) -> Iterator[FeatureNeed]:
+    spec, place = image.spec, f"VMImage {namespace_of(image)}/{image.metadata.name}"
+    chosen = sources.image_block(spec.source, kind)
+    if chosen == "proxmox" and spec.source.proxmox is not None:
+        yield from _set(spec, _TEMPLATE_FEATURES, place)
+        if not spec.source.proxmox.fullClone:
+            yield FeatureNeed(features.FULL_CLONE, f"source.proxmox.fullClone of {place}")
+    if not preparation.needs_import(spec, kind):
+        return
+    if kind != "qemu" and (credentials := [path for path in sources.CREDENTIALS if path.split(".")[0] == chosen]):
+        yield from _set(spec.source, dict.fromkeys(credentials, features.IMAGE_CREDENTIALS), place)
+    for block, members in _PREPARE.items():
+        found = getattr(spec.prepare, block, None)
+        for member in members:
+            # The blocks of other types of provider are not for this one.
+            if getattr(found, member, None) and (member not in sources.PROVIDER_BLOCKS or member == kind):
+                yield FeatureNeed(f"{features.IMAGE_PREPARE}.{block}.{member}", f"prepare.{block}.{member} of {place}")
+
+
+def _of_network(network: VMNetworkAttachment, kind: str) -> Iterator[FeatureNeed]:
+    spec, place = network.spec, f"VMNetworkAttachment {namespace_of(network)}/{network.metadata.name}"
+    if spec.qos is not None:
         yield FeatureNeed(features.NETWORK_QOS, f"qos of {place}")
-    if network.spec.security is not None:
+    if spec.security is not None:
         yield FeatureNeed(features.NETWORK_SECURITY, f"security of {place}")
+    config, chosen = spec.network, sources.network_block(spec.network, kind)
+    if config.mtu != type(config)().mtu:
+        yield FeatureNeed(features.NETWORK_MTU, f"network.mtu of {place}")
+    if chosen is not None:
+        block = getattr(config, chosen)
+        yield from (FeatureNeed(each.feature, f"network.{chosen}.{each.text}") for each in _set(block, _NETWORK_FEATURES[chosen], place))
+    if chosen == "vsphere" and config.vsphere is not None:
+        vlan, shaping = config.vsphere.vlan, config.vsphere.trafficShaping
+        if vlan is not None and vlan.type in ("trunk", "pvlan"):
+            yield FeatureNeed(f"{features.NETWORK_VLANS}.{vlan.type}", f"network.vsphere.vlan of type {vlan.type} of {place}")
+        if shaping is not None and shaping.enabled:
+            yield FeatureNeed(features.NETWORK_SHAPING, f"network.vsphere.trafficShaping of {place}")
+    allocation = spec.ipAllocation
+    if allocation is not None and allocation.type == "Static":
+        yield from _set(spec, {"ipAllocation.staticConfig.routes": features.NETWORK_ROUTES}, place)
+    yield from _set(spec, {"ipAllocation.dnsConfig.searchDomains": features.NETWORK_SEARCH}, place)
 
 
 # --- compared with what is reported -------------------------------------------------------------------------------------------
@@ -136,9 +198,10 @@ def limitations(answer: DescribeResponse) -> tuple[str, ...]:
         return ()
 
 
-def message(vm: VirtrigaudVirtualMachine, missing: tuple[str, ...], said: tuple[str, ...]) -> str:
+def message(vm: VirtrigaudVirtualMachine, missing: tuple[str, ...], said: tuple[str, ...], unread: tuple[str, ...] = ()) -> str:
     """The message of the condition; empty when there is nothing to say."""
     found = [f"{provider_of(vm)} does not report that it can do {', '.join(missing)}"] if missing else []
+    found += [f"Nothing acts on {', '.join(unread)}"] if unread else []
     found += [f"{provider_of(vm)} says: {'; '.join(said)}"] if said else []
     text = ". ".join(found)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

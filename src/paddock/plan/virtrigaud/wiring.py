@@ -15,20 +15,27 @@ from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmnetworkattachment import (
     IPAllocation,
     LibvirtNetwork,
+    NetworkConfig,
     NetworkSecurity,
     ProxmoxNetwork,
+    StaticIPConfig,
+    TrafficShaping,
+    VLANConfig,
     VMNetworkAttachment,
     VSphereNetwork,
 )
+from paddock.meta.fieldview import whole
 from paddock.meta.wire import to_data
 from paddock.plan.virtrigaud import support
 from paddock.plan.virtrigaud.references import MachineDependencies
 from paddock.plan.virtrigaud.refusals import Refusal
+from paddock.schema.field import Object
 
 _DEFAULT_PREFIX = 24
 _WITH_BLOCKS = ("vsphere", "libvirt", "proxmox")
 # Types of network that the network of a Provider without blocks can stand for.
 _OWN_NETWORK = ("nat", "bridged", "external")
+_SEVERAL_VLANS = ("trunk", "pvlan")
 
 
 def cards(vm: VirtrigaudVirtualMachine, provider: Provider, found: MachineDependencies) -> tuple[NetworkPayload, ...]:
@@ -49,10 +56,12 @@ def encoded(made: Sequence[NetworkPayload], provider_type: str) -> str:
 
 def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Provider) -> NetworkPayload:
     payload = NetworkPayload(name=ref.name)
-    if network is not None:
-        payload = _from_block(payload, network, provider)
-    address, prefix, gateway = _address(ref, network)
+    # Without a network, the provider has a default of its own where the Provider names none: docs/guide/virtrigaud.md says which.
+    payload = _on_default(payload, provider) if network is None else _from_block(payload, network, provider)
     allocation = network.spec.ipAllocation if network is not None else None
+    static = _static(allocation)
+    address, prefix, gateway = _address(ref, static)
+    servers, domains = _resolution(allocation)
     return msgspec.structs.replace(
         payload,
         mac_address=ref.macAddress or "",
@@ -60,16 +69,28 @@ def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Prov
         static_ip=address,
         prefix=prefix,
         gateway=gateway,
-        dns=ref.dns or _servers(allocation),
+        dns=ref.dns or ",".join(servers),
         qos=_qos(network),
-        security=_security(network),
+        security=_security(network, provider.spec.type),
+        mtu=UNSET if network is None else _mtu(network.spec.network, provider.spec.type),
+        routes=tuple(to_data(each) for each in (static.routes or () if static is not None else ())) or UNSET,
+        search_domains=domains or UNSET,
     )
+
+
+def _default(provider: Provider) -> str:
+    return (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
+
+
+def _on_default(payload: NetworkPayload, provider: Provider) -> NetworkPayload:
+    default = _default(provider)
+    return msgspec.structs.replace(payload, network_name=default, portgroup=default if provider.spec.type == "vsphere" else "")
 
 
 def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider: Provider) -> NetworkPayload:
     config = network.spec.network
     name = sources.network_block(config, provider.spec.type)
-    default = (provider.spec.defaults.network if provider.spec.defaults is not None else None) or ""
+    default = _default(provider)
     if support.is_behind_nat(network, provider.spec.type) or (
         name is None and provider.spec.type not in _WITH_BLOCKS and config.type in _OWN_NETWORK
     ):
@@ -77,7 +98,7 @@ def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider:
         return msgspec.structs.replace(payload, network_name=default)
     if name is None:
         if default:
-            return msgspec.structs.replace(payload, network_name=default, portgroup=default if provider.spec.type == "vsphere" else "")
+            return _on_default(payload, provider)
         place = f"{network.metadata.namespace}/{network.metadata.name}"
         why = f"VMNetworkAttachment {place} has no block for a Provider of type {provider.spec.type}"
         raise Refusal(why, fix=f"add spec.network.{provider.spec.type}, or set spec.defaults.network of the Provider")
@@ -87,22 +108,46 @@ def _from_block(payload: NetworkPayload, network: VMNetworkAttachment, provider:
     if isinstance(block, LibvirtNetwork):
         bridge = block.bridge.name if block.bridge is not None else ""
         given = block.networkName or ("" if bridge else default)
-        return msgspec.structs.replace(payload, network_name=given, bridge=bridge, model=block.model)
+        return msgspec.structs.replace(
+            payload, network_name=given, bridge=bridge, model=block.model, driver=_said(block.driver), filter_ref=_said(block.filterRef)
+        )
     assert isinstance(block, ProxmoxNetwork)
-    return msgspec.structs.replace(payload, bridge=block.bridge or default, model=block.model, vlan=block.vlanTag or 0)
+    return msgspec.structs.replace(
+        payload,
+        bridge=block.bridge or default,
+        model=block.model,
+        vlan=block.vlanTag or 0,
+        nic_firewall=block.firewall or UNSET,
+        rate_limit=block.rateLimit or UNSET,
+    )
 
 
 def _vsphere(payload: NetworkPayload, block: VSphereNetwork, default: str) -> NetworkPayload:
     portgroup = block.portgroup or default
-    vlan = block.vlan.vlanID if block.vlan is not None and block.vlan.type == "vlan" else None
+    vlan, shaping = block.vlan or VLANConfig(), whole(block.trafficShaping) or TrafficShaping()
     return msgspec.structs.replace(
         payload,
         portgroup=portgroup,
         network_name=portgroup,
-        vlan=vlan or 0,
+        vlan=vlan.vlanID or 0 if vlan.type == "vlan" else 0,
         model=block.adapterType,
         pci_slot_number=block.pciSlotNumber,
+        switch=_said(block.distributedSwitch),
+        vlans=_said(vlan) if vlan.type in _SEVERAL_VLANS else UNSET,
+        shaping=_said(shaping) if shaping.enabled else UNSET,
     )
+
+
+def _said(given: Object | None) -> dict[str, Any] | UnsetType:
+    """An object as the manifest has it; nothing for one that says nothing."""
+    return UNSET if given is None else to_data(whole(given)) or UNSET
+
+
+def _mtu(config: NetworkConfig, provider_type: str) -> int | UnsetType:
+    """The MTU of a card: that of its block, or of the network if it is not the usual one."""
+    usual = config.mtu if config.mtu != NetworkConfig().mtu else None
+    own = config.proxmox.mtu if sources.network_block(config, provider_type) == "proxmox" and config.proxmox is not None else None
+    return own or usual or UNSET
 
 
 def _qos(network: VMNetworkAttachment | None) -> QosPayload | UnsetType:
@@ -112,13 +157,15 @@ def _qos(network: VMNetworkAttachment | None) -> QosPayload | UnsetType:
     return QosPayload(ingress_limit=given.ingressLimit, egress_limit=given.egressLimit, priority=given.priority, dscp=given.dscp)
 
 
-def _security(network: VMNetworkAttachment | None) -> NetworkSecurityPayload | UnsetType:
-    given = network.spec.security if network is not None else None
-    vsphere = network.spec.network.vsphere if network is not None else None
-    switch = vsphere.security if vsphere is not None else None
+def _security(network: VMNetworkAttachment | None, provider_type: str) -> NetworkSecurityPayload | UnsetType:
+    if network is None:
+        return UNSET
+    given, config = network.spec.security, network.spec.network
+    is_chosen = config.vsphere is not None and sources.network_block(config, provider_type) == "vsphere"
+    switch = config.vsphere.security if is_chosen and config.vsphere is not None else None
     if given is None and switch is None:
         return UNSET
-    rules = given or NetworkSecurity()
+    rules = whole(given) or NetworkSecurity()
     return NetworkSecurityPayload(
         firewall=to_data(rules.firewall) if rules.firewall is not None else None,
         isolation=to_data(rules.isolation) if rules.isolation is not None else None,
@@ -129,15 +176,18 @@ def _security(network: VMNetworkAttachment | None) -> NetworkSecurityPayload | U
     )
 
 
-def _address(ref: VMNetworkRef, network: VMNetworkAttachment | None) -> tuple[str, int, str]:
+def _static(allocation: IPAllocation | None) -> StaticIPConfig | None:
+    return whole(allocation.staticConfig) if allocation is not None and allocation.type == "Static" else None
+
+
+def _address(ref: VMNetworkRef, static: StaticIPConfig | None) -> tuple[str, int, str]:
     """The static address with prefix and gateway: the machine's own, or that of the network."""
     if ref.ipAddress:
         return ref.ipAddress, ref.prefix or _DEFAULT_PREFIX, ref.gateway or ""
-    allocation = network.spec.ipAllocation if network is not None else None
-    if allocation is None or allocation.type != "Static" or allocation.staticConfig is None:
+    if static is None:
         return "", 0, ""
-    address, _, prefix = allocation.staticConfig.address.partition("/")
-    return address, int(prefix or _DEFAULT_PREFIX), allocation.staticConfig.gateway or ""
+    address, _, prefix = static.address.partition("/")
+    return address, int(prefix or _DEFAULT_PREFIX), static.gateway or ""
 
 
 def _policy(address: str, allocation: IPAllocation | None, network: VMNetworkAttachment | None) -> str:
@@ -153,9 +203,10 @@ def _policy(address: str, allocation: IPAllocation | None, network: VMNetworkAtt
     raise Refusal(why, fix="set ipAddress of the machine's network, or another type")
 
 
-def _servers(allocation: IPAllocation | None) -> str:
+def _resolution(allocation: IPAllocation | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The name servers and the search domains of a network."""
     dns = allocation.dnsConfig if allocation is not None else None
-    return ",".join(dns.servers or ()) if dns is not None else ""
+    return (tuple(dns.servers or ()), tuple(dns.searchDomains or ())) if dns is not None else ((), ())
 
 
 def _with_proxmox_keys(payload: NetworkPayload) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 USER, PASSWORD = "accessKeyId", "secretKey"
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 HEADER = "authorization"
+# Why a checksum that could be compared is not.
+NOT_COMPARED = "validateChecksum is false"
 _DOCKER = ".dockerconfigjson"
 _DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 
@@ -72,7 +74,7 @@ def checksum(resolved: VirtrigaudInputs, account: Account, path: Path, value: st
         return None
     prepare = resolved.image.spec.prepare if resolved.image is not None else None
     if prepare is not None and not prepare.validateChecksum:
-        account.lose(path, value, "validateChecksum is false", "the image is not compared with it")
+        account.lose(path, value, NOT_COMPARED, "the image is not compared with it")
         return None
     digits = value.removeprefix(f"{kind}:")
     if len(digits) != _DIGITS[kind] or not set(digits) <= set("0123456789abcdefABCDEF"):

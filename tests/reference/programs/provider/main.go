@@ -3,6 +3,7 @@
 //	provider encode PROTO                   reads {"message", "value"}, prints {"bytes"} (hexadecimal)
 //	provider client PROTO ADDRESS TLS NAME  reads {"method", "request"}, prints {"code", "message", "response"}
 //	provider server PROTO TLS ANSWERS       prints {"port"}, then {"method", "request"} of each call; a line on stdin ends it gracefully
+//	provider generate PROTO FOLDER PACKAGE PLUGIN...  writes Go code with plugins of protoc
 //
 // TLS is a folder with tls.crt, tls.key and ca.crt, or "-" for plain text. ANSWERS is a file that maps methods to {"response"},
 // or {"code", "message"}, with "delay" in milliseconds. A method "health" asks the health service.
@@ -177,6 +178,10 @@ func serve(service protoreflect.ServiceDescriptor, folder, answersFile string) {
 
 func main() {
 	file := load(os.Args[2])
+	if os.Args[1] == "generate" {
+		generate(file, os.Args[3], os.Args[4], os.Args[5:])
+		return
+	}
 	service := file.Services().ByName("Provider")
 	if os.Args[1] == "server" {
 		serve(service, os.Args[3], os.Args[4])

@@ -6,7 +6,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Clones that have what their specification says from their first moment, as vCenter's: the simulator's have their devices alone.
+// Clones that have what their specification says from their first moment: the simulator's have their devices alone.
 type clones struct {
 	types.ManagedObjectReference
 	*state

@@ -9,6 +9,8 @@
 //	"password"  its password, default "secret"
 //	"stopped"   true: the model's machines are off
 //	"api"       the version of the API, default "8.0.2.0"
+//	"carrying"  true: clones have what their specification says from their first moment
+//	"unaltered" true: the simulator as govmomi has it. Of the commands, only "works" and "forget" count
 //
 // It prints {"event": "serving", "url", "authority"}; "authority" is the certificate to trust, in PEM. Then it reads commands, one JSON object
 // a line, and answers each with {"event": "done"} or {"event": "failed", "why"}:
@@ -21,8 +23,8 @@
 //	{"forget": true}                ended tasks are gone, as vCenter forgets them after ten minutes
 //	{"calls": true}                 answers {"event": "calls", "methods": {"METHOD": 3}} and counts anew
 //
-// Unlike govmomi's, it answers nothing but the service content to whoever has not logged in, as vCenter does; disks have bytes, and a revert
-// brings back processors, memory and power. It ends with its standard input.
+// Unless it is unaltered, it answers nothing but the service content to whoever has not logged in, as vCenter does; disks have bytes, and a
+// revert brings back processors, memory and power. It ends with its standard input.
 package main
 
 import (
@@ -50,11 +52,13 @@ import (
 
 type options struct {
 	*simulator.Model
-	Listen   string `json:"listen"`
-	User     string `json:"user"`
-	Password string `json:"password"`
-	Stopped  bool   `json:"stopped"`
-	API      string `json:"api"`
+	Listen    string `json:"listen"`
+	User      string `json:"user"`
+	Password  string `json:"password"`
+	Stopped   bool   `json:"stopped"`
+	API       string `json:"api"`
+	Unaltered bool   `json:"unaltered"`
+	Carrying  bool   `json:"carrying"`
 }
 
 type fault struct {
@@ -84,7 +88,7 @@ type state struct {
 	calls  map[string]int
 	// which snapshots have memory
 	memory map[string]bool
-	// the specifications of clones that are not there yet, by folder and name
+	// the specifications of clones that are not there yet, by folder and name; nil: clones do not carry them
 	cloned map[string]*types.VirtualMachineConfigSpec
 }
 
@@ -138,9 +142,11 @@ func (s *state) handle(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	}
 	if failing == nil {
 		s.storage(ctx, method)
-		s.Lock()
-		s.machines(ctx, method)
-		s.Unlock()
+		if s.cloned != nil {
+			s.Lock()
+			s.machines(ctx, method)
+			s.Unlock()
+		}
 	}
 	return nil, failing
 }
@@ -214,6 +220,17 @@ func forget(model *simulator.Model) {
 	}
 }
 
+// alter makes the simulator obey commands, and puts right what vCenter does in another way.
+func alter(registry *simulator.Registry, s *state) {
+	registry.Handler = s.handle
+	watch(registry)
+	registry.SessionManager().ValidLogin = func(req *types.Login) bool {
+		s.Lock()
+		defer s.Unlock()
+		return req.UserName == s.user && req.Password == s.password
+	}
+}
+
 func main() {
 	if err := run(os.Args[1], os.Stdin, json.NewEncoder(os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -234,17 +251,13 @@ func run(text string, in io.Reader, out *json.Encoder) error {
 	if err := model.Create(); err != nil {
 		return err
 	}
-	s := &state{
-		user: given.User, password: given.Password, calls: map[string]int{}, memory: map[string]bool{},
-		cloned: map[string]*types.VirtualMachineConfigSpec{},
+	s := &state{user: given.User, password: given.Password, calls: map[string]int{}, memory: map[string]bool{}}
+	if !given.Unaltered {
+		alter(model.Map(), s)
 	}
-	model.Map().Handler = s.handle
-	watch(model.Map())
-	attend(model.Map(), s)
-	model.Map().SessionManager().ValidLogin = func(req *types.Login) bool {
-		s.Lock()
-		defer s.Unlock()
-		return req.UserName == s.user && req.Password == s.password
+	if given.Carrying {
+		s.cloned = map[string]*types.VirtualMachineConfigSpec{}
+		attend(model.Map(), s)
 	}
 	service := model.Service
 	service.Listen = &url.URL{Host: given.Listen, User: url.UserPassword(given.User, given.Password)}

@@ -187,7 +187,7 @@ def test_a_wrong_serve_is_refused(given: list[str], words: str, monkeypatch: pyt
         provider_serve.run(given, console()[0])
 
 
-@pytest.mark.spec("virtrigaud", 108)
+@pytest.mark.spec("virtrigaud", 108, 154)
 def test_the_variables_of_a_deployment_count_where_options_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[server.ServeSettings] = []
 

@@ -1,6 +1,7 @@
 """The programs of Providers on an embedded server: real processes, confined, supervised, and ended with their Provider and with Paddock."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from paddock.app.programs.relay import LogRelay
+from paddock.base.clock import SystemClock
 from paddock.contract import issuing, tls
 from paddock.contract import messages as m
 from paddock.contract.client import ProviderClient, RemoteSettings
@@ -18,6 +20,10 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.pool import PoolTarget
 from paddock.contract.tls import TlsMaterial
 from paddock.controllers.virtrigaud.registry import ProviderSecrets
+from paddock.driverkit import staging
+from paddock.driverkit.staging import StagedFile, StagingSettings
+from paddock.drivers.fake import diskfiles
+from paddock.drivers.fake.diskfiles import DiskFile
 from tests import providertls
 from tests.providerchildren import KEY, NUMBERS, PASSWORD, gone, programs, provider
 from tests.scripted import scripted
@@ -301,3 +307,28 @@ async def test_a_flood_of_lines_is_cut_off(caplog: pytest.LogCaptureFixture) -> 
         await asyncio.to_thread(file.write, b"again\n" * 5000)
     await task
     assert len(caplog.records) == 1001 and "cut off" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.spec("virtrigaud", 156)
+@pytest.mark.skipif(not NUMBERS, reason="only root gives children users of their own")
+@pytest.mark.parametrize("umask", [0o077, 0o022], ids=["server", "shell"])
+@scripted
+async def test_a_child_takes_the_disk_that_a_driver_in_the_server_has_exported(tmp_path: Path, umask: int) -> None:
+    """The server is root and keeps its files to itself; its child has a user of its own, and their group in common."""
+    url, source = "pvc://claim/vmmigrations/default/move/export", tmp_path / "disk"
+    diskfiles.write(source, "raw", DiskFile(1 << 20, b"booted once\n"))
+    checksum = hashlib.sha256(source.read_bytes()).hexdigest()
+    async with programs(tmp_path / "programs") as life:
+        client = await life.running()
+        settings = StagingSettings(claims=tmp_path / "programs" / "staging" / "default")
+        before = os.umask(umask)
+        try:
+            with StagedFile(staging.find(settings, url, {}, "", "")) as file:
+                os.write(file.handle, source.read_bytes())
+                file.finish()
+        finally:
+            os.umask(before)
+        taken = await client.import_disk(m.ImportDiskRequest(source_url=url, target_name="moved", format="raw", expected_checksum=checksum))
+        assert taken.checksum == checksum and taken.actual_size_bytes == 1 << 20
+        await staging.remove(staging.find(settings, url, {}, "", ""), SystemClock())
+        assert not list((settings.claims or tmp_path).iterdir())

@@ -142,7 +142,7 @@ async def test_the_container_is_that_of_the_document(tmp_path: Path) -> None:
         assert "preStop" in container["lifecycle"]
 
 
-@pytest.mark.spec("virtrigaud", 65)
+@pytest.mark.spec("virtrigaud", 65, 154)
 @timeless
 async def test_what_the_user_says_of_the_pods_is_in_them(tmp_path: Path) -> None:
     given = {

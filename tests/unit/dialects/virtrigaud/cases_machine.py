@@ -58,7 +58,8 @@ CASES = (
             bad={f".{place}": [CARD, {"name": "eth1"}]},
             good={f".{place}": [CARD]},
             field=f"spec.{place}[1].networkRef",
-            words="Required value: the VMNetworkAttachment of the card",
+            words="the card is on the default network of its Provider",
+            warns=True,
         )
         for kind, place in (
             ("VirtualMachine", "networks"),

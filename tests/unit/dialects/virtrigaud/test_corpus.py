@@ -18,7 +18,6 @@ from tests.apiharness import Harness
 
 Data = dict[str, Any]
 FOLDER = Path(__file__).parent / "corpus"
-RELAXED = "machines-without-network"
 KINDS = ("Provider", "VMClass", "VMImage", "VMNetworkAttachment", "VMMigration", "VMClone", "VirtualMachine")
 
 
@@ -35,8 +34,8 @@ def every() -> Iterator[tuple[str, Data]]:
 CORPUS = list(every())
 
 
-def errors(document: Data, *, relaxed: bool = False) -> dict[str, str]:
-    found = admission.admit(document, AdmissionSettings(relaxed_network_ref=relaxed)).findings
+def errors(document: Data) -> dict[str, str]:
+    found = admission.admit(document, AdmissionSettings()).findings
     return {format_path(each.path): each.message for each in found if each.severity is Severity.ERROR}
 
 
@@ -49,14 +48,7 @@ def test_there_are_as_many_as_upstreams() -> None:
 @pytest.mark.spec("virtrigaud", 112)
 @pytest.mark.parametrize(("stem", "document"), CORPUS, ids=lambda each: each["metadata"]["name"] if isinstance(each, dict) else each)
 def test_a_document_has_no_mistake(stem: str, document: Data) -> None:
-    assert errors(document, relaxed=stem == RELAXED) == {}
-
-
-@pytest.mark.spec("virtrigaud", 15, 112)
-def test_interfaces_without_a_network_are_for_the_relaxed_mode() -> None:
-    for stem, document in CORPUS:
-        if stem == RELAXED:
-            assert all(path.endswith(".networkRef") for path in errors(document)) and errors(document), document["metadata"]["name"]
+    assert errors(document) == {}
 
 
 @pytest.mark.spec("virtrigaud", 112)
@@ -66,14 +58,13 @@ def test_a_server_takes_them_strictly() -> None:
             for namespace in ("team", "infra"):
                 assert (await api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})).status == 201
             for stem, document in CORPUS:
-                if stem == RELAXED:
-                    continue
                 kind = catalog.find("infra.virtrigaud.io", document["kind"])
                 assert kind is not None
                 namespace = document["metadata"].get("namespace", "default")
                 path = f"/apis/infra.virtrigaud.io/v1beta1/namespaces/{namespace}/{kind.plural}?fieldValidation=Strict"
                 reply = await api.post(path, copied(document))
                 assert reply.status == 201, (document["metadata"]["name"], reply.data)
+                assert ("networkRef: none is given" in " ".join(reply.warnings)) is (stem == "machines-without-network")
 
     asyncio.run(script())
 
@@ -122,7 +113,6 @@ BROKEN: list[tuple[str, Data, str, str]] = [
         "unknown field",
     ),
     ("wired", {"networks": [{"name": "lan", "networkRef": {"name": "a"}, "ipAddress": ""}]}, "spec.networks[0].ipAddress", "IPv4"),
-    ("wired", {"networks": [{"name": "lan"}]}, "spec.networks[0].networkRef", "Required"),
     ("wired", {"powerState": "Running"}, "spec.powerState", "On"),
     ("by-nfs", {"storage": {"type": "nfs"}}, "spec.storage.nfs", "Required"),
     ("by-nfs", {"target": {"providerRef": {"name": "a"}}}, "spec.target.name", "Required"),

@@ -140,7 +140,6 @@ def test_everything_wrong_is_told_at_once() -> None:
         "spec.importedDisk",
         "spec.importedDisk.diskID",
         "spec.networks[0].name",
-        "spec.networks[0].networkRef",
         "spec.disks[0].sizeGiB",
         "spec.powerState",
     }

@@ -11,7 +11,6 @@ from tests.unit.dialects.virtrigaud.cases import Rule
 from tests.unit.dialects.virtrigaud.cases_others import NFS, S3
 from tests.unit.dialects.virtrigaud.objects import KINDS, admitted, marks, said
 
-NO_REF = {"name": "eth0"}
 ALL = (*cases_machine.CASES, *cases_others.CASES)
 
 
@@ -28,12 +27,6 @@ def test_rules(case: Rule) -> None:
     good = admitted(case.kind, case.good)
     assert said(good) == []
     assert case.field not in [field for field, message in said(good, Severity.WARNING) if case.words in message]
-
-
-@pytest.mark.spec("virtrigaud", 15)
-def test_a_card_without_a_reference_in_the_relaxed_mode() -> None:
-    assert not admitted("VirtualMachine", {".networks": [NO_REF]}).accepted
-    assert admitted("VirtualMachine", {".networks": [NO_REF]}, relaxed_network_ref=True).accepted
 
 
 @pytest.mark.spec("virtrigaud", 20)

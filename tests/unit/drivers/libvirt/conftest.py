@@ -16,7 +16,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.driverkit.description import MachineDescription
 from paddock.drivers.libvirt import marks
 from paddock.drivers.libvirt.settings import LibvirtDriverSettings
-from paddock.drivers.libvirt.storageport import DomainDisk, StoredDisk
+from paddock.drivers.libvirt.storageport import DomainDisk, NamedMachine, StoredDisk
 
 if TYPE_CHECKING:
     from paddock.drivers.libvirt.connection import LibvirtConnection
@@ -37,15 +37,15 @@ class NamedDisks:
         self.pause: asyncio.Event | None = None
         self.begun = 0
 
-    async def plan(self, given: MachineDescription) -> tuple[DomainDisk, ...]:
+    async def plan(self, given: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
         if given.image.template_name == "missing":
             raise ProviderError(ErrorKind.NOT_FOUND, "the image does not exist")
         size = given.hardware.disk_defaults.size_gib if given.hardware.disk_defaults is not None else 0
         root = p.DiskPayload(name=marks.ROOT_DISK, size_gib=max(1, size))
-        return tuple([await self.plan_disk(given.name, each, "") for each in (root, *given.disks)])
+        return tuple([await self.plan_disk(NamedMachine(given.name, uuid), each, "") for each in (root, *given.disks)])
 
-    async def plan_disk(self, machine: str, disk: p.DiskPayload, datastore: str) -> DomainDisk:
-        volume = f"{machine}-{disk.name}.qcow2"
+    async def plan_disk(self, machine: NamedMachine, disk: p.DiskPayload, datastore: str) -> DomainDisk:
+        volume = f"{machine.name}-{disk.name}.qcow2"
         return DomainDisk(name=disk.name, path=f"/pool/{volume}", pool="default", volume=volume, bytes=disk.size_gib * GIB)
 
     async def make(self, disks: Sequence[DomainDisk]) -> None:
@@ -62,8 +62,14 @@ class NamedDisks:
         for path in paths:
             self.volumes.pop(path, None)
 
-    async def keep_seed(self, machine: str, datastore: str, content: bytes) -> DomainDisk:
-        path = f"/pool/{machine}-cloud-init.iso"
+    async def delete_left(self, uuid: str, name: str) -> None:
+        pass
+
+    async def tidy(self) -> None:
+        pass
+
+    async def keep_seed(self, machine: NamedMachine, datastore: str, content: bytes) -> DomainDisk:
+        path = f"/pool/{machine.name}-cloud-init.iso"
         self.volumes[path] = len(content)
         return DomainDisk(name=marks.SEED_DISK, path=path, pool="default", volume="seed", format="raw", bytes=len(content))
 

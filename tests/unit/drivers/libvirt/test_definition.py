@@ -151,3 +151,61 @@ def test_marks_are_read_as_they_were_written(text: str) -> None:
 def test_xml_with_a_document_type_is_not_read(text: str) -> None:
     with pytest.raises(ProviderError, match="cannot read the XML"):
         xmltree.parse(text)
+
+
+# --- fields of classes and networks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("virtrigaud", 134)
+def test_the_operations_of_each_new_disk_are_limited() -> None:
+    hardware = p.ClassPayload(cpu=1, memory_mib=512, disk_defaults=p.DiskDefaultsPayload(size_gib=1, iops=500))
+    disk = DomainDisk(name="data", path="/pool/data", pool="default", volume="data", bytes=1 << 30)
+    element = definition.disk_element(definition.limited(disk, hardware), "vdb")
+    assert xmltree.content(element, "iotune/total_iops_sec") == "500"
+    assert definition.disk_element(definition.limited(disk, p.ClassPayload(cpu=1, memory_mib=512)), "vdb").find("iotune") is None
+
+
+@pytest.mark.spec("virtrigaud", 137)
+@pytest.mark.parametrize(
+    ("driver", "expected"),
+    [
+        ({"name": "kvm", "queues": 4}, {"name": "vhost", "queues": "4"}),
+        ({"txMode": "timer", "ioEventFD": True, "eventIDX": False}, {"txmode": "timer", "ioeventfd": "on", "event_idx": "off"}),
+        ({"name": "vfio"}, None),
+    ],
+)
+def test_the_driver_of_an_interface(driver: dict[str, Any], expected: dict[str, str] | None) -> None:
+    found = described(networks=(p.NetworkPayload(name="lan", driver=driver),))
+    element = built(found).root.find("devices/interface/driver")
+    assert (dict(element.attrib) if element is not None else None) == expected
+    named = [each for each in support.limitations(found, KVM) if "driver" in each]
+    assert bool(named) == (expected is None)
+    other = described(networks=(p.NetworkPayload(name="lan", model="e1000", driver=driver),))
+    assert built(other).root.find("devices/interface/driver") is None
+    assert "driver of network lan has no effect: it is for the model virtio" in support.limitations(other, KVM)
+
+
+@pytest.mark.spec("virtrigaud", 138)
+def test_the_filter_of_an_interface_comes_before_its_security() -> None:
+    wanted = {"filter": "clean-traffic", "parameters": {"IP": "10.0.0.5"}}
+    security = p.NetworkSecurityPayload(forbid_forged_transmits=True)
+    found = described(networks=(p.NetworkPayload(name="lan", filter_ref=wanted, security=security, mtu=9000),))
+    root = built(found).root
+    assert [each.get("filter") for each in root.iterfind("devices/interface/filterref")] == ["clean-traffic"]
+    assert [dict(each.attrib) for each in root.iterfind("devices/interface/filterref/parameter")] == [{"name": "IP", "value": "10.0.0.5"}]
+    assert xmltree.attribute(root, "devices/interface/mtu", "size") == "9000"
+    assert "security of network lan gives way to its filterRef" in support.limitations(found, KVM)
+
+
+@pytest.mark.spec("virtrigaud", 145)
+@pytest.mark.parametrize(("firmware", "expected"), [("BIOS", ""), ("", ""), ("UEFI", "efi"), ("EFI", "efi")])
+def test_the_firmware_of_a_class(firmware: str, expected: str) -> None:
+    root = built(described(p.ClassPayload(cpu=1, memory_mib=512, firmware=firmware))).root
+    assert xmltree.attribute(root, "os", "firmware") == expected
+
+
+@pytest.mark.spec("virtrigaud", 117)
+@pytest.mark.parametrize("policy", ["install", "skip"])
+def test_a_machine_has_the_channel_of_its_agent(policy: str) -> None:
+    root = built(described(p.ClassPayload(cpu=1, memory_mib=512, guest_tools_policy=policy))).root
+    assert root.find("devices/channel/target[@name='org.qemu.guest_agent.0']") is not None

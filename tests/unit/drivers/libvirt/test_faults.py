@@ -158,6 +158,14 @@ def test_an_endpoint_that_refuses_is_unavailable_and_no_machine_is_missing() -> 
     asyncio.run(script())
 
 
+def test_a_program_that_the_far_host_lacks_is_named() -> None:
+    from paddock.drivers.libvirt import failures  # noqa: PLC0415 - without the library, tests skip
+
+    error = failures.lost(RuntimeError("internal error: Remote command terminated with non-zero code: 127"))
+    assert error.kind is ErrorKind.UNAVAILABLE and "nc, or virt-ssh-helper" in str(error) and "netcat-openbsd" in str(error)
+    assert "see that libvirtd runs" in str(failures.lost(RuntimeError("Connection refused")))
+
+
 def test_a_detached_disk_stays_and_comes_back(play: Play) -> None:
     async def script(one: Bench) -> None:
         made = await one.create(disks_json=p.encode_list((p.DiskPayload(name="data", size_gib=2),)))

@@ -1,10 +1,12 @@
 """Endpoints and credentials."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.dialects.virtrigaud.provider import ENDPOINT_PATTERN
 from paddock.drivers.libvirt import settings
 from paddock.drivers.libvirt.settings import LibvirtDriverSettings
 
@@ -68,3 +70,15 @@ def test_tls_takes_its_certificates_from_the_credentials() -> None:
 def test_a_local_endpoint_is_left_as_it_is() -> None:
     assert uri("qemu+unix:///system?socket=/a/b") == "qemu+unix:///system?socket=/a/b"
     assert uri("qemu:///system", "password") == "qemu:///system"
+
+
+def test_each_documented_endpoint_is_one_that_a_provider_may_have() -> None:
+    page = (Path(__file__).parents[4] / "docs/guide/providers/libvirt.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `qemu")]
+    words = (("[USER@]", "root@"), ("[:PORT]", ":22"), ("HOST", "kvm1.example"), ("PATH", "/run/libvirt/libvirt-sock"))
+    found = re.findall(r"`(qemu[^`]*)`", "".join(row.split("|")[1] for row in rows))
+    assert len(found) >= 5
+    for endpoint in found:
+        for name, value in words:
+            endpoint = endpoint.replace(name, value)
+        assert re.match(ENDPOINT_PATTERN, endpoint) and settings.checked_endpoint(endpoint) == endpoint, endpoint

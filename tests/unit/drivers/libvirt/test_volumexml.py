@@ -44,6 +44,7 @@ def test_qcow2_has_the_version_that_grows_with_snapshots() -> None:
     assert "compat" not in volumexml.volume(VolumeOrder(name="a", capacity=1, format="raw"))
 
 
+@pytest.mark.spec("virtrigaud", 147)
 def test_a_thick_volume_takes_its_space() -> None:
     assert volumexml.parse_volume(volumexml.volume(VolumeOrder(name="a", capacity=4096, thick=True))).allocation == 4096
 
@@ -59,6 +60,7 @@ def test_pods_are_pools_with_numbers(pool: str, pod: str) -> None:
     assert volumexml.pod_of(pool) == pod
 
 
+@pytest.mark.spec("virtrigaud", 147)
 @pytest.mark.parametrize(("type", "thick"), [("", False), ("thin", False), ("Thick", True), ("eagerzeroedthick", True), ("nvme", None)])
 def test_types_of_disks(type: str, thick: bool | None) -> None:
     assert volumexml.thick(type) is thick

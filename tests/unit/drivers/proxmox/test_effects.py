@@ -44,7 +44,7 @@ def image(stage: Stage, hardware: ClassPayload | None = None, **changes: Any) ->
 # --- create -----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("virtrigaud", 120, 119)
+@pytest.mark.spec("virtrigaud", 120, 119, 145, 146, 148)
 def test_a_machine_from_an_image_has_the_hardware_of_its_class() -> None:
     async def script(stage: Stage) -> None:
         hardware = ClassPayload(

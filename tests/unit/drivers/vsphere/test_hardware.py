@@ -33,7 +33,7 @@ def test_what_a_machine_has_already_is_no_change() -> None:
     assert (made.changed, made.needs_off, made.limitations) == (False, (), ())
 
 
-@pytest.mark.spec("virtrigaud", 117, 118, 119, 120)
+@pytest.mark.spec("virtrigaud", 117, 118, 119, 120, 145, 148)
 def test_every_member_of_a_class_becomes_a_member_of_the_specification() -> None:
     given = wanted(
         cpu=4,

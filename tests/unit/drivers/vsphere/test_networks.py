@@ -11,6 +11,8 @@ from paddock.drivers.vsphere import networks
 
 
 def backing(network: NetworkPayload) -> Any:
+    if not network.network_name:
+        return None
     return vim.vm.device.VirtualEthernetCard.NetworkBackingInfo(deviceName=network.network_name)
 
 
@@ -34,6 +36,26 @@ def test_the_cards_of_a_template_give_way_to_those_of_the_machine() -> None:
 
 def test_a_template_keeps_its_cards_when_the_machine_names_none() -> None:
     assert networks.changes([card(4000, "old")], {}, (), backing, fresh=True) == networks.CardChanges()
+
+
+@pytest.mark.spec("virtrigaud", 15)
+def test_a_card_on_no_network_keeps_that_of_the_template() -> None:
+    template = [card(4000, "old"), card(4001, "second"), card(4002, "third")]
+    given = (NetworkPayload(name="a", network_name="PG"), NetworkPayload(name="b", mac_address="00:50:56:aa:00:02"))
+    found = networks.changes(template, {}, given, backing, fresh=True)
+    assert operations(found) == [("remove", 4001), ("remove", 4002), ("add", -200), ("edit", 4000)]
+    kept = found.changes[-1].device
+    assert (kept.backing.deviceName, kept.macAddress) == ("old", "00:50:56:aa:00:02")
+    assert found.keys == {"a": 0, "b": 4000}
+    later = networks.changes([kept, card(4003, "PG")], {"a": 4003, "b": 4000}, given, backing, fresh=False)
+    assert later.changes == ()
+
+
+@pytest.mark.spec("virtrigaud", 15)
+def test_a_card_on_no_network_without_one_of_the_template_is_refused() -> None:
+    with pytest.raises(ProviderError, match=r'network "b" names no portgroup') as caught:
+        networks.changes([card(4000, "old")], {}, (NetworkPayload(name="a"), NetworkPayload(name="b")), backing, fresh=True)
+    assert "spec.defaults.network of the Provider" in str(caught.value)
 
 
 def test_named_cards_follow_and_others_stay() -> None:

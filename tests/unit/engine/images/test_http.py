@@ -275,7 +275,11 @@ def test_redirects_in_a_circle_end(fetch: Fetch, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "to", ["http://169.254.169.254/latest", "file:///etc/passwd", "http://[fe80::1]/x", "http://[::ffff:169.254.1.1]/"]
+    "to",
+    [
+        *("http://169.254.169.254/latest", "file:///etc/passwd", "http://[fe80::1]/x", "http://[::ffff:169.254.1.1]/"),
+        *("http://100.100.100.200/x", "http://192.0.0.192/"),
+    ],
 )
 @pytest.mark.spec("kubevirt", 64)
 def test_a_redirect_leads_to_no_other_place_than_an_image_may_come_from(to: str, fetch: Fetch, server: Server) -> None:

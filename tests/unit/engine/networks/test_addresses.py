@@ -124,14 +124,32 @@ def test_what_could_not_be_written_was_not_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"[]", b'{"version": 2}', b'{"version": 1, "network": "10.0.0.0/24"}', b'{"version":1,"cards":3}']
+    "raw", [b"", b"{", b"[]", b'{"version": 2}', b'{"version": 1, "network": "10.0.0.0/24"}', b'{"version":1,"cards":3}', b"\xff"]
 )
 def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "addresses.json"
     path.write_bytes(raw)
-    with pytest.raises(NetworkUnusable, match="cannot read the addresses"):
-        AddressStore.open(path, lambda: AddressTable(NETWORK))
-    assert path.read_bytes() == raw
+    ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
+    for _ in range(2):
+        with pytest.raises(NetworkUnusable, match=f"cannot read the addresses of machines in {path}") as refused:
+            ledger.give(("vm", "a"), 0.0)
+        assert refused.value.reason_code == "AddressesDamaged"
+    ledger.release("vm", 0.0)
+    assert path.read_bytes() == raw and ledger.owners() == set()
+
+
+def test_a_book_that_is_put_back_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "addresses.json"
+    entry = AddressStore.open(path, lambda: AddressTable(NETWORK)).give(("vm", "a"), 0.0)
+    kept = path.read_bytes()
+    path.write_bytes(kept.replace(b"vm", b"\xff\xfe"))
+    ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
+    with pytest.raises(NetworkUnusable):
+        ledger.give(("vm", "a"), 0.0)
+    path.write_bytes(kept)
+    assert ledger.give(("vm", "a"), 0.0) == entry and not ledger.is_damaged
+    ledger.release("vm", 0.0)
+    assert ledger.owners() == set()
 
 
 def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.storage.errors import StoreFailed, VolumeBroken
+from paddock.engine.storage.errors import StoreFailed
 from paddock.engine.storage.volumes import Volumes
 
 MB = 1 << 20
@@ -117,13 +117,6 @@ def test_the_engines_own_directory_of_volumes_is_a_pool_too(site: Site) -> None:
     site.begin()
     with pytest.raises(StoreFailed, match="is not mounted"):
         asyncio.run(site.volumes.create("w", MB))
-
-
-def test_a_list_that_cannot_be_read_is_not_guessed_at(site: Site) -> None:
-    asyncio.run(site.volumes.create("v", MB))
-    (site.place / "engine" / "pools.json").write_text("{")
-    with pytest.raises(VolumeBroken, match=r"pools\.json"):
-        site.begin()
 
 
 def test_a_layer_stays_that_a_volume_out_of_reach_has_below_it(site: Site) -> None:

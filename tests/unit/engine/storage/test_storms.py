@@ -20,7 +20,7 @@ from paddock.engine.storage import files, qemuimg, volumes
 from paddock.engine.storage.errors import NotAllowed, VolumeMissing
 from paddock.engine.storage.paths import VolumePaths
 from paddock.engine.storage.pools import MARKER
-from paddock.engine.storage.records import FrozenBase
+from paddock.engine.storage.records import FrozenBase, read_snapshot
 from paddock.engine.storage.volumes import Volumes
 
 FIRST, END = (int(each) for each in os.environ.get("STORMS", "0:12").split(":"))
@@ -50,7 +50,8 @@ def check(root: Path) -> None:
         for layer in record.layers:
             assert (root / "volumes" / volume / layer.path).exists(), (volume, layer)
     bases = [record.base for record in records.values() if isinstance(record.base, FrozenBase)]
-    for base in (*bases, *(FrozenBase(each.volume, each.layer) for _, each in places.every_snapshot())):
+    frozen = filter(None, map(read_snapshot, places.snapshot_records()))
+    for base in (*bases, *(FrozenBase(each.volume, each.layer) for each in frozen)):
         assert base.volume in records and base.layer in [each.name for each in records[base.volume].layers], base
 
 

@@ -180,6 +180,19 @@ def test_the_block_of_the_type(kind: str, config: Data, expected: Data | None) -
     assert kind == "proxmox" or "name" not in made
 
 
+@pytest.mark.spec("virtrigaud", 15)
+@pytest.mark.parametrize("kind", ["vsphere", "libvirt", "proxmox", "qemu", "firecracker"])
+def test_a_card_without_a_network_is_on_the_default_one_of_the_provider(kind: str) -> None:
+    vm = machine(networks=[{"name": "a", "ipAddress": "10.0.0.5"}])
+    disk = image(
+        {"http": {"url": "https://a/b.qcow2"}, "libvirt": {"path": "/a"}, "vsphere": {"templateName": "t"}, "proxmox": {"templateID": 9}}
+    )
+    (own,) = cards(vm, provider(kind), disk)
+    (named,) = cards(vm, provider(kind, defaults={"network": "front"}), disk)
+    assert own["NetworkName"] == "" and own["StaticIP"] == "10.0.0.5"
+    assert named["NetworkName"] == "front" and named["StaticIP"] == "10.0.0.5"
+
+
 def test_a_sealed_network_is_not_replaced_by_an_open_one() -> None:
     vm = machine(networks=[{"name": "a", "networkRef": {"name": "lan"}}])
     with pytest.raises(Refusal, match="has no block for a Provider of type qemu"):

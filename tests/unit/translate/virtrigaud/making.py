@@ -53,7 +53,7 @@ def raw(kind: str, changes: Changes | None = None, name: str = "") -> Json:
 
 def typed(document: Json) -> Any:
     """An object that the rules accept."""
-    admission = admit(document, AdmissionSettings(relaxed_network_ref=True))
+    admission = admit(document, AdmissionSettings())
     errors = [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
     assert errors == []
     return admission.value

@@ -192,7 +192,7 @@ def test_there_and_back_and_there_again(scene: list[Resource]) -> None:
 
 def assert_good(objects: tuple[Resource, ...]) -> None:
     for each in objects:
-        admission = admit(to_data(each), AdmissionSettings(relaxed_network_ref=True))
+        admission = admit(to_data(each), AdmissionSettings())
         assert [found for found in admission.findings if found.severity is Severity.ERROR] == []
 
 

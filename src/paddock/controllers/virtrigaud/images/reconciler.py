@@ -4,10 +4,11 @@ One controller writes an image's status, so two machines cannot begin the same p
 preparation failed is remembered in this process.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from paddock.base import reasons as causes
 from paddock.client.target import Key
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -17,13 +18,15 @@ from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.context import VirtrigaudParts
 from paddock.controllers.virtrigaud.images.removal import ImageRemoval
 from paddock.controllers.virtrigaud.usage import CountPauses
+from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ProviderImage, VMImage
 from paddock.meta import ages
-from paddock.meta.wire import to_data
-from paddock.plan.virtrigaud import preparation, reasons, removal
+from paddock.meta.world import namespace_of
+from paddock.plan.virtrigaud import imagecredentials, preparation, reasons, removal
 from paddock.plan.virtrigaud.preparation import ImageState, ImageUse
 from paddock.plan.virtrigaud.references import MachineReference
+from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
@@ -139,11 +142,11 @@ class VirtrigaudImageReconciler:
         driver = self._parts.providers.find(place, use.type).driver
         if driver is None:
             return ImageState(use, "unserved", f"Provider {use.provider} cannot be reached")
-        return await self._import(look, uid, use, driver)
+        return await self._import(look, uid, place, use, driver)
 
     # --- importing --------------------------------------------------------------------------------------------------------
 
-    async def _import(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver) -> ImageState:
+    async def _import(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver) -> ImageState:
         attempts = self._attempts.get((uid, use.provider))
         if attempts is None or attempts.generation != look.image.metadata.generation:
             attempts = self._attempts[uid, use.provider] = _Attempts(look.image.metadata.generation)
@@ -154,13 +157,16 @@ class VirtrigaudImageReconciler:
         try:
             if use.provider in look.tasks:
                 return await self._poll(look, uid, use, driver, attempts)
-            return await self._prepare(look, uid, use, driver, attempts)
+            return await self._prepare(look, uid, place, use, driver, attempts)
+        except Refusal as refusal:
+            # Nobody tells when the Secret is there.
+            return self._failed(look, use, attempts, ProviderError(ErrorKind.NOT_FOUND, str(refusal), reason=causes.SECRET_MISSING))
         except ProviderError as error:
             return self._failed(look, use, attempts, error)
 
-    async def _prepare(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
-        document = payloads.encode_manifest(to_data(look.image.spec))
-        request = m.ImagePrepareRequest(image_json=document, target_name=preparation.target_name(look.image))
+    async def _prepare(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
+        document = imagecredentials.document(look.image.spec, self._secrets(look.image, place, use))
+        request = m.ImagePrepareRequest(image_json=payloads.encode_manifest(document), target_name=preparation.target_name(look.image))
         answer = await driver.image_prepare(request)
         entry = ProviderImage(
             id=answer.prepared_image_id or None,
@@ -176,6 +182,18 @@ class VirtrigaudImageReconciler:
         self._due[uid, use.provider] = self._parts.now() + preparation.FIRST_POLL_SECONDS
         look.look_again(preparation.FIRST_POLL_SECONDS)
         return preparation.importing(use, entry)
+
+    def _secrets(self, image: VMImage, place: Key, use: ImageUse) -> imagecredentials.Secrets:
+        """The Secrets beside the image whose values go to the Provider; raises `Refusal` for one that is not there."""
+        caches = self._parts.caches
+        reported = caches.capabilities(place)
+        found: dict[str, Mapping[str, bytes]] = {}
+        for name in imagecredentials.names(image.spec, use.type, reported.features if reported is not None else None):
+            secret = caches.read(MachineReference("Secret", namespace_of(image), name))
+            if not isinstance(secret, Secret):
+                raise Refusal(f"there is no Secret {namespace_of(image)}/{name}", fix="create it")
+            found[name] = decoded(secret)
+        return found
 
     async def _poll(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         now = self._parts.now()

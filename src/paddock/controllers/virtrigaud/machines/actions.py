@@ -16,8 +16,19 @@ from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
 from paddock.dialects.virtrigaud.vmimage import ProviderImage
 from paddock.meta import ages
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import attempts, power, preparation, reasons, references, requests, resizing, status
-from paddock.plan.virtrigaud.conditions import POWER, PROVISIONING, READY, RECONFIGURING, AspectValue, false, find, holds, true
+from paddock.plan.virtrigaud import attempts, marks, power, preparation, reasons, references, requests, resizing, rootdisk, status
+from paddock.plan.virtrigaud.conditions import (
+    IMPORTED_DISK,
+    POWER,
+    PROVISIONING,
+    READY,
+    RECONFIGURING,
+    AspectValue,
+    false,
+    find,
+    holds,
+    true,
+)
 from paddock.plan.virtrigaud.power import PowerDecision
 from paddock.plan.virtrigaud.resizing import MachineSizes
 
@@ -38,7 +49,7 @@ class MachineActions:
 
     async def create(self, look: MachinePass) -> None:
         """Create the machine; its id is written before anything else is done. Raises `Refusal` for what cannot be requested."""
-        request = requests.create(look.vm, look.found, self._prepared(look))
+        request = requests.create(look.vm, look.found, self.prepared(look))
         assert look.found.vmclass is not None
         sizes, unanswered = resizing.wanted(look.vm, look.found.vmclass), attempts.of(look.status)
         look.status = attempts.recorded(look.status, sizes)
@@ -77,13 +88,36 @@ class MachineActions:
             raise ProviderError(ErrorKind.CONFLICT, f"the answer to Create has the id of another machine, {others[0]}")
         return answer
 
-    def _prepared(self, look: MachinePass) -> ProviderImage | None:
+    def prepared(self, look: MachinePass) -> ProviderImage | None:
+        """The machine's image at its Provider, if that has prepared it."""
         image = look.found.image
         if image is None:
             return None
         ref = look.vm.spec.providerRef
         place = ref.namespace or look.key.namespace
         return preparation.prepared(image, preparation.provider_key(namespace_of(image), place, ref.name))
+
+    async def judge_imported(self, look: MachinePass) -> None:
+        """Compare an imported disk with the size that is expected, once; a provider that describes no disks leaves it open."""
+        disk = look.vm.spec.importedDisk
+        # An adopted machine has the size that its provider listed.
+        adopted = (look.vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE
+        if disk is None or disk.sizeGiB is None or adopted:
+            look.drop(IMPORTED_DISK)
+            return
+        if look.memory.imported_bytes is None:
+            request = m.GetDiskInfoRequest(vm_id=look.status.id or "", target_host_id=requests.host_of(look.vm))
+            try:
+                look.memory.imported_bytes = (await look.provider.get_disk_info(request)).virtual_size_bytes
+            except ProviderError as error:
+                if error.kind is not ErrorKind.NOT_SUPPORTED:
+                    return
+                look.memory.imported_bytes = 0
+        problem = rootdisk.size_problem(disk, look.found.vmclass, look.memory.imported_bytes)
+        if problem:
+            look.say(false(IMPORTED_DISK, reasons.SIZE_DIFFERS, problem))
+        else:
+            look.drop(IMPORTED_DISK)
 
     # --- tasks ------------------------------------------------------------------------------------------------------------
 
@@ -198,7 +232,7 @@ class MachineActions:
 
     async def reconfigure(self, look: MachinePass, sizes: MachineSizes) -> None:
         """Ask for sizes. Raises `Refusal` for what cannot be requested."""
-        request = requests.reconfigure(look.vm, look.found, sizes, self._prepared(look))
+        request = requests.reconfigure(look.vm, look.found, sizes, self.prepared(look))
         unanswered = attempts.of(look.status)
         look.status = attempts.recorded(look.status, sizes)
         await self._statuses.write(look)

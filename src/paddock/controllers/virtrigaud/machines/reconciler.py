@@ -24,6 +24,7 @@ from paddock.controllers.virtrigaud.machines.reverting import MachineReversion
 from paddock.controllers.virtrigaud.statuswriter import MachineStatusWriter
 from paddock.meta.world import namespace_of
 from paddock.plan.virtrigaud import attempts, hooks, marks, power, preparation, reasons, references, requests, resizing, status, support
+from paddock.plan.virtrigaud import unread as fields
 from paddock.plan.virtrigaud.conditions import (
     POWER,
     PROVISIONING,
@@ -259,6 +260,7 @@ class VirtrigaudMachineReconciler:
             await self._hooks.run(look, hooks.POST_START)
         elif observed == power.OFF:
             self._hooks.forget(look, hooks.POST_START)
+        await self._actions.judge_imported(look)
         return self._settle(look, answer, plan)
 
     def _plan_sizes(self, look: MachinePass, observed: str) -> ResizePlan:
@@ -316,7 +318,8 @@ class VirtrigaudMachineReconciler:
             look.say(false(RECONFIGURING, reasons.SUCCESS, "the provider has confirmed the sizes"))
         assert look.found.provider is not None
         missing = support.unsupported(look.vm, look.found, look.capabilities.features)
-        if text := support.message(look.vm, missing, support.limitations(answer)):
+        unread = fields.names(look.vm, look.found, self._actions.prepared(look))
+        if text := support.message(look.vm, missing, support.limitations(answer), unread):
             look.say(true(UNSUPPORTED, reasons.UNSUPPORTED, text))
         else:
             look.drop(UNSUPPORTED)

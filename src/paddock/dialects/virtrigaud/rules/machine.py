@@ -30,7 +30,6 @@ TIMEOUT = "virtrigaud/timeout"
 USER_DATA = "virtrigaud/user-data"
 META_DATA = "virtrigaud/meta-data"
 
-NETWORK_REF_CEL = ("has(self.networkRef)", "the VMNetworkAttachment of the card", ".networkRef", "FieldValueRequired")
 USER_DATA_CEL = (
     "!(has(self.cloudInit) && has(self.ignition))",
     "cloudInit is given, and a guest reads only one of the two",
@@ -63,18 +62,20 @@ _ACTIONS = ("exec", "httpGet", "snapshot")
 def image_or_disk(spec: VirtrigaudMachineSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine is made from an image or has an imported disk, not both; with neither it is stored and not made."""
     if spec.imageRef is not None and spec.importedDisk is not None:
-        yield finding.forbidden((*path, "importedDisk"), "imageRef and importedDisk are mutually exclusive", IMAGE_OR_DISK)
+        yield finding.forbidden(
+            (*path, "importedDisk"), "imageRef and importedDisk are mutually exclusive; keep one of them", IMAGE_OR_DISK
+        )
     elif spec.imageRef is None and spec.importedDisk is None:
         text = "neither imageRef nor importedDisk: the machine is stored, but it cannot be made until one of them is given"
         yield finding.warning((*path, "imageRef"), text, IMAGE_OR_DISK)
 
 
 def network_refs(networks: Sequence[VMNetworkRef] | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
-    """Every network card names its VMNetworkAttachment, unless the installation lets it keep the template's own."""
+    """A network card without a VMNetworkAttachment is on the default network of its Provider (a warning)."""
     for index, card in enumerate(networks or ()):
-        if card.networkRef is None and not settings.relaxed_network_ref:
-            why = "the VMNetworkAttachment of the card"
-            yield finding.required((*path, index, "networkRef"), NETWORK_REF, why)
+        if card.networkRef is None:
+            text = "none is given, so the card is on the default network of its Provider; name a VMNetworkAttachment to choose one"
+            yield finding.warning((*path, index, "networkRef"), text, NETWORK_REF)
 
 
 def static_addresses(networks: Sequence[VMNetworkRef] | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
@@ -120,7 +121,7 @@ def _is_address(text: str) -> bool:
 def datastore_or_pod(placement: Any, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A place names a datastore or a storage pod, not both."""
     if placement is not None and placement.datastore and placement.storagePod:
-        yield finding.forbidden((*path, "storagePod"), "datastore and storagePod are mutually exclusive", DATASTORE)
+        yield finding.forbidden((*path, "storagePod"), "datastore and storagePod are mutually exclusive; keep one of them", DATASTORE)
 
 
 def handler(given: LifecycleHandler | None, path: Path) -> Iterator[Finding]:
@@ -216,7 +217,7 @@ _RULES = (
         ),
         until_made=True,
     ),
-    MachineRule(NETWORK_REF, network_refs, "networks", (Cel(".networks[]", *NETWORK_REF_CEL),)),
+    MachineRule(NETWORK_REF, network_refs, "networks"),
     MachineRule(STATIC_ADDRESS, static_addresses, "networks"),
     MachineRule(DATASTORE, datastore_or_pod, "placement", (Cel(".placement", *DATASTORE_CEL),)),
     MachineRule(

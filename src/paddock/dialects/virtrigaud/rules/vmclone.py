@@ -35,9 +35,9 @@ def one_source(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Findin
         yield finding.forbidden(("spec", "source", extra), f"{_ONE}, and {given[0]} is given", SOURCE)
 
 
-@rule(machine.NETWORK_REF, Cel("spec.target.networks[]", *machine.NETWORK_REF_CEL))
+@rule(machine.NETWORK_REF)
 def network_refs(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
-    """Every network card of the new machine names its VMNetworkAttachment."""
+    """A network card of the new machine without a VMNetworkAttachment is on the default network of its Provider (a warning)."""
     yield from machine.network_refs(clone.spec.target.networks, ("spec", "target", "networks"), settings)
 
 

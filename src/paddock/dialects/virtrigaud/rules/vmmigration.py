@@ -65,9 +65,9 @@ def target_is_another_machine(migration: "VMMigration", settings: AdmissionSetti
         yield finding.warning(("spec", "target", "classRef"), text, TARGET)
 
 
-@rule(machine.NETWORK_REF, Cel("spec.target.networks[]", *machine.NETWORK_REF_CEL))
+@rule(machine.NETWORK_REF)
 def network_refs(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
-    """Every network card of the new machine names its VMNetworkAttachment."""
+    """A network card of the new machine without a VMNetworkAttachment is on the default network of its Provider (a warning)."""
     yield from machine.network_refs(migration.spec.target.networks, ("spec", "target", "networks"), settings)
 
 

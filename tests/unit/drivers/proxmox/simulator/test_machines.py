@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.proxmox.client import Api, Refused
-from tests.proxmox.inventory import GIB
+from tests.proxmox.inventory import GIB, HaService
 from tests.proxmox.simulator import Simulator
 
 QEMU = "/nodes/pve1/qemu"
@@ -277,3 +277,60 @@ def test_short_work_is_waited_for(api: Api) -> None:
     api.put(f"{vm}/config", description="new")
     assert (api.done(start), api.done(stop)) == ("OK", "OK")
     assert api.get(f"{vm}/status/current")["status"] == "stopped"
+
+
+# --- high availability --------------------------------------------------------------------------------------------------------
+
+
+def highly_available(api: Api) -> str:
+    """Make a machine that the HA manager looks after, running."""
+    vm = made(api)
+    assert api.done(api.post(f"{vm}/status/start")) == "OK"
+    api.simulator.cluster.services[100] = HaService()
+    return vm
+
+
+def test_the_ha_manager_stops_and_starts_its_resources_after_the_task_has_ended(api: Api) -> None:
+    vm = highly_available(api)
+    with pytest.raises(Refused, match="400") as refused:
+        api.post(f"{vm}/status/stop", **{"overrule-shutdown": 1})
+    assert refused.value.errors == {"overrule-shutdown": "Not applicable for HA resources."}
+    for verb, kind, before, after in (("stop", "hastop", "running", "stopped"), ("start", "hastart", "stopped", "running")):
+        upid = api.post(f"{vm}/status/{verb}")
+        assert f":{kind}:100:" in upid and api.get(f"/nodes/pve1/tasks/{upid}/status")["status"] == "running"
+        api.simulator.clock.skip(1)
+        assert api.get(f"/nodes/pve1/tasks/{upid}/status")["exitstatus"] == "OK"
+        assert api.get(f"{vm}/status/current")["status"] == before
+        api.simulator.clock.skip(10)
+        now = api.get(f"{vm}/status/current")
+        assert (now["status"], now["ha"]) == (after, {"managed": 1, "state": "started" if verb == "start" else "stopped"})
+
+
+def test_a_guest_that_ignores_the_ha_managers_shutdown_is_ended(api: Api) -> None:
+    vm = made(api, name="web-hang")
+    api.done(api.post(f"{vm}/status/start"))
+    api.simulator.cluster.services[100] = HaService()
+    assert ":hastop:" in api.post(f"{vm}/status/shutdown", timeout=30)
+    api.simulator.clock.skip(30)
+    assert api.get(f"{vm}/status/current")["status"] == "running"
+    api.simulator.clock.skip(20)
+    assert api.get(f"{vm}/status/current")["status"] == "stopped"
+
+
+def test_an_ha_resource_is_destroyed_by_a_purge_alone_and_not_suspended_to_disk(api: Api) -> None:
+    vm = highly_available(api)
+    with pytest.raises(Refused, match="Cannot suspend HA managed VM to disk"):
+        api.post(f"{vm}/status/suspend", todisk=1)
+    api.post(f"{vm}/status/stop")
+    api.simulator.clock.skip(20)
+    with pytest.raises(Refused, match="used in HA resources and purge parameter not set"):
+        api.delete(vm)
+    assert api.done(api.delete(vm, purge=1)) == "OK"
+    assert not api.simulator.cluster.services and 100 not in api.simulator.cluster.machines
+
+
+def test_a_resource_that_ha_ignores_is_changed_directly(api: Api) -> None:
+    vm = highly_available(api)
+    api.simulator.cluster.services[100].requested = "ignored"
+    assert api.get(f"{vm}/status/current")["ha"] == {"managed": 0}
+    assert ":qmstop:" in api.post(f"{vm}/status/stop", **{"overrule-shutdown": 1})

@@ -1,0 +1,101 @@
+"""What fields of classes, images and networks do at the cluster."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from paddock.contract import payloads as p
+from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload
+from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
+from tests.unit.drivers.proxmox.test_effects import image, refused
+
+
+@pytest.mark.spec("virtrigaud", 136)
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        ({"nic_firewall": True}, "firewall=1"),
+        ({"rate_limit": 12}, "rate=12"),
+        ({"rate_limit": 12, "qos": p.QosPayload(ingress_limit=8 << 20)}, "rate=1"),
+        ({"mtu": 9000}, "mtu=9000"),
+    ],
+)
+def test_the_options_of_an_interface(card: dict[str, Any], expected: str) -> None:
+    async def script(stage: Stage) -> None:
+        cards = (NetworkPayload(name="a", bridge="vmbr0", **card),)
+        conf = stage.conf(await stage.make(stage.request(networks_json=p.encode_list(cards))))
+        assert expected in conf["net0"].split(",")
+
+    play(script)
+
+
+def test_the_mtu_of_another_model_is_named() -> None:
+    async def script(stage: Stage) -> None:
+        cards = (NetworkPayload(name="a", bridge="vmbr0", model="e1000", mtu=9000),)
+        vm = await stage.make(stage.request(networks_json=p.encode_list(cards)))
+        assert "mtu" not in stage.conf(vm)["net0"] and "MTU of virtio" in (await stage.raw(vm))["limitations"]
+
+    play(script)
+
+
+@pytest.mark.spec("virtrigaud", 134)
+def test_the_operations_of_disks_are_limited_also_of_the_one_that_a_template_brought() -> None:
+    async def script(stage: Stage) -> None:
+        hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(iops=500))
+        disks = p.encode_list((DiskPayload(name="data", size_gib=1),))
+        copied = stage.conf(await stage.make(stage.request(class_json=p.encode(hardware), disks_json=disks)))
+        fetched = stage.conf(await stage.make(image(stage, hardware, name="other")))
+        slots = [copied["scsi0"], copied["scsi1"], fetched["scsi0"]]
+        assert all("iops=500" in each.split(",") for each in slots), slots
+
+    play(script)
+
+
+@pytest.mark.spec("virtrigaud", 135)
+def test_the_storage_class_of_a_class_is_the_storage_of_the_root_disk() -> None:
+    async def script(stage: Stage) -> None:
+        hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(storage_class="shared"))
+        conf = stage.conf(await stage.make(image(stage, hardware)))
+        assert conf["scsi0"].startswith("shared:")
+        conf = stage.conf(await stage.make(stage.request(name="copy", class_json=p.encode(hardware))))
+        assert conf["scsi0"].startswith("shared:")
+
+    play(script, ("pve1", "pve2"))
+
+
+@pytest.mark.spec("virtrigaud", 139)
+@pytest.mark.parametrize("setting", [True, False])
+@pytest.mark.parametrize("full", [True, False])
+def test_an_image_says_whether_its_template_is_copied(full: bool, setting: bool) -> None:
+    async def script(stage: Stage) -> None:
+        source = p.ImagePayload(template_name=str(TEMPLATE), format="qcow2", full_clone=full)
+        conf = stage.conf(await stage.make(stage.request(image_json=p.encode(source))))
+        volume = stage.simulator.cluster.volume(conf["scsi0"].partition(",")[0], "pve1")
+        assert volume is not None and bool(volume.parent) is not full
+
+    play(script, full_clones=setting)
+
+
+def test_a_template_is_looked_for_on_the_node_that_is_named() -> None:
+    async def script(stage: Stage) -> None:
+        source = p.ImagePayload(template_name="conformance", node="pve2")
+        error = await refused(stage.driver.create(stage.request(image_json=p.encode(source))))
+        assert "does not exist on node pve2" in str(error)
+        assert await stage.make(stage.request(image_json=p.encode(msgspec.structs.replace(source, node="pve1"))))
+
+    play(script, ("pve1", "pve2"))
+
+
+@pytest.mark.spec("virtrigaud", 149, 150)
+def test_what_the_clusters_own_drive_cannot_say_of_addresses_is_on_a_disk() -> None:
+    async def script(stage: Stage) -> None:
+        plain = NetworkPayload(name="a", bridge="vmbr0", static_ip="10.0.0.5", search_domains=("shop.example",))
+        conf = stage.conf(await stage.make(stage.request(networks_json=p.encode_list((plain,)))))
+        assert conf["searchdomain"] == "shop.example"
+        routed = msgspec.structs.replace(plain, routes=({"destination": "10.1.0.0/16", "gateway": "10.0.0.2"},))
+        await stage.make(stage.request(name="routed", networks_json=p.encode_list((routed, NetworkPayload(name="b", ip_policy="none")))))
+        volume = next(each for each in stage.simulator.cluster.volumes.values() if each.kind == "iso")
+        assert volume.file is not None and b"10.1.0.0/16" in volume.file and b"dhcp4: false" in volume.file
+
+    play(script)
