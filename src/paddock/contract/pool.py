@@ -100,7 +100,11 @@ class ConnectionPool:
         """Wait for one new connection, which all that wait share, with its failure."""
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._add())
-        await asyncio.shield(self._connecting)
+        connecting = self._connecting
+        await asyncio.wait({connecting})
+        if connecting.cancelled():
+            raise StreamFailed("the client is closed", processed=False)
+        connecting.result()
 
     async def _add(self) -> None:
         """Open a connection."""
