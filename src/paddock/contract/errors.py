@@ -119,6 +119,12 @@ class ProviderError(PaddockError):
         # seconds; None when the provider gave no hint
         self.retry_after = retry_after
 
+    def reworded(self, what: str, *, why: str = "", fix: str = "") -> "ProviderError":
+        """Return the same error in other words."""
+        found = ProviderError(self.kind, what, why=why, fix=fix, retry_after=self.retry_after, reason=self.reason_code)
+        found.sent = self.sent
+        return found
+
     @property
     def reported(self) -> str:
         """The text for a condition: the kind before the words of the provider."""

@@ -90,7 +90,12 @@ RIGAUD_OPERATION_FAULTS: tuple[ProviderFault, ...] = (
         fake=fault("Create", _QUOTA, "no more"),
     ),
     ProviderFault(
-        "a set whose provider is away", beside(vmset(), seconds=300), "provider-unreachable", LAB, SET, fake=fault("*", _AWAY, "x", reason=reasons.PROVIDER_UNAVAILABLE)
+        "a set whose provider is away",
+        beside(vmset(), seconds=300),
+        "provider-unreachable",
+        LAB,
+        SET,
+        fake=fault("*", _AWAY, "x", reason=reasons.PROVIDER_UNAVAILABLE),
     ),
     ProviderFault(
         "a machine of a policy without a host",

@@ -129,9 +129,7 @@ class ObservedDriver:
         what, why, fix = (errortext.cleaned(self._secrets.without(each)) for each in (error.what, error.why, error.fix))
         if (what, why, fix) == (error.what, error.why, error.fix):
             return error
-        cleaned = ProviderError(error.kind, what, why=why, fix=fix, retry_after=error.retry_after, reason=error.reason_code)
-        cleaned.sent = error.sent
-        return cleaned
+        return error.reworded(what, why=why, fix=fix)
 
     def _shown(self, answer: m.WireMessage) -> m.WireMessage:
         """The answer without secrets in its texts."""

@@ -116,8 +116,7 @@ class CloneCopying:
                 raise
             if failure.reason == reasons.UNSUPPORTED and request.linked:
                 raise CloneAttemptFailed(reasons.LINKED_CLONE_UNSUPPORTED, str(failure), nothing_made=first) from error
-            failure.nothing_made = first
-            raise failure from error
+            raise CloneAttemptFailed(failure.reason, str(failure), nothing_made=first, code=failure.code) from error
         if not answer.target_vm_id and (answer.task is None or not answer.task.id):
             raise ProviderError(ErrorKind.INTERNAL, "the answer to Clone has neither an id nor a task")
         look.memory.failures = 0
