@@ -19,7 +19,7 @@ from paddock.plan.instance import ends
 from paddock.translate.machine.limits import Code, Weight
 from tests.arch.trees import PACKAGE, trees_of
 
-EMITTERS = ("apiserver", "app", "controllers", "engine", "plan", "runtime", "translate")
+EMITTERS = ("apiserver", "app", "contract", "controllers", "driverkit", "drivers", "engine", "plan", "runtime", "translate")
 # Where a reason is written: the function, and the position of the reason among its arguments. Keyword `reason` counts everywhere here.
 SINKS: Mapping[str, int] = {
     "ApplyBlocker": 99,

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract import errortext, grpc, health, methods, wire
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
@@ -85,7 +86,7 @@ class ProviderClient:
     async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
         """Say whether the hypervisor can be reached with the provider's credentials."""
         found = await self._call(methods.VALIDATE, request)
-        return msgspec.structs.replace(found, message=errortext.cleaned(found.message))
+        return msgspec.structs.replace(found, message=errortext.cleaned(found.message), reason=grpc.known_reason(found.reason))
 
     async def create(self, request: m.CreateRequest) -> m.CreateResponse:
         """Create the owner's machine, or answer with the one it has."""
@@ -115,7 +116,8 @@ class ProviderClient:
         """Return a task's state."""
         found = await self._call(methods.TASK_STATUS, request)
         # An error that holds nothing to show is an error all the same.
-        return msgspec.structs.replace(found, error=errortext.cleaned(found.error) or ("unknown error" if found.error else ""))
+        error = errortext.cleaned(found.error) or ("unknown error" if found.error else "")
+        return msgspec.structs.replace(found, error=error, reason=grpc.known_reason(found.reason))
 
     async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
         """Take a snapshot."""
@@ -209,7 +211,9 @@ class ProviderClient:
             raise self._error(method, request, error) from None
         breaker = self._breaker
         if (wait := breaker.wait()) > 0:
-            failure = StatusError(StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait, sent=False)
+            failure = StatusError(
+                StatusCode.UNAVAILABLE, "the circuit breaker is open", retry_after=wait, sent=False, reason=reasons.PROVIDER_PAUSED
+            )
             raise self._error(method, request, failure) from None
         period, outcome = breaker.enter(), CallOutcome.UNKNOWN
         try:
@@ -240,7 +244,7 @@ class ProviderClient:
         except BodyTooLarge as error:
             raise StatusError(StatusCode.INTERNAL, f"its answer is too large: {error.why}") from None
         except StreamFailed as error:
-            raise StatusError(StatusCode.UNAVAILABLE, error.why, sent=error.processed) from None
+            raise StatusError(StatusCode.UNAVAILABLE, error.why, sent=error.processed, reason=error.reason_code) from None
         try:
             return wire.decode(data, method.response, wire.WireLimits(size=self._settings.response))
         except wire.MalformedMessage as error:
@@ -266,12 +270,18 @@ class ProviderClient:
     def _error(self, method: RpcMethod[Any, Any], request: m.WireMessage, error: StatusError | wire.MalformedMessage) -> ProviderError:
         what = f"cannot call {method.name} of provider {self._settings.name}"
         if isinstance(error, wire.MalformedMessage):
-            return ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why), sent=False)
+            malformed = ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why))
+            malformed.sent = False
+            return malformed
         kind = KINDS.get(error.code, ErrorKind.INTERNAL)
         if error.kind is not None and RULES[error.kind].code is RULES[kind].code:
             kind = error.kind
         why = errortext.cleaned(error.text, secrets_of(request)) or error.code.name
-        return ProviderError(kind, what, why=why, retry_after=error.retry_after, sent=error.sent)
+        # A driver of Paddock names the kind of its error; without one, it is a program of others or the way to it that fails.
+        reason = error.reason_code or (reasons.PROVIDER_UNAVAILABLE if kind is ErrorKind.UNAVAILABLE and error.kind is None else "")
+        failure = ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=reason)
+        failure.sent = error.sent
+        return failure
 
 
 def secrets_of(request: m.WireMessage) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError, Terminal, Transient
 
 
@@ -58,18 +59,20 @@ class KindRule(msgspec.Struct, frozen=True):
     transient: bool
     # a sign that the provider is unwell, for the circuit breaker
     counted: bool = False
+    # the reason code of an error that has none of its own
+    reason: str = ""
 
 
 RULES: dict[ErrorKind, KindRule] = {
     ErrorKind.NOT_FOUND: KindRule(StatusCode.NOT_FOUND, transient=False),
     ErrorKind.INVALID_SPEC: KindRule(StatusCode.INVALID_ARGUMENT, transient=False),
     ErrorKind.CONFLICT: KindRule(StatusCode.ALREADY_EXISTS, transient=False),
-    ErrorKind.UNAUTHORIZED: KindRule(StatusCode.PERMISSION_DENIED, transient=False),
+    ErrorKind.UNAUTHORIZED: KindRule(StatusCode.PERMISSION_DENIED, transient=False, reason=reasons.PROVIDER_UNAUTHORIZED),
     ErrorKind.NOT_SUPPORTED: KindRule(StatusCode.UNIMPLEMENTED, transient=False),
-    ErrorKind.RATE_LIMIT: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True),
-    ErrorKind.QUOTA_EXCEEDED: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True),
+    ErrorKind.RATE_LIMIT: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True, reason=reasons.PROVIDER_RATE_LIMITED),
+    ErrorKind.QUOTA_EXCEEDED: KindRule(StatusCode.RESOURCE_EXHAUSTED, transient=True, reason=reasons.PROVIDER_QUOTA),
     ErrorKind.UNAVAILABLE: KindRule(StatusCode.UNAVAILABLE, transient=True, counted=True),
-    ErrorKind.TIMEOUT: KindRule(StatusCode.DEADLINE_EXCEEDED, transient=True, counted=True),
+    ErrorKind.TIMEOUT: KindRule(StatusCode.DEADLINE_EXCEEDED, transient=True, counted=True, reason=reasons.PROVIDER_TIMEOUT),
     ErrorKind.INTERNAL: KindRule(StatusCode.INTERNAL, transient=True, counted=True),
 }
 
@@ -97,6 +100,9 @@ KINDS: dict[StatusCode, ErrorKind] = {
 class ProviderError(PaddockError):
     """A call that a provider did not carry out. Constructing one gives a `TransientProviderError` or a `TerminalProviderError`."""
 
+    # false if the provider certainly did not see the call
+    sent: bool = True
+
     def __new__(cls, kind: ErrorKind, what: str, **parts: Any) -> "ProviderError":
         chosen: type[ProviderError] = cls
         if cls is ProviderError:
@@ -104,18 +110,24 @@ class ProviderError(PaddockError):
         return super().__new__(chosen, kind, what)
 
     def __init__(
-        self, kind: ErrorKind, what: str, *, why: str = "", fix: str = "", retry_after: float | None = None, sent: bool = True
+        self, kind: ErrorKind, what: str, *, why: str = "", fix: str = "", retry_after: float | None = None, reason: str = ""
     ) -> None:
         super().__init__(what, why=why, fix=fix)
         self.kind = kind
-        # false if the provider certainly did not see the call
-        self.sent = sent
+        # what `paddock why` decides by; without one, the kind alone says what went wrong
+        self.reason_code = reason or RULES[kind].reason
         # seconds; None when the provider gave no hint
         self.retry_after = retry_after
 
+    def reworded(self, what: str, *, why: str = "", fix: str = "") -> "ProviderError":
+        """Return the same error in other words."""
+        found = ProviderError(self.kind, what, why=why, fix=fix, retry_after=self.retry_after, reason=self.reason_code)
+        found.sent = self.sent
+        return found
+
     @property
     def reported(self) -> str:
-        """The text for a condition: the kind before the words, so that `paddock why` knows the cause whatever a provider writes."""
+        """The text for a condition: the kind before the words of the provider."""
         return f"{self.kind}: {self}"
 
 

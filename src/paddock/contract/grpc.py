@@ -7,6 +7,7 @@ import re
 from typing import NoReturn
 from urllib.parse import quote, unquote_to_bytes
 
+from paddock.base import reasons
 from paddock.base.errors import Terminal
 from paddock.contract.errors import ErrorKind, StatusCode
 from paddock.contract.http2 import Headers, Http2Stream
@@ -14,6 +15,7 @@ from paddock.contract.http2 import Headers, Http2Stream
 CONTENT_TYPE = "application/grpc"
 KIND_HEADER = "paddock-error-kind"
 RETRY_HEADER = "paddock-retry-after"
+REASON_HEADER = "paddock-reason"
 _PREFIX = 5
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])\Z")
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -34,7 +36,14 @@ class StatusError(Terminal):
     """A call that ended with a status other than OK. The text is the other side's, or for it. `sent` is false if it never went out."""
 
     def __init__(
-        self, code: StatusCode, text: str, *, kind: ErrorKind | None = None, retry_after: float | None = None, sent: bool = True
+        self,
+        code: StatusCode,
+        text: str,
+        *,
+        kind: ErrorKind | None = None,
+        retry_after: float | None = None,
+        sent: bool = True,
+        reason: str = "",
     ) -> None:
         super().__init__(text or code.name)
         self.code = code
@@ -42,6 +51,7 @@ class StatusError(Terminal):
         self.kind = kind
         self.retry_after = retry_after
         self.sent = sent
+        self.reason_code = reason
 
 
 def framed(message: bytes) -> bytes:
@@ -90,6 +100,8 @@ def status_trailers(error: StatusError | None) -> Headers:
         found.append((KIND_HEADER, error.kind.value))
     if error.retry_after is not None:
         found.append((RETRY_HEADER, f"{error.retry_after:.3f}"))
+    if error.reason_code:
+        found.append((REASON_HEADER, error.reason_code))
     return found
 
 
@@ -117,14 +129,22 @@ def message_of(stream: Http2Stream) -> bytes:
     if code is StatusCode.OK:
         return unframed(stream.body)
     text = unquote_to_bytes(ends.get("grpc-message", "")).decode("utf-8", "replace")
-    raise StatusError(code, text, kind=_kind(ends.get(KIND_HEADER)), retry_after=_seconds(ends.get(RETRY_HEADER)))
+    kind, reason = _kind(ends.get(KIND_HEADER)), known_reason(ends.get(REASON_HEADER, ""))
+    raise StatusError(code, text, kind=kind, retry_after=_seconds(ends.get(RETRY_HEADER)), reason=reason)
 
 
 def _refuse_plain(headers: dict[str, str]) -> NoReturn:
     status = headers.get(":status", "")
     if status != "200" or not is_grpc(headers.get("content-type", "")):
-        raise StatusError(_HTTP.get(status, StatusCode.UNKNOWN), f"it answered with HTTP {status[:3]}, not with gRPC")
+        raise StatusError(
+            _HTTP.get(status, StatusCode.UNKNOWN), f"it answered with HTTP {status[:3]}, not with gRPC", reason=_http_reason(status)
+        )
     raise StatusError(StatusCode.INTERNAL, "the answer has no status")
+
+
+def _http_reason(status: str) -> str:
+    """Return the reason code of an answer that is not gRPC's: a proxy speaks for a program that is away, the rest is another one."""
+    return "" if _HTTP.get(status) is StatusCode.UNAVAILABLE else reasons.PROVIDER_OUTDATED
 
 
 def _code(text: str) -> StatusCode:
@@ -136,6 +156,11 @@ def _code(text: str) -> StatusCode:
 
 def _kind(text: str | None) -> ErrorKind | None:
     return next((kind for kind in ErrorKind if kind.value == text), None)
+
+
+def known_reason(text: str) -> str:
+    """Return a reason code of the other side; empty for a word that is none, because programs decide by it."""
+    return text if text in reasons.codes() else ""
 
 
 def _seconds(text: str | None) -> float | None:

@@ -56,9 +56,10 @@ class Http2Limits(msgspec.Struct, frozen=True):
 class StreamFailed(Transient):
     """A stream did not end. `processed` is false if the other side promises that it did nothing."""
 
-    def __init__(self, why: str, *, processed: bool = True) -> None:
+    def __init__(self, why: str, *, processed: bool = True, reason: str = "") -> None:
         super().__init__("the connection to the other side failed", why=why)
         self.processed = processed
+        self.reason_code = reason
 
 
 class BodyTooLarge(StreamFailed):

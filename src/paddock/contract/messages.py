@@ -105,10 +105,11 @@ class ValidateRequest(WireMessage):
 
 
 class ValidateResponse(WireMessage):
-    """`message` says what is wrong if `ok` is false."""
+    """`message` says what is wrong if `ok` is false, and `reason` is its reason code (base/reasons.py)."""
 
     ok: Annotated[bool, WireField(1)] = False
     message: Annotated[str, WireField(2)] = ""
+    reason: Annotated[str, WireField(3)] = ""
 
 
 class CreateRequest(WireMessage):
@@ -203,6 +204,8 @@ class TaskStatusResponse(WireMessage):
 
     done: Annotated[bool, WireField(1)] = False
     error: Annotated[str, WireField(2)] = ""
+    # the reason code of the error, one of base/reasons.py
+    reason: Annotated[str, WireField(3)] = ""
 
 
 class SnapshotCreateRequest(WireMessage):

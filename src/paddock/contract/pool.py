@@ -6,6 +6,7 @@ import ssl
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.http2 import Http2ClientConnection, Http2Connection, Http2Limits, StreamFailed
 
 
@@ -99,7 +100,11 @@ class ConnectionPool:
         """Wait for one new connection, which all that wait share, with its failure."""
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._add())
-        await asyncio.shield(self._connecting)
+        connecting = self._connecting
+        await asyncio.wait({connecting})
+        if connecting.cancelled():
+            raise StreamFailed("the client is closed", processed=False)
+        connecting.result()
 
     async def _add(self) -> None:
         """Open a connection."""
@@ -130,10 +135,12 @@ class ConnectionPool:
             connection.abort("connecting took too long")
             raise StreamFailed(f"connecting took longer than {self._settings.connect_seconds:g} seconds", processed=False) from None
         except ssl.SSLCertVerificationError as error:
-            raise StreamFailed(f"its certificate cannot be verified: {error.verify_message}", processed=False) from None
+            why = f"its certificate cannot be verified: {error.verify_message}"
+            raise StreamFailed(why, processed=False, reason=reasons.PROVIDER_CERTIFICATE) from None
         except (OSError, StreamFailed) as error:
             why = error.why if isinstance(error, StreamFailed) else (error.strerror or type(error).__name__)
-            raise StreamFailed(f"cannot connect: {why}", processed=False) from None
+            reason = reasons.PROVIDER_CERTIFICATE if isinstance(error, ssl.SSLError) else ""
+            raise StreamFailed(f"cannot connect: {why}", processed=False, reason=reason) from None
         except asyncio.CancelledError:
             connection.abort("connecting was given up")
             raise

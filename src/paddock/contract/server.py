@@ -250,7 +250,7 @@ class ProviderServer:
 def _status(error: ProviderError, request: WireMessage) -> StatusError:
     kind: ErrorKind = error.kind
     text = errortext.cleaned(str(error), secrets_of(request))
-    return StatusError(RULES[kind].code, text, kind=kind, retry_after=error.retry_after)
+    return StatusError(RULES[kind].code, text, kind=kind, retry_after=error.retry_after, reason=error.reason_code)
 
 
 async def serve(

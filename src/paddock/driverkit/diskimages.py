@@ -119,4 +119,4 @@ async def _image(library: ImageLibrary, source: Http | RegistryImage | Upload) -
         return await library.fetch(source)
     except ImageError as error:
         kind = _KINDS.get(error.code, ErrorKind.INVALID_SPEC if error.fatal else ErrorKind.UNAVAILABLE)
-        raise ProviderError(kind, error.what, why=error.why, fix=error.fix) from error
+        raise ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=error.reason_code) from error

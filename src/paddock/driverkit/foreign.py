@@ -80,6 +80,6 @@ def mapped() -> Iterator[None]:
         kind = ErrorKind.INVALID_SPEC if error.fatal else ErrorKind.UNAVAILABLE
         if error.code == "NotAuthorized":
             kind = ErrorKind.UNAUTHORIZED
-        raise ProviderError(kind, error.what, why=error.why, fix=error.fix) from error
+        raise ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=error.reason_code) from error
     except OSError as error:
         raise refusals.retry_later(f"the disk cannot be written here: {error.strerror or type(error).__name__}") from error

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.contract.errors import ErrorKind, ProviderError
 
@@ -18,14 +19,14 @@ def mapped(of: Callable[[PaddockError], ProviderError]) -> Iterator[None]:
         raise of(error) from error
 
 
-def not_found(what: str, fix: str = "") -> ProviderError:
-    """Return the error of an object that is not there."""
-    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix)
+def not_found(what: str, fix: str = "", *, reason: str = "") -> ProviderError:
+    """Return the error of an object that is not there; the reason code says what it is."""
+    return ProviderError(ErrorKind.NOT_FOUND, what, fix=fix, reason=reason)
 
 
-def invalid(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+def invalid(what: str, *, why: str = "", fix: str = "", reason: str = "") -> ProviderError:
     """Return the error of a request that makes no sense."""
-    return ProviderError(ErrorKind.INVALID_SPEC, what, why=why, fix=fix)
+    return ProviderError(ErrorKind.INVALID_SPEC, what, why=why, fix=fix, reason=reason)
 
 
 def conflict(what: str, *, why: str = "", fix: str = "") -> ProviderError:
@@ -40,4 +41,4 @@ def not_supported(what: str, *, why: str = "", fix: str = "") -> ProviderError:
 
 def retry_later(what: str, seconds: float = 5.0) -> ProviderError:
     """Return the error of a call that succeeds a little later."""
-    return ProviderError(ErrorKind.UNAVAILABLE, what, fix="call again", retry_after=seconds)
+    return ProviderError(ErrorKind.UNAVAILABLE, what, fix="call again", retry_after=seconds, reason=reasons.PROVIDER_BUSY)

@@ -17,12 +17,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.client.presigned import S3Keys
 from paddock.client.s3 import S3Object, S3Place
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.driverkit import refusals
 
 PVC, NFS, S3 = "pvc", "nfs", "s3"
@@ -263,6 +265,10 @@ def _failures(verb: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise refusals.not_found(f"cannot {verb} the export: its file or directory does not exist") from None
+        raise refusals.not_found(
+            f"cannot {verb} the export: its file or directory does not exist", reason=reasons.STAGING_UNREADABLE
+        ) from None
     except OSError as error:
-        raise refusals.retry_later(f"cannot {verb} the export: {error.strerror or type(error).__name__}") from error
+        what, why = f"cannot {verb} the export", error.strerror or type(error).__name__
+        reason = reasons.STAGING_UNREADABLE if isinstance(error, PermissionError) else ""
+        raise ProviderError(ErrorKind.UNAVAILABLE, what, why=why, fix="call again", retry_after=5.0, reason=reason) from error

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.s3 import S3Object, S3Refusal
@@ -105,7 +106,7 @@ class StagingTransfers:
         if not isinstance(error, PaddockError):
             _LOG.error("transfer failed", exc_info=error)
             return failed("the transfer failed unexpectedly; the provider's log says more")
-        return failed(str(error))
+        return failed(error)
 
     async def delete(self, settings: StagingSettings, request: x.TransferDeleteRequest, clock: Clock) -> m.TaskResponse:
         """Delete an export from its storage; one that is gone, also with its bucket, is deleted."""
@@ -310,4 +311,5 @@ def mapped(error: S3Refusal) -> ProviderError:
         kind = ErrorKind.NOT_FOUND
     else:
         kind = ErrorKind.INVALID_SPEC if error.status < 500 and error.status != 429 else ErrorKind.UNAVAILABLE
-    return ProviderError(kind, error.what, why=error.why, fix=error.fix)
+    reason = reasons.STAGING_UNAUTHORIZED if kind is ErrorKind.UNAUTHORIZED else ""
+    return ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=reason)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.settings import FakeSettings, RpcFault
@@ -30,9 +31,9 @@ class ProviderFault:
     fake: FakeSettings = field(default_factory=FakeSettings)
 
 
-def fault(rpc: str, kind: ErrorKind, message: str, effect: Any = "error", count: int = 0) -> FakeSettings:
-    """A driver that fails so, for ever by default."""
-    return FakeSettings(faults=(RpcFault(rpc=rpc, kind=kind, message=message, effect=effect, count=count),))
+def fault(rpc: str, kind: ErrorKind, message: str, effect: Any = "error", reason: str = "") -> FakeSettings:
+    """A driver that fails so for ever, with a reason code as Paddock's drivers give one."""
+    return FakeSettings(faults=(RpcFault(rpc=rpc, kind=kind, message=message, effect=effect, count=0, reason=reason),))
 
 
 def world(*bodies: Data, without: str = "", seconds: float = 60.0) -> Rigged:
@@ -64,13 +65,13 @@ def then(change: Rigged, *bodies: Data, seconds: float = 60.0) -> Rigged:
     return inject
 
 
-def failing(rpc: str, kind: ErrorKind, message: str) -> Rigged:
+def failing(rpc: str, kind: ErrorKind, message: str, reason: str = "") -> Rigged:
     """From now on, an RPC answers with an error."""
 
     async def change(life: Rigaud) -> None:
         async def script(name: str, request: m.WireMessage) -> m.WireMessage | None:
             if rpc in ("*", name):
-                raise ProviderError(kind, f"cannot call {name} of provider default/lab", why=message)
+                raise ProviderError(kind, f"cannot call {name} of provider default/lab", why=message, reason=reason)
             return None
 
         life.driver.script = script
@@ -131,27 +132,28 @@ ONCE = image(source={"http": {"url": "https://images.example/u.qcow2"}}, prepare
 RESIZED = {"spec": {"resources": {"cpu": 4}}}
 U, T, Q = ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.QUOTA_EXCEEDED
 _AUTH, _SPEC, _INTERNAL = ErrorKind.UNAUTHORIZED, ErrorKind.INVALID_SPEC, ErrorKind.INTERNAL
+_AWAY = reasons.PROVIDER_UNAVAILABLE
 _PROVIDER = "provider.infra.virtrigaud.io/lab"
 
 
-def creates(name: str, kind: ErrorKind, message: str, cause: str, state: str = "fails") -> ProviderFault:
+def creates(name: str, kind: ErrorKind, message: str, cause: str, *, reason: str = "", state: str = "fails") -> ProviderFault:
     """Creation fails for ever."""
-    return ProviderFault(name, world(), cause, state=state, fake=fault("Create", kind, message))
+    return ProviderFault(name, world(), cause, state=state, fake=fault("Create", kind, message, reason=reason))
 
 
-def tasks(name: str, message: str, cause: str) -> ProviderFault:
+def tasks(name: str, message: str, cause: str, reason: str = "") -> ProviderFault:
     """The task of the creation fails."""
-    return ProviderFault(name, world(seconds=20), cause, fake=fault("Create", U, message, "task-error"))
+    return ProviderFault(name, world(seconds=20), cause, fake=fault("Create", U, message, "task-error", reason))
 
 
-def validates(name: str, message: str, cause: str, kind: ErrorKind = U) -> ProviderFault:
+def validates(name: str, message: str, cause: str, kind: ErrorKind = U, reason: str = "") -> ProviderFault:
     """The provider cannot be checked, and nothing else can be called."""
-    return ProviderFault(name, world(seconds=300), cause, LAB, fake=fault("*", kind, message))
+    return ProviderFault(name, world(seconds=300), cause, LAB, fake=fault("*", kind, message, reason=reason))
 
 
-def images(name: str, kind: ErrorKind, message: str, cause: str, state: str = "fails") -> ProviderFault:
+def images(name: str, kind: ErrorKind, message: str, cause: str, reason: str = "") -> ProviderFault:
     """The image cannot be prepared."""
-    return ProviderFault(name, world(ONCE), cause, UBUNTU, state=state, fake=fault("ImagePrepare", kind, message))
+    return ProviderFault(name, world(ONCE), cause, UBUNTU, fake=fault("ImagePrepare", kind, message, reason=reason))
 
 
 PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
@@ -199,7 +201,35 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
     ProviderFault("an image without a source for the provider", world(image(source={"proxmox": {"templateID": 100}})), "machine-refused"),
     # creation
     creates("the template is missing", _SPEC, "template tmpl-ubuntu not found", "provider-image-missing"),
-    creates("the file of the image is missing", ErrorKind.NOT_FOUND, "image /images/ubuntu.qcow2 does not exist", "provider-image-missing"),
+    creates(
+        "the file of the image is missing",
+        ErrorKind.NOT_FOUND,
+        "image /images/ubuntu.qcow2 does not exist",
+        "provider-image-missing",
+        reason=reasons.TEMPLATE_MISSING,
+    ),
+    creates(
+        "a pool is missing", ErrorKind.NOT_FOUND, "there is no storage pool fast", "provider-pool-missing", reason=reasons.POOL_MISSING
+    ),
+    creates(
+        "an imported disk is missing",
+        ErrorKind.NOT_FOUND,
+        "the imported disk data is gone: No such file or directory",
+        "provider-volume-missing",
+        reason=reasons.VOLUME_MISSING,
+    ),
+    creates("a file of a disk is gone", _INTERNAL, "Cannot access storage file: No such file or directory", "provider-failing"),
+    creates("the socket of the hypervisor is missing", U, "libvirt-sock: No such file or directory", "provider-unreachable", reason=_AWAY),
+    creates("the disk is busy", U, "the disk is in use; call again", "provider-occupied", reason=reasons.PROVIDER_BUSY, state="waits"),
+    creates(
+        "the hypervisor is down",
+        U,
+        "libvirt cannot be reached: Permission denied",
+        "hypervisor-unreachable",
+        reason=reasons.HYPERVISOR_UNREACHABLE,
+    ),
+    creates("the host key is unknown", _AUTH, "cannot trust the host", "provider-host-key", reason=reasons.HYPERVISOR_HOST_KEY),
+    creates("a program is missing at the host", U, "the host has no nc", "hypervisor-program-missing", reason=reasons.HYPERVISOR_PROGRAM),
     creates("no space", _INTERNAL, "No space left on device", "provider-storage-full"),
     creates("the datastore is full", _INTERNAL, "insufficient disk space on datastore ssd-1", "provider-storage-full"),
     creates("the quota is used up", Q, "the machines would have 40 processors", "provider-quota"),
@@ -208,23 +238,25 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
     creates("the port group is missing", ErrorKind.NOT_FOUND, "portgroup PG-100 does not exist", "provider-network-missing"),
     creates("the name is taken", ErrorKind.CONFLICT, "a machine named web exists", "provider-conflict"),
     creates("credentials are refused at creation", _AUTH, "the session has no privilege VirtualMachine.Create", "provider-credentials"),
-    creates("calls are limited", ErrorKind.RATE_LIMIT, "slow down", "provider-busy", "waits"),
+    creates("calls are limited", ErrorKind.RATE_LIMIT, "slow down", "provider-busy", state="waits"),
     creates("an unknown call", ErrorKind.NOT_SUPPORTED, "unknown method Create for service provider.v1.Provider", "provider-outdated"),
     creates("the provider is refused something", ErrorKind.NOT_SUPPORTED, "thick disks cannot be made", "provider-unable"),
     creates("the provider finds the request wrong", _SPEC, "cpu must be even", "machine-refused"),
     creates("the provider fails", _INTERNAL, "panic: index out of range", "provider-failing"),
-    creates("the provider goes away", U, "connection refused", "provider-unreachable"),
+    creates("the provider goes away", U, "connection refused", "provider-unreachable", reason=_AWAY),
     creates("the provider is slow", T, "deadline exceeded", "provider-slow"),
-    creates("the breaker is open", U, "the circuit breaker is open", "provider-breaker-open"),
+    creates("the breaker is open", U, "the circuit breaker is open", "provider-breaker-open", reason=reasons.PROVIDER_PAUSED),
     tasks("a task fails for want of space", "write: no space left on device", "provider-storage-full"),
     tasks("a task fails for want of a template", "template tmpl does not exist", "provider-image-missing"),
     tasks("a task fails without a word that is known", "vim.fault.GenericVmConfigFault", "provider-failing"),
     # health
-    validates("unreachable", "connection refused", "provider-unreachable"),
+    validates("unreachable", "connection refused", "provider-unreachable", reason=_AWAY),
     validates("no such host", "Name or service not known", "provider-address-unknown"),
     validates("a certificate has expired", "certificate verify failed: certificate has expired", "provider-certificate"),
     validates("TLS is not spoken", "the TLS handshake failed", "provider-certificate"),
-    validates("the breaker of the provider is open", "the circuit breaker is open", "provider-breaker-open"),
+    validates(
+        "the breaker of the provider is open", "the circuit breaker is open", "provider-breaker-open", reason=reasons.PROVIDER_PAUSED
+    ),
     validates("credentials are refused", "invalid login", "provider-credentials", _AUTH),
     validates("no answer in time", "no answer within 30 seconds", "provider-slow", T),
     validates("an older contract", "unknown service provider.v1.Provider", "provider-outdated", ErrorKind.NOT_SUPPORTED),
@@ -247,7 +279,7 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
     ProviderFault(
         "the hypervisor is away",
         world(seconds=300),
-        "provider-unreachable",
+        "hypervisor-unreachable",
         LAB,
         _PROVIDER,
         fake=FakeSettings(unreachable="cannot connect to qemu+ssh://root@lab/system"),
@@ -256,15 +288,21 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
     # images
     ProviderFault("an image that is not imported", world(FAILS), "vmimage-not-imported", UBUNTU),
     ProviderFault("an image that is waited for", world(WAITS), "vmimage-waited-for", UBUNTU),
-    images("the image's server is away", U, "connection refused", "provider-unreachable"),
+    images("the image's server is away", U, "connection refused", "image-server-unreachable", reasons.IMAGE_UNREACHABLE),
+    images(
+        "the name of the image's server is unknown", U, "Name or service not known", "image-server-unknown", reasons.IMAGE_SERVER_UNKNOWN
+    ),
+    images("the image's server fails", U, "the server answered with 503", "image-server-failing", reasons.IMAGE_SERVER_FAILING),
+    images("a web page in the place of the image", _SPEC, "content of type text/html", "image-not-an-image", reasons.IMAGE_MALFORMED),
     images("the store of images is full", _INTERNAL, "no space left on device", "provider-storage-full"),
     images(
         "the image's file is not there",
         ErrorKind.NOT_FOUND,
         "image https://images.example/u.qcow2: 404 not found",
-        "provider-image-missing",
+        "image-missing",
+        reasons.IMAGE_NOT_FOUND,
     ),
-    images("the image is damaged", _SPEC, "the checksum is 1234, not 5678", "vmimage-failed"),
+    images("the image is damaged", _SPEC, "the checksum is 1234, not 5678", "image-checksum", reasons.IMAGE_CHECKSUM),
     # machines that run
     ProviderFault(
         "a restart is needed",
@@ -284,7 +322,10 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
         "provider-failing",
     ),
     ProviderFault(
-        "the provider goes while the machine runs", then(failing("*", U, "connection reset"), seconds=400), "provider-unreachable", LAB
+        "the provider goes while the machine runs",
+        then(failing("*", U, "connection reset", _AWAY), seconds=400),
+        "provider-unreachable",
+        LAB,
     ),
     ProviderFault(
         "the class goes while the machine runs",
@@ -294,7 +335,9 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
     ),
     ProviderFault("deletion fails", then(both(failing("Delete", _INTERNAL, "panic"), deleted)), "machine-deletion-failing"),
     ProviderFault(
-        "deletion while the provider is away", then(both(failing("Delete", U, "connection refused"), deleted)), "provider-unreachable"
+        "deletion while the provider is away",
+        then(both(failing("Delete", U, "connection refused", _AWAY), deleted)),
+        "provider-unreachable",
     ),
     ProviderFault(
         "a hook fails",

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from paddock.base import reasons
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import FakeDatastore, FakeHost, FakeSettings
 from tests.scenario.why.provider_faults import LAB, ProviderFault, Rigged, both, deleted, failing, fault, merged, world
@@ -89,7 +90,12 @@ RIGAUD_OPERATION_FAULTS: tuple[ProviderFault, ...] = (
         fake=fault("Create", _QUOTA, "no more"),
     ),
     ProviderFault(
-        "a set whose provider is away", beside(vmset(), seconds=300), "provider-unreachable", LAB, SET, fake=fault("*", _AWAY, "x")
+        "a set whose provider is away",
+        beside(vmset(), seconds=300),
+        "provider-unreachable",
+        LAB,
+        SET,
+        fake=fault("*", _AWAY, "x", reason=reasons.PROVIDER_UNAVAILABLE),
     ),
     ProviderFault(
         "a machine of a policy without a host",

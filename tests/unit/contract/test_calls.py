@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.contract import methods
 from paddock.contract.breaker import BreakerState
@@ -32,13 +33,24 @@ def filled(kind: type[Any], bits: int = 64) -> Any:
         return list(kind)[-1]
     if issubclass(kind, m.WireMessage):
         hints = get_type_hints(kind, include_extras=True)
-        return kind(**{name: filled(get_args(hints[name])[0], field.bits) for name, field in kind.wire_fields().items()})
+        values = {name: filled(get_args(hints[name])[0], field.bits) for name, field in kind.wire_fields().items()}
+        if "reason" in values:
+            # Any other word is none of a program of Paddock's, and left out.
+            values["reason"] = reasons.PROVIDER_FULL
+        return kind(**values)
     return {str: "töxt", bytes: b"\x00\xff", bool: True, int: -(1 << (bits - 1))}[kind]
 
 
 def raising(error: Exception) -> Callable[[m.WireMessage], Awaitable[m.WireMessage]]:
     async def behave(_request: m.WireMessage) -> m.WireMessage:
         raise error
+
+    return behave
+
+
+def answering(response: m.WireMessage) -> Callable[[m.WireMessage], Awaitable[m.WireMessage]]:
+    async def behave(_request: m.WireMessage) -> m.WireMessage:
+        return response
 
     return behave
 
@@ -72,6 +84,20 @@ def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> N
         await getattr(client, method.attribute)(method.request())
         assert driver.requests == [request, method.request()]
 
+    run(driver, script)
+
+
+def test_a_reason_code_travels_and_a_foreign_word_does_not() -> None:
+    async def script(client: ProviderClient) -> None:
+        for given, arrives in ((reasons.POOL_MISSING, reasons.POOL_MISSING), ("Evil\x07", ""), ("", "")):
+            driver.behaviours["create"] = raising(ProviderError(ErrorKind.NOT_FOUND, "gone", reason=given))
+            assert (await failure(client.create(m.CreateRequest()))).reason_code == arrives
+            driver.behaviours["task_status"] = answering(m.TaskStatusResponse(done=True, error="x", reason=given))
+            assert (await client.task_status(m.TaskStatusRequest())).reason == arrives
+            driver.behaviours["validate"] = answering(m.ValidateResponse(message="x", reason=given))
+            assert (await client.validate(m.ValidateRequest())).reason == arrives
+
+    driver = ScriptedDriver()
     run(driver, script)
 
 

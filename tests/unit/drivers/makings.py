@@ -151,7 +151,7 @@ def _on_libvirt(request: m.CreateRequest) -> Any:
     support.check(given, able)
     store: Any = VolumeStore(_Direct())  # type: ignore[arg-type]
     with mock.patch("paddock.drivers.libvirt.imagesources.find", _named_volume):
-        disks = tuple(definition.limited(each, given.hardware) for each in asyncio.run(store.plan(given)))
+        disks = tuple(definition.limited(each, given.hardware) for each in asyncio.run(store.plan(given, marks.machine_uuid("web"))))
     plan = DomainPlan(given=given, uuid=marks.machine_uuid("web"), disks=disks, seed=None, marks=marks.MachineMarks())
     settings = LibvirtDriverSettings(endpoint="test:///default", credentials=Path("/nonexistent"))
     return (definition.build(plan, able, settings), disks, _seed(given), request.tags), support.limitations(given, able)

@@ -61,9 +61,10 @@ class RetryHold(msgspec.Struct, frozen=True):
 
     until: float
     inputs: State
-    # what the failed pass reported
+    # what the failed pass reported; `code` is the reason of Ready, `reason` that of the other conditions
     reason: str
     message: str
+    code: str
 
 
 class HeldMemory(msgspec.Struct):
@@ -173,7 +174,7 @@ def hold(parts: VirtrigaudParts, look: MachinePass, error: ProviderError, rule: 
     pause = parts.pause(look.memory.failures, error, chosen)
     if chosen.terminal:
         pause = parts.settings.polls.off if look.status.id else float("inf")
-    return RetryHold(parts.now() + pause, look.inputs, chosen.reason, said(look, error))
+    return RetryHold(parts.now() + pause, look.inputs, chosen.reason, said(look, error), retries.reason(error))
 
 
 def said(look: MachinePass, error: ProviderError) -> str:

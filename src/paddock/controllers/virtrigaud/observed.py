@@ -129,7 +129,7 @@ class ObservedDriver:
         what, why, fix = (errortext.cleaned(self._secrets.without(each)) for each in (error.what, error.why, error.fix))
         if (what, why, fix) == (error.what, error.why, error.fix):
             return error
-        return ProviderError(error.kind, what, why=why, fix=fix, retry_after=error.retry_after, sent=error.sent)
+        return error.reworded(what, why=why, fix=fix)
 
     def _shown(self, answer: m.WireMessage) -> m.WireMessage:
         """The answer without secrets in its texts."""

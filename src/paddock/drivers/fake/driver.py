@@ -189,7 +189,7 @@ class FakeDriver:
             self.restart()
         _raise(faults, "error")
         self._inventory.tasks.settle()
-        failure = next((each.message for each in faults if each.effect == "task-error"), "")
+        failure = next((_error(each) for each in faults if each.effect == "task-error"), None)
         token = TASK_FAULT.set(TaskFault(failure, any(each.effect == "task-hang" for each in faults)))
         try:
             found = act()
@@ -216,11 +216,15 @@ class FakeDriver:
             waited += pause
             self._inventory.tasks.settle()
         if status.error:
-            raise ProviderError(ErrorKind.INTERNAL, status.error)
+            raise ProviderError(ErrorKind.INTERNAL, status.error, reason=status.reason)
         return msgspec.structs.replace(response, task=None)
+
+
+def _error(fault: RpcFault) -> ProviderError:
+    return ProviderError(fault.kind, fault.message, reason=fault.reason)
 
 
 def _raise(faults: list[RpcFault], effect: str) -> None:
     for each in faults:
         if each.effect == effect:
-            raise ProviderError(each.kind, each.message)
+            raise _error(each)

@@ -40,7 +40,7 @@ _ALL = GetCapabilitiesResponse(
 class TaskFault(NamedTuple):
     """What the script does to the task of a call."""
 
-    failure: str = ""
+    failure: ProviderError | None = None
     hangs: bool = False
 
 

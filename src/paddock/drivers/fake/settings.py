@@ -71,6 +71,8 @@ class RpcFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     effect: FaultEffect = "error"
     kind: ErrorKind = ErrorKind.UNAVAILABLE
     message: str = "a fault of the script"
+    # the reason code of the error (base/reasons.py)
+    reason: str = ""
     after: _Count = 0
     count: _Count = 1
     probability: Annotated[float, Meta(ge=0, le=1)] = 1.0

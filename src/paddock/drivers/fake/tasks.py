@@ -25,13 +25,15 @@ class FakeTask:
     work: Work
     # what undoes the beginning, if the task fails
     undo: Work
-    failure: str = ""
+    failure: PaddockError | None = None
     done: bool = False
 
     @property
     def status(self) -> TaskStatusResponse:
         """The answer to a caller."""
-        return TaskStatusResponse(done=self.done, error=self.failure if self.done else "")
+        if not self.done or self.failure is None:
+            return TaskStatusResponse(done=self.done)
+        return TaskStatusResponse(done=True, error=str(self.failure), reason=self.failure.reason_code)
 
 
 class FakeTasks:
@@ -44,7 +46,7 @@ class FakeTasks:
         self._pending: list[FakeTask] = []
         self._count = 0
 
-    def start(self, at: float | None, work: Work, undo: Work, failure: str = "") -> FakeTask:
+    def start(self, at: float | None, work: Work, undo: Work, failure: PaddockError | None = None) -> FakeTask:
         """Begin a task. With a `failure` its work never happens."""
         self._count += 1
         task = FakeTask(f"task-{self._count}", at, work, undo, failure)
@@ -90,7 +92,7 @@ def _finish(task: FakeTask) -> None:
         try:
             task.work()
         except PaddockError as error:
-            task.failure = str(error)
+            task.failure = error
     if task.failure:
         task.undo()
     task.done = True

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.payloads import NetworkPayload
 from paddock.driverkit import cloudinit, foreign, refusals
 from paddock.driverkit.cloudinit import GuestDocuments
@@ -46,13 +47,17 @@ class MicroVmBuilder:
         """Return where an image really is; raises NotFound."""
         if origin.file:
             if not Path(origin.file).is_file():
-                raise refusals.not_found("the image's file does not exist")
+                raise refusals.not_found("the image's file does not exist", reason=reasons.TEMPLATE_MISSING)
             return origin
         if (self._store.images / origin.image / "disk.raw").is_file():
             return origin
         if (self._store.disks / f"{origin.image}.json").is_file():
             return msgspec.structs.replace(origin, image="", imported=origin.image)
-        raise refusals.not_found(f"there is no image {origin.image[:64]}", fix="prepare it, or put it into the provider's directory")
+        raise refusals.not_found(
+            f"there is no image {origin.image[:64]}",
+            fix="prepare it, or put it into the provider's directory",
+            reason=reasons.TEMPLATE_MISSING,
+        )
 
     def kernel(self, origin: ImageOrigin) -> KernelChoice:
         """Return the kernel of a machine; raises NotFound."""
@@ -79,7 +84,9 @@ class MicroVmBuilder:
         else:
             path = self._store.kernels / name
         if not path.is_file():
-            raise refusals.not_found(f"there is no kernel {name[:64]}", fix="put it into the directory kernels of the provider")
+            raise refusals.not_found(
+                f"there is no kernel {name[:64]}", "put it into the directory kernels of the provider", reason=reasons.TEMPLATE_MISSING
+            )
         return path
 
     # --- making -----------------------------------------------------------------------------------------------------------
@@ -149,7 +156,9 @@ class MicroVmBuilder:
         try:
             files.move(source, path)
         except FileNotFoundError:
-            raise refusals.not_found(f"there is no imported disk {name[:64]}", fix="import it again") from None
+            raise refusals.not_found(
+                f"there is no imported disk {name[:64]}", fix="import it again", reason=reasons.VOLUME_MISSING
+            ) from None
         (self._store.disks / f"{name}.json").unlink(missing_ok=True)
 
     def give_back(self, folder: MicroVmFolder, record: MicroVmRecord) -> None:

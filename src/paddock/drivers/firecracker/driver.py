@@ -159,7 +159,7 @@ class FirecrackerDriver(OptionalRpcs):
         if request.task is None or not request.task.id:
             return m.TaskStatusResponse(done=True)
         found = self._board.progress(request.task.id) or self._judged(request.task.id)
-        return m.TaskStatusResponse(done=found.done, error=found.error)
+        return m.TaskStatusResponse(done=found.done, error=found.error, reason=found.reason)
 
     def _judged(self, task: str) -> TaskProgress:
         goal, _, rest = task.partition(":")

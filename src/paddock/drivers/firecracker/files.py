@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.descriptors import write_all
 from paddock.contract.errors import ErrorKind, ProviderError
 
@@ -35,7 +36,9 @@ def failures(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise ProviderError(ErrorKind.QUOTA_EXCEEDED, f"cannot {what}: the disk of the host is full", fix="make room") from error
+            raise ProviderError(
+                ErrorKind.QUOTA_EXCEEDED, f"cannot {what}: the disk of the host is full", fix="make room", reason=reasons.PROVIDER_FULL
+            ) from error
         why = error.strerror or type(error).__name__
         raise ProviderError(ErrorKind.UNAVAILABLE, f"cannot {what}", why=why, fix="look at the provider's directory") from error
 

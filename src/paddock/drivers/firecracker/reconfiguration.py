@@ -10,6 +10,7 @@ import asyncio
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.driverkit import description, refusals
 from paddock.driverkit.description import MachineDescription
@@ -87,7 +88,7 @@ def merged(record: MicroVmRecord, asked: AskedMicroVm) -> tuple[MicroVmSpec, tup
     for wanted in others:
         there = known.get(wanted.name)
         if there is not None and wanted.size < there.size:
-            raise refusals.invalid(f"disk {wanted.name} cannot shrink", why=f"it has {there.size} bytes")
+            raise refusals.invalid(f"disk {wanted.name} cannot shrink", why=f"it has {there.size} bytes", reason=reasons.DISK_SHRINKS)
         disks.append(wanted if there is None else msgspec.structs.replace(there, size=wanted.size))
     names = {each.name for each in disks}
     detached = tuple(each for name, each in known.items() if name not in names)

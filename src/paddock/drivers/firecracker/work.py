@@ -23,7 +23,7 @@ class WorkBoard:
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._ended: dict[str, str] = {}
+        self._ended: dict[str, str | PaddockError | None] = {}
 
     async def run(self, key: str, work: Callable[[], Awaitable[None]]) -> m.TaskRef | None:
         """Do work, or join it. Returns None if it is done, else its task. Raises what it raises."""
@@ -59,7 +59,10 @@ class WorkBoard:
     def _note(self, key: str, ended: "asyncio.Task[None]") -> None:
         self._running.pop(key, None)
         error = None if ended.cancelled() else ended.exception()
-        self._ended[key] = "" if error is None and not ended.cancelled() else str(error or "the driver was ended")
+        if ended.cancelled():
+            self._ended[key] = "the driver was ended"
+        else:
+            self._ended[key] = error if error is None or isinstance(error, PaddockError) else str(error)
         for old in list(self._ended)[: max(0, len(self._ended) - _MOST_ENDED)]:
             del self._ended[old]
 
@@ -69,7 +72,8 @@ class WorkBoard:
             return RUNNING
         if key not in self._ended:
             return None
-        return failed(self._ended[key]) if self._ended[key] else DONE
+        end = self._ended[key]
+        return DONE if end is None else failed(end)
 
     async def close(self) -> None:
         """End all work. What it leaves is for the next driver."""

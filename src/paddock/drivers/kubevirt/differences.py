@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import quantity
+from paddock.base import quantity, reasons
 from paddock.base.jsondata import copied
 from paddock.client.target import Data
 from paddock.contract.payloads import DiskPayload
@@ -119,7 +119,12 @@ def growth(
             continue
         if wanted < now:
             why = f"it has {-(-now // _GIB)} GiB, and a disk cannot lose what is on it"
-            raise refusals.invalid(f"disk {volume.name} of machine {found.metadata.name} cannot shrink", why=why, fix="ask for its size")
+            raise refusals.invalid(
+                f"disk {volume.name} of machine {found.metadata.name} cannot shrink",
+                why=why,
+                fix="ask for its size",
+                reason=reasons.DISK_SHRINKS,
+            )
         grown.append(_growth(claim, wanted, base, stood))
     return tuple(grown)
 

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.client import errors as client
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -48,7 +49,11 @@ def of(error: PaddockError) -> ProviderError:
         # The path itself is not served: KubeVirt or CDI lacks the kind.
         kind = ErrorKind.NOT_SUPPORTED
     wait = error.retry_after if isinstance(error, client.ApiError) else None
-    return ProviderError(kind, error.what, why=error.why, fix=error.fix, retry_after=wait)
+    return ProviderError(kind, error.what, why=error.why, fix=error.fix, retry_after=wait, reason=_reason(error))
+
+
+def _reason(error: PaddockError) -> str:
+    return error.reason_code or (reasons.HYPERVISOR_UNREACHABLE if isinstance(error, client.Unreachable) else "")
 
 
 def mapped() -> AbstractContextManager[None]:

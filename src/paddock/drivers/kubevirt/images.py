@@ -9,7 +9,7 @@ import hashlib
 
 import msgspec
 
-from paddock.base import names
+from paddock.base import names, reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -137,7 +137,7 @@ class ImagePreparation:
         missing = [name for name, secret in zip(wanted, found, strict=True) if secret is None]
         if missing:
             what = f"the image needs Secret {missing[0]}, which is not in namespace {self._cluster.namespace} of the target"
-            raise refusals.not_found(what, "create it there")
+            raise refusals.not_found(what, "create it there", reason=reasons.SECRET_MISSING)
         return tuple(secret for secret in found if secret is not None)
 
 

@@ -8,7 +8,7 @@ import asyncio
 
 import msgspec
 
-from paddock.base import names
+from paddock.base import names, reasons
 from paddock.client.target import Target
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt import missinggates
@@ -59,7 +59,7 @@ class MachineLifecycle:
         for each in given.disks:
             if each.path and (not names.is_subdomain(each.path) or await self._cluster.find(targets.CLAIMS, each.path) is None):
                 what = f"the disk {each.path[:64]!r} does not exist in namespace {self._cluster.namespace}"
-                raise refusals.not_found(what, "import it first")
+                raise refusals.not_found(what, "import it first", reason=reasons.VOLUME_MISSING)
         return documents.build(given, await self.boot_source(given), await megahertz.informed(self._cluster, given.hardware))
 
     async def _existing(self, request: m.CreateRequest, given: MachineDescription, digest: str) -> VirtualMachine | None:
@@ -84,7 +84,9 @@ class MachineLifecycle:
             return await self._template(namespace or self._cluster.namespace, name)
         claim, volume = await asyncio.gather(self._cluster.find(targets.CLAIMS, name), self._cluster.find(targets.DATA_VOLUMES, name))
         if claim is None:
-            raise refusals.not_found(f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first")
+            raise refusals.not_found(
+                f"the disk {name} does not exist in namespace {self._cluster.namespace}", "import it first", reason=reasons.VOLUME_MISSING
+            )
         if booting.is_image(claim, volume):
             return booting.copied(self._cluster.namespace, claim, volume)
         return BootDisk(kind=BootKind.CLAIM, name=name, size=booting.size_of(claim))
@@ -100,7 +102,11 @@ class MachineLifecycle:
             size = booting.guest_size(claim, volume) if claim is not None else 0
             return BootDisk(kind=BootKind.COPY_SOURCE, name=name, namespace=namespace, size=size)
         if claim is None:
-            raise refusals.not_found(f"neither a DataSource nor a claim {name} exists in namespace {namespace}", "prepare the image")
+            raise refusals.not_found(
+                f"neither a DataSource nor a claim {name} exists in namespace {namespace}",
+                "prepare the image",
+                reason=reasons.TEMPLATE_MISSING,
+            )
         return booting.copied(namespace, claim, volume)
 
     async def _find_in(self, target: Target[R], namespace: str, name: str) -> R | None:

@@ -32,7 +32,9 @@ def filled(volumes: Mapping[str, DataVolume | None], claims: Mapping[str, Persis
         running = next((each for each in status.conditions or () if each.type == "Running"), None)
         why = (running.message if running is not None else None) or ""
         if status.phase == "Failed" or ((status.restartCount or 0) >= _MOST_RESTARTS and status.phase not in _FILLED and why):
-            return failed(f"disk {name} cannot be filled: {why or 'its transfer failed'}")
+            # Ready has the code of the cause; Running has CDI's word for all of them.
+            ready = next((each.reason for each in status.conditions or () if each.type == "Ready"), None)
+            return TaskProgress(done=True, error=f"disk {name} cannot be filled: {why or 'its transfer failed'}", reason=ready or "")
         waits = waits or status.phase not in _FILLED
     return RUNNING if waits else DONE
 

@@ -48,7 +48,7 @@ class TaskJudge:
         if task is None:
             return m.TaskStatusResponse(done=True, error=f'task "{text}" is unknown')
         judged = await self._judges[task.goal](task)
-        return m.TaskStatusResponse(done=judged.done, error=judged.error)
+        return m.TaskStatusResponse(done=judged.done, error=judged.error, reason=judged.reason)
 
     async def _machine(self, task: TaskId) -> VirtualMachine | None:
         return await self._cluster.find_id(targets.MACHINES, task.object)

@@ -52,7 +52,7 @@ class HypervisorReport:
         try:
             problem = await self._connection.run(_problem, self._connection.settings.pool)
         except ProviderError as error:
-            return m.ValidateResponse(ok=False, message=error.reported)
+            return m.ValidateResponse(ok=False, message=error.reported, reason=error.reason_code)
         return m.ValidateResponse(ok=not problem, message=problem)
 
     async def features(self, calls: tuple[str, ...]) -> x.GetFeaturesResponse:

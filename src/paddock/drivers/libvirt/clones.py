@@ -16,7 +16,7 @@ from typing import Any
 import libvirt
 import msgspec
 
-from paddock.base import names
+from paddock.base import names, reasons
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError, TerminalProviderError
@@ -336,7 +336,7 @@ def _planned(conn: Any, order: CloneOrder, disk: DiskView, pool: PoolView, size:
 def _copy(conn: Any, of: DiskView, disk: DomainDisk) -> None:
     source = pools.find(conn, of.path)
     if source is None:
-        raise refusals.not_found(f"disk {of.target} of the machine to clone is gone")
+        raise refusals.not_found(f"disk {of.target} of the machine to clone is gone", reason=reasons.VOLUME_MISSING)
     made = VolumeOrder(name=disk.volume, capacity=disk.bytes, format=disk.format, thick=disk.kind == "block")
     volumes.copy(conn, pools.active(conn, disk.pool), source, made)
 
@@ -356,7 +356,7 @@ def _link(conn: Any, uuid: str, target: str, disk: DomainDisk) -> None:
         _check_depth(conn, base)
         volume = pools.find(conn, base)
         if volume is None:
-            raise refusals.not_found(f"disk {target} of the machine to clone is gone")
+            raise refusals.not_found(f"disk {target} of the machine to clone is gone", reason=reasons.VOLUME_MISSING)
         records.write(conn, pool, volume.name(), VolumeNote(purpose=records.LAYER, request=uuid, format=kind))
         _overlay(pool, disk.volume, base, kind, disk.bytes)
     if own.path == base:

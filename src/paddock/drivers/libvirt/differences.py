@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload
 from paddock.driverkit import refusals
 from paddock.driverkit.description import MachineDescription
@@ -57,7 +58,10 @@ def find(view: DomainView, given: MachineDescription, sizes: Mapping[str, Stored
         size = observed.size_of(view, present, sizes)
         if disk.size_gib * _GIB < size // _GIB * _GIB:
             raise refusals.invalid(
-                f"disk {disk.name} cannot shrink", why=f"it has {size // _GIB} GiB", fix="ask for as much, or make another"
+                f"disk {disk.name} cannot shrink",
+                why=f"it has {size // _GIB} GiB",
+                fix="ask for as much, or make another",
+                reason=reasons.DISK_SHRINKS,
             )
         if disk.size_gib * _GIB > size:
             grown.append(DiskGrowth(disk.name, present.path, disk.size_gib * _GIB))

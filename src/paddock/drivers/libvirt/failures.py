@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
@@ -32,6 +33,13 @@ _KINDS: Mapping[int, ErrorKind] = {
     # NO_CONNECT, INVALID_CONN, RPC, AGENT_UNRESPONSIVE, RESOURCE_BUSY, AGENT_UNSYNCED
     **dict.fromkeys((5, 6, 39, 86, 87, 97), ErrorKind.UNAVAILABLE),
 }
+# What is missing, or what the machine would need.
+_REASONS: Mapping[int, str] = {
+    NO_NETWORK: reasons.NETWORK_MISSING,
+    NO_STORAGE_POOL: reasons.POOL_MISSING,
+    NO_STORAGE_VOL: reasons.VOLUME_MISSING,
+}
+_FULL = "no space left on device"
 _LONGEST = 300
 # A shell's word for a command that it does not find.
 _NO_PROGRAM = "non-zero code: 127"
@@ -50,8 +58,10 @@ def is_lost(error: BaseException) -> bool:
 
 def of(error: Any, what: str = "libvirt refuses the operation") -> ProviderError:
     """Return the provider's error for one of libvirt's."""
-    kind = _KINDS.get(code_of(error), ErrorKind.INTERNAL)
-    return ProviderError(kind, what, why=words(error))
+    code, text = code_of(error), words(error)
+    # libvirt has no number for a file system that is full.
+    reason = reasons.PROVIDER_FULL if _FULL in text.lower() else _REASONS.get(code, "")
+    return ProviderError(_KINDS.get(code, ErrorKind.INTERNAL), what, why=text, reason=reason)
 
 
 def lost(error: Any) -> ProviderError:
@@ -59,11 +69,10 @@ def lost(error: Any) -> ProviderError:
     if _NO_PROGRAM in str(error):
         program = "nc, or virt-ssh-helper for an endpoint without socket"
         why = f"the far host lacks the program that passes the connection on: {program} ({words(error)})"
-        fix = "install netcat-openbsd there, or libvirt's daemon with its virt-ssh-helper"
-        return ProviderError(ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=why, fix=fix)
-    return ProviderError(
-        ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=words(error), fix="see that libvirtd runs; Paddock tries again"
-    )
+        fix, reason = "install netcat-openbsd there, or libvirt's daemon with its virt-ssh-helper", reasons.HYPERVISOR_PROGRAM
+    else:
+        why, fix, reason = words(error), "see that libvirtd runs; Paddock tries again", reasons.HYPERVISOR_UNREACHABLE
+    return ProviderError(ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=why, fix=fix, reason=reason)
 
 
 @contextmanager
@@ -76,7 +85,7 @@ def mapped() -> Iterator[None]:
     except InvalidPayload as error:
         raise ProviderError(ErrorKind.INVALID_SPEC, error.what, why=error.why, fix=error.fix) from error
     except PaddockError as error:
-        raise ProviderError(ErrorKind.INTERNAL, error.what, why=error.why, fix=error.fix) from error
+        raise ProviderError(ErrorKind.INTERNAL, error.what, why=error.why, fix=error.fix, reason=error.reason_code) from error
 
 
 def words(error: Any) -> str:

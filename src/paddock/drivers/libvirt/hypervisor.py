@@ -5,6 +5,7 @@ from typing import Any
 import libvirt
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.payloads import NetworkPayload
 from paddock.driverkit import refusals
 from paddock.drivers.libvirt import abilities, failures
@@ -43,7 +44,8 @@ class Hypervisor:
         if not wanted:
             return () if missing else (NetworkPayload(),)
         if missing and names:
-            raise refusals.not_found(f'the network "{missing}" does not exist at the hypervisor', "define it there, or name another one")
+            what, fix = f'the network "{missing}" does not exist at the hypervisor', "define it there, or name another one"
+            raise refusals.not_found(what, fix, reason=reasons.NETWORK_MISSING)
         return wanted
 
 

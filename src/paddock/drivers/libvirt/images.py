@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import duration
+from paddock.base import duration, reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -99,7 +99,7 @@ class ImageVolumes:
         try:
             note = await self._connection.run(keeping.noted, pool, volume)
         except ProviderError as error:
-            return failed(str(error))
+            return failed(error)
         return DONE if note is not None else found
 
     async def delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
@@ -231,7 +231,9 @@ def _compressed(wish: ImagePrepare) -> bool:
 
 def _judge_missing(wish: ImagePrepare, volume: str) -> None:
     if wish.onMissing == "Fail":
-        raise refusals.not_found(f"the image {volume} is not there", "prepare.onMissing is Fail; set it to Import")
+        raise refusals.not_found(
+            f"the image {volume} is not there", "prepare.onMissing is Fail; set it to Import", reason=reasons.TEMPLATE_MISSING
+        )
     if wish.onMissing == "Wait":
         raise refusals.retry_later(f"the image {volume} is not there, and prepare.onMissing is Wait", 30.0)
 
@@ -243,7 +245,7 @@ def _looked_at(conn: Any, path: str, pool: str) -> StoredDisk:
 def _digest(conn: Any, path: str, algorithm: str) -> str:
     volume = pools.find(conn, path)
     if volume is None:
-        raise refusals.not_found("the image is gone")
+        raise refusals.not_found("the image is gone", reason=reasons.TEMPLATE_MISSING)
     return streams.digest(conn, volume, algorithm)
 
 

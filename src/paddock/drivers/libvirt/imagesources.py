@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.payloads import ImagePayload
 from paddock.driverkit import refusals
 from paddock.drivers.libvirt import pools, records, streams, volumexml
@@ -32,7 +33,11 @@ def find(conn: Any, image: ImagePayload, pool: str, machine: str) -> SourceVolum
     volume = _volume(conn, image, pool)
     if volume is None:
         what = f"there is no volume {(image.template_name or image.path)[:200]}"
-        raise refusals.not_found(what, "put it into a pool's directory, or name a prepared image; a path outside of all pools is not read")
+        raise refusals.not_found(
+            what,
+            "put it into a pool's directory, or name a prepared image; a path outside of all pools is not read",
+            reason=reasons.TEMPLATE_MISSING,
+        )
     place = volume.storagePoolLookupByVolume()
     stored = volumexml.parse_volume(volume.XMLDesc(0), place.name())
     record = records.read(conn, place, stored.volume)

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 import libvirt
 
+from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import PlacementPayload
@@ -48,7 +49,7 @@ def choose(conn: Any, name: str, pod: str, default: str) -> PoolView:
     members = [each for each in views if volumexml.pod_of(each.name) == pod]
     if not members:
         fix = f"define pools that are called {pod[:64]}-1, {pod[:64]}-2 and so on, and start them"
-        raise refusals.not_found(f"there is no storage pod {pod[:64]}", fix)
+        raise refusals.not_found(f"there is no storage pod {pod[:64]}", fix, reason=reasons.POOL_MISSING)
     return max(members, key=lambda each: (each.available, each.name))
 
 
@@ -60,7 +61,7 @@ def active(conn: Any, name: str) -> Any:
         if failures.code_of(error) != failures.NO_STORAGE_POOL:
             raise
         fix = "define and start it with virsh, or name another in placement.datastore, the disk's storageClass or the Provider's defaults"
-        raise refusals.not_found(f"there is no storage pool {name[:64]}", fix) from error
+        raise refusals.not_found(f"there is no storage pool {name[:64]}", fix, reason=reasons.POOL_MISSING) from error
     if not found.isActive():
         try:
             found.create(0)

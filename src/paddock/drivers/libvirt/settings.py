@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.driverkit.staging import nfs_mounts
@@ -143,7 +144,8 @@ def _ssh_parameters(settings: LibvirtDriverSettings, files: Mapping[str, bytes])
         found |= {"known_hosts": str(settings.credentials / KNOWN_HOSTS), "known_hosts_verify": "normal"}
     else:
         fix = f"store the host's key as `{KNOWN_HOSTS}` in the Secret (ssh-keyscan prints it), or set insecureSkipVerify"
-        raise ProviderError(ErrorKind.UNAUTHORIZED, "cannot trust the host", why=f"no {KNOWN_HOSTS} is among the credentials", fix=fix)
+        why = f"no {KNOWN_HOSTS} is among the credentials"
+        raise ProviderError(ErrorKind.UNAUTHORIZED, "cannot trust the host", why=why, fix=fix, reason=reasons.HYPERVISOR_HOST_KEY)
     return found
 
 

@@ -23,7 +23,7 @@ class DomainTasks:
     async def status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
         """Return a task's state. An unknown one has failed: nobody may wait for it."""
         found = await self._progress(request.task.id if request.task is not None else "")
-        return m.TaskStatusResponse(done=found.done, error=found.error)
+        return m.TaskStatusResponse(done=found.done, error=found.error, reason=found.reason)
 
     async def _progress(self, id: str) -> TaskProgress:
         if not id:

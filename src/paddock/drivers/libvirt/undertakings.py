@@ -17,7 +17,7 @@ class Undertakings:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._problems: dict[str, str] = {}
+        self._problems: dict[str, str | ProviderError] = {}
 
     async def do(self, key: str, work: Callable[[], Awaitable[None]]) -> bool:
         """Do work, or wait for the same that is under way. Return whether it has ended; raises its error if it did."""
@@ -52,6 +52,6 @@ class Undertakings:
             return
         if not isinstance(error, ProviderError):
             _LOG.error("work failed", exc_info=error, extra={"work": key})
-        self._problems[key] = str(error) if isinstance(error, ProviderError) else "it failed unexpectedly; the provider's log says more"
+        self._problems[key] = error if isinstance(error, ProviderError) else "it failed unexpectedly; the provider's log says more"
         while len(self._problems) > _MOST_ENDED:
             self._problems.pop(next(iter(self._problems)))

@@ -12,6 +12,7 @@ from typing import Any
 import libvirt
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import DiskPayload, ImagePayload
 from paddock.driverkit import refusals
@@ -245,14 +246,14 @@ def _blank(conn: Any, disk: DomainDisk) -> None:
 def _take(conn: Any, disk: DomainDisk) -> None:
     found = records.lookup(pools.active(conn, disk.pool), disk.volume)
     if found is None:
-        raise refusals.not_found(f"the imported disk {disk.volume} is gone", "import it again")
+        raise refusals.not_found(f"the imported disk {disk.volume} is gone", "import it again", reason=reasons.VOLUME_MISSING)
     enlarge(found, disk.bytes)
 
 
 def _copy(conn: Any, disk: DomainDisk) -> None:
     source = pools.find(conn, disk.recipe[_SOURCE])
     if source is None:
-        raise refusals.not_found("the image is gone", "prepare it again")
+        raise refusals.not_found("the image is gone", "prepare it again", reason=reasons.TEMPLATE_MISSING)
     order, flags = _order(disk)
     copy(conn, pools.active(conn, disk.pool), source, order, flags)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract.payloads import DiskDefaultsPayload, DiskPayload
 from paddock.driverkit import refusals
 from paddock.driverkit.description import MachineDescription
@@ -135,4 +136,9 @@ def _checked(size_gib: int, what: str) -> int:
 
 
 def _shrinks(name: str, size: int) -> Exception:
-    return refusals.invalid(f"disk {name} cannot shrink", why=f"it has {size // GIB} GiB", fix="make a new disk and copy its content")
+    return refusals.invalid(
+        f"disk {name} cannot shrink",
+        why=f"it has {size // GIB} GiB",
+        fix="make a new disk and copy its content",
+        reason=reasons.DISK_SHRINKS,
+    )

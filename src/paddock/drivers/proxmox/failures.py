@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.client import errors as client
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -68,9 +69,10 @@ def of(error: PaddockError) -> ProviderError:
         return error
     if isinstance(error, ProxmoxRefusal):
         kind = kind_of(error)
-        return ProviderError(kind, error.what, why=error.why, fix=_fix(kind, error))
+        reason = reasons.PROVIDER_FULL if kind is ErrorKind.QUOTA_EXCEEDED else ""
+        return ProviderError(kind, error.what, why=error.why, fix=_fix(kind, error), reason=reason)
     kind = next((kind for type_, kind in _TYPES if isinstance(error, type_)), ErrorKind.INTERNAL)
-    return ProviderError(kind, error.what, why=error.why, fix=error.fix)
+    return ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=_reason(error))
 
 
 def _fix(kind: ErrorKind, error: ProxmoxRefusal) -> str:
@@ -81,6 +83,10 @@ def _fix(kind: ErrorKind, error: ProxmoxRefusal) -> str:
     if kind is ErrorKind.UNAVAILABLE:
         return "wait until the node or the machine is free; the call is made again"
     return ""
+
+
+def _reason(error: PaddockError) -> str:
+    return error.reason_code or (reasons.HYPERVISOR_UNREACHABLE if isinstance(error, client.Unreachable) else "")
 
 
 def mapped() -> AbstractContextManager[None]:

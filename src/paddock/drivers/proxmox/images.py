@@ -8,6 +8,7 @@ import hashlib
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -97,7 +98,11 @@ class ProxmoxImagePreparation:
         """Raise NotFound for an image that a storage does not have."""
         storage = volume.partition(":")[0]
         if volume not in await self._files(node, storage):
-            raise refusals.not_found(f"the disk {volume[:96]} does not exist on node {node}", "prepare the image, or import the disk first")
+            raise refusals.not_found(
+                f"the disk {volume[:96]} does not exist on node {node}",
+                "prepare the image, or import the disk first",
+                reason=reasons.VOLUME_MISSING,
+            )
 
     async def delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
         """Delete a prepared image, or an imported disk that no machine has taken. Anything else stays."""

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import UNSET
 
+from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.driverkit import description, refusals
 from paddock.driverkit.description import MachineDescription
@@ -294,7 +295,9 @@ def _template(resources: tuple[ProxmoxResource, ...], name: str, node: str) -> P
     if not named:
         where = f" on node {node[:64]}" if node else ""
         raise refusals.not_found(
-            f'the template "{name[:64]}" does not exist{where}', "name the VMID of a template, and let the user see it"
+            f'the template "{name[:64]}" does not exist{where}',
+            "name the VMID of a template, and let the user see it",
+            reason=reasons.TEMPLATE_MISSING,
         )
     if len(named) > 1:
         numbers = ", ".join(str(each.vmid) for each in named)

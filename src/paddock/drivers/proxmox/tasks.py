@@ -55,7 +55,7 @@ class ProxmoxTaskJudge:
         if not text:
             return m.TaskStatusResponse(done=True)
         found = await self._judged(text)
-        return m.TaskStatusResponse(done=found.done, error=found.error)
+        return m.TaskStatusResponse(done=found.done, error=found.error, reason=found.reason)
 
     async def _judged(self, text: str) -> TaskProgress:
         task = ProxmoxTaskId.parse(text)

@@ -52,7 +52,7 @@ class ProxmoxWorks:
         if error is None:
             return DONE
         if isinstance(error, PaddockError):
-            return failed(str(error))
+            return failed(error)
         if isinstance(error, TimeoutError):
             return failed("the work did not end in its time; call again")
         _LOG.error("work failed", exc_info=error)

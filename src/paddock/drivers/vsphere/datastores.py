@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from pyVmomi import vim
 
+from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.driverkit import refusals
@@ -73,7 +74,7 @@ class DatastoreInventory:
         members = [each for each in self.every() if each.pod == pod]
         if not members:
             what = f'storage pod "{pod}" does not exist or has no datastore'
-            raise refusals.not_found(what, "name a datastore cluster that has datastores")
+            raise refusals.not_found(what, "name a datastore cluster that has datastores", reason=reasons.POOL_MISSING)
         return roomiest(members, f'storage pod "{pod}"', size)
 
 
@@ -90,7 +91,8 @@ def roomiest(members: Sequence[FoundDatastore], where: str, size: int) -> FoundD
 
 def _full(where: str, size: int, best: FoundDatastore) -> Exception:
     why = f"{size} bytes are wanted, and the most that a datastore has free are {best.free}"
-    return ProviderError(ErrorKind.QUOTA_EXCEEDED, f"{where} has no room", why=why, fix="add a datastore or delete what is not needed")
+    fix = "add a datastore or delete what is not needed"
+    return ProviderError(ErrorKind.QUOTA_EXCEEDED, f"{where} has no room", why=why, fix=fix, reason=reasons.PROVIDER_FULL)
 
 
 def _datastore(row: InventoryRow, pods: dict[Any, str]) -> FoundDatastore:

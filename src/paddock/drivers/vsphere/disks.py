@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 from pyVmomi import vim
 
+from paddock.base import reasons
 from paddock.contract.payloads import DiskPayload, ScsiPayload
 from paddock.driverkit import refusals
 
@@ -190,7 +191,9 @@ class _DiskPlan:
     def grow(self, there: VSphereDisk, gib: int, name: str) -> None:
         if gib * _GIB < there.size:
             why = f"it has {there.size} bytes, and {gib} GiB are wanted"
-            raise refusals.invalid(f'disk "{name}" cannot shrink', why=why, fix="make a smaller disk and copy what is on it")
+            raise refusals.invalid(
+                f'disk "{name}" cannot shrink', why=why, fix="make a smaller disk and copy what is on it", reason=reasons.DISK_SHRINKS
+            )
         if gib * _GIB == there.size:
             return
         if there.parent:

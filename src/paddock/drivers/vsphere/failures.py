@@ -8,6 +8,7 @@ from xml.parsers.expat import ExpatError
 
 from pyVmomi import vim, vmodl
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
@@ -50,6 +51,12 @@ _KINDS: tuple[tuple[type[Exception], ErrorKind], ...] = (
     (HTTPException, ErrorKind.UNAVAILABLE),
     (ExpatError, ErrorKind.UNAVAILABLE),
 )
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (vim.fault.NoDiskSpace, reasons.PROVIDER_FULL),
+    (vim.fault.InsufficientResourcesFault, reasons.PROVIDER_CAPACITY),
+    (ssl.SSLCertVerificationError, reasons.PROVIDER_CERTIFICATE),
+    (OSError, reasons.HYPERVISOR_UNREACHABLE),
+)
 # What a call that meets one of these may wait for, in seconds.
 _BUSY = (vim.fault.TaskInProgress, vim.fault.ConcurrentAccess, vim.fault.ResourceInUse, vim.fault.FileLocked)
 _BUSY_SECONDS = 5.0
@@ -61,9 +68,10 @@ def of(error: Exception, what: str = _UNKNOWN) -> ProviderError:
         return error
     kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), ErrorKind.INTERNAL)
     if isinstance(error, PaddockError):
-        return ProviderError(kind, error.what, why=error.why, fix=error.fix)
+        return ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=error.reason_code)
     wait = _BUSY_SECONDS if isinstance(error, _BUSY) else None
-    return ProviderError(kind, what, why=reason(error), fix=_fix(error), retry_after=wait)
+    code = next((code for type_, code in _REASONS if isinstance(error, type_)), "")
+    return ProviderError(kind, what, why=reason(error), fix=_fix(error), retry_after=wait, reason=code)
 
 
 def reason(error: Exception) -> str:

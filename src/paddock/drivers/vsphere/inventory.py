@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import msgspec
 from pyVmomi import vim, vmodl
 
+from paddock.base import reasons
 from paddock.driverkit import refusals
 from paddock.drivers.vsphere.session import VSphereConnection
 
@@ -64,6 +65,13 @@ _WORDS = {
     "ComputeResource": "cluster",
     "ResourcePool": "resource pool",
     "StoragePod": "storage pod",
+}
+# The reason codes of what is missing.
+_MISSING = {
+    "VirtualMachine": reasons.TEMPLATE_MISSING,
+    "Network": reasons.NETWORK_MISSING,
+    "Datastore": reasons.POOL_MISSING,
+    "StoragePod": reasons.POOL_MISSING,
 }
 _SHOWN = 5
 
@@ -161,7 +169,8 @@ class VSphereInventory:
         last = text.rstrip("/").rsplit("/", 1)[-1]
         rows = [each for each in self.every(kind, ("name", *paths), root) if each.name == text or ("/" not in text and each.name == last)]
         if not rows:
-            raise refusals.not_found(f'{word} "{text}" does not exist', "name one that does, or give the account a role on it")
+            fix = "name one that does, or give the account a role on it"
+            raise refusals.not_found(f'{word} "{text}" does not exist', fix, reason=_MISSING.get(_short(kind), ""))
         if len(rows) > 1:
             raise refusals.invalid(f'{word} "{text}" is not clear', why=f"there are {len(rows)} of this name", fix="give its path")
         return rows[0]

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 from pyVmomi import vim
 
+from paddock.base import reasons
 from paddock.contract.payloads import NetworkPayload
 from paddock.driverkit import refusals
 from paddock.drivers.vsphere.inventory import VSphereInventory
@@ -166,7 +167,11 @@ class NetworkFinder:
             switch = portgroup.get("config.distributedVirtualSwitch") if portgroup is not None else None
             owner = self._inventory.find(switch, ("uuid",)) if switch is not None else None
             if portgroup is None or owner is None:
-                raise refusals.not_found(f'portgroup "{name}" belongs to no switch that the account sees', "give the account a role on it")
+                raise refusals.not_found(
+                    f'portgroup "{name}" belongs to no switch that the account sees',
+                    "give the account a role on it",
+                    reason=reasons.NETWORK_MISSING,
+                )
             port = vim.dvs.PortConnection(portgroupKey=portgroup.get("key"), switchUuid=owner.get("uuid"))
             return _CARD.DistributedVirtualPortBackingInfo(port=port)
         summary = (self._inventory.find(row.ref, ("summary",)) or row).get("summary")

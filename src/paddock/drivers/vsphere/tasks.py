@@ -62,7 +62,7 @@ class VSphereTaskJudge:
         if task is None or judge is None:
             return m.TaskStatusResponse(done=True, error=f'task "{text[:80]}" is unknown')
         judged = self._judged(task, judge)
-        return m.TaskStatusResponse(done=judged.done, error=judged.error)
+        return m.TaskStatusResponse(done=judged.done, error=judged.error, reason=judged.reason)
 
     def _judged(self, task: VSphereTaskId, judge: Judge) -> TaskProgress:
         if task.task:
@@ -81,7 +81,7 @@ class VSphereTaskJudge:
             # What a retry can cure is an error of the call; the rest is the end of the task.
             if isinstance(error, TransientProviderError):
                 raise
-            return failed(str(error))
+            return failed(error)
 
     def _is_there(self, task: VSphereTaskId, info: Any) -> bool:
         """Return whether a machine may be there although its task has failed: another call was faster, or an earlier attempt left it."""

@@ -35,6 +35,14 @@ class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
     available: int | None = None
 
 
+class HealthProblem(msgspec.Struct, frozen=True):
+    """What a check of the health found. Without a message, the provider is well."""
+
+    message: str = ""
+    # the reason code
+    code: str = ""
+
+
 class CheckCounts(msgspec.Struct, frozen=True):
     """Checks of the health in a row."""
 
@@ -54,14 +62,14 @@ class ProviderFacts(msgspec.Struct, frozen=True):
     connected: bool = True
     counts: CheckCounts = CheckCounts()
     # what the last check said; empty: it was well
-    problem: str = ""
+    problem: HealthProblem = HealthProblem()
     checked_at: str | None = None
     machines: int = 0
     # that go, and are yet to be deleted there
     images: int = 0
     capabilities: ReportedCapabilities | None = None
     # why capabilities are not known
-    capabilities_problem: str = ""
+    capabilities_problem: HealthProblem = HealthProblem()
     version: str | None = None
 
 
@@ -159,11 +167,11 @@ def _available(provider: Provider, facts: ProviderFacts, healthy: bool | None) -
         return false(AVAILABLE, "RemoteUnavailable", facts.runtime.message)
     if healthy is None:
         unchecked = "has not been checked yet" if settings(provider).enabled else "is not checked: spec.healthCheck.enabled is false"
-        waiting = facts.problem or f"the provider {unchecked}"
+        waiting = facts.problem.message or f"the provider {unchecked}"
         return AspectValue(AVAILABLE, "Unknown", "RemoteUnchecked", waiting)
     if healthy:
         return true(AVAILABLE, "RemoteAvailable", "the provider answers")
-    return false(AVAILABLE, "RemoteUnavailable", facts.problem or "the provider does not answer")
+    return false(AVAILABLE, facts.problem.code or "RemoteUnavailable", facts.problem.message or "the provider does not answer")
 
 
 def _verification(provider: Provider) -> tuple[AspectValue, ...]:
@@ -182,7 +190,8 @@ def _over(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[str, ...]:
 def _capabilities(facts: ProviderFacts) -> AspectValue:
     if facts.capabilities is not None:
         return true(CAPABILITIES, "CapabilitiesFetched", "the provider has reported what it can do")
-    return false(CAPABILITIES, "CapabilitiesUnavailable", facts.capabilities_problem or "the provider has not been asked yet")
+    found = facts.capabilities_problem
+    return false(CAPABILITIES, found.code or "CapabilitiesUnavailable", found.message or "the provider has not been asked yet")
 
 
 def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[AspectValue, ...]:

@@ -41,6 +41,8 @@ class ImageState(msgspec.Struct, frozen=True):
     # reference, unprepared (the provider does not prepare), ready, importing, waiting, missing, failed, due, unserved (nobody answers)
     state: str
     message: str = ""
+    # the reason code of a failure
+    code: str = ""
 
 
 def importing(use: ImageUse, entry: ProviderImage) -> ImageState:
@@ -203,7 +205,7 @@ def _summary(found: tuple[ImageState, ...], available: Sequence[str]) -> tuple[s
     if others and not (usable and others[0].state == "unserved"):
         phase, reason = _PHASES[others[0].state]
         there = f"; it is ready for {len(usable)} of {len(found)} Providers: {', '.join(usable)}" if usable else ""
-        return phase, reason, others[0].message + there
+        return phase, others[0].code or reason, others[0].message + there
     if not found and available:
         return PHASE_READY, reasons.PREPARED, f"prepared for {', '.join(available)}"
     if not found:

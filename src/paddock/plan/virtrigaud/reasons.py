@@ -1,5 +1,7 @@
 """Reasons of conditions and events (docs/spec/virtrigaud.md 1.1, 1.3, 1.5 and 2). They are stable: programs wait for them."""
 
+from paddock.base import reasons as causes
+
 SUCCESS = "ReconcileSuccess"
 PROVIDER_ERROR = "ProviderError"
 VALIDATION_ERROR = "ValidationError"
@@ -8,6 +10,9 @@ DELETING = "Deleting"
 UPDATING = "Updating"
 WAITING = "WaitingForDependencies"
 IN_PROGRESS = "TaskInProgress"
+PROVIDER_TASK_LOST = causes.PROVIDER_TASK_LOST
+MACHINE_LOST, ADOPTED_LOST = causes.MACHINE_LOST, causes.ADOPTED_LOST
+DISK_SHRINKS = causes.DISK_SHRINKS
 # A create was sent, and its outcome is not known.
 CREATE_BEGUN = (CREATING, PROVIDER_ERROR)
 # of images

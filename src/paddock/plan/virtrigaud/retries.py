@@ -2,6 +2,7 @@
 
 import msgspec
 
+from paddock.contract.errors import ProviderError
 from paddock.plan.virtrigaud import reasons
 
 
@@ -33,3 +34,8 @@ DELETION = RetryRule(first=15.0, longest=15.0)
 def rule(kind: str) -> RetryRule:
     """The rule for a kind of error."""
     return _RULES.get(kind, _OTHER)
+
+
+def reason(error: ProviderError) -> str:
+    """The reason of the condition Ready for an error: its reason code, or that of its kind."""
+    return error.reason_code or rule(error.kind).reason

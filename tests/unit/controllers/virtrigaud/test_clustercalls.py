@@ -37,7 +37,7 @@ async def test_a_provider_that_goes_is_unhealthy_after_its_threshold_and_comes_b
         await asyncio.sleep(20)
         status = await world.status()
         assert status["healthy"] is False and status["lastHealthCheck"] > checked
-        assert (await world.condition("ProviderAvailable"))[:2] == ("False", "RemoteUnavailable")
+        assert (await world.condition("ProviderAvailable"))[:2] == ("False", "ProviderUnavailable")
         async with world.pod():
             await asyncio.sleep(8)
             assert (await world.status())["healthy"] is False

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from paddock.contract import messages as m
-from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.errors import RULES, ErrorKind, ProviderError
 from paddock.drivers.fake.settings import RpcFault
 from tests.scripted import timeless
 from tests.unit.controllers.rigaudharness import NAMES, Rigaud, machine, rigaud
@@ -60,15 +60,19 @@ async def test_a_refused_create_needs_no_provider_to_go(kind: ErrorKind) -> None
         unreachable(life)
         await life.delete()
         await life.gone(seconds=60)
-        told = (await life.events()).count("ProviderError")
-        assert told == (0 if kind is ErrorKind.CONFLICT else 2)
+        # The refusal, under the code of its kind, and what may be left.
+        refusal = {ErrorKind.CONFLICT: "ProviderConflict", **{each: RULES[each].reason for each in RULES if RULES[each].reason}}
+        told = [reason for reason in await life.events() if reason.startswith("Provider")]
+        left = [] if kind is ErrorKind.CONFLICT else ["ProviderError"]
+        assert told == [refusal.get(kind, "ProviderError"), *left]
 
 
 @pytest.mark.spec("virtrigaud", 125)
 @timeless
 async def test_a_create_that_never_reached_the_provider_needs_none_to_go() -> None:
     async with rigaud() as life:
-        life.driver.down = ProviderError(ErrorKind.UNAVAILABLE, "cannot connect", sent=False)
+        life.driver.down = ProviderError(ErrorKind.UNAVAILABLE, "cannot connect")
+        life.driver.down.sent = False
         await refused(life)
         await life.delete()
         await life.gone(seconds=60)

@@ -25,7 +25,8 @@ def test_features(play: Play) -> None:
     async def script(target: Target) -> None:
         found = await extensions(target.driver).get_features(x.GetFeaturesRequest())
         calls = {"image-delete", "transfer-delete", "exec"}
-        assert set(found.features) == {"class", "disks", "networks.qos", "networks.security", "clone.snapshotId", *calls}
+        nets = {"networks.qos", "networks.security", "networks.mtu", "networks.driver.queues"}
+        assert set(found.features) == {"class", "disks", "clone.snapshotId", *nets, *calls}
 
     play(script)
 

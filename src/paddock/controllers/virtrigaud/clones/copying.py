@@ -47,7 +47,7 @@ class CloneCopying:
         if look.status.phase == progress.CUSTOMIZING:
             return await self._customize(look, ready, poll)
         if poll.problem:
-            raise CloneAttemptFailed(reasons.PROVIDER_ERROR, f"Provider {ready.provider}: the clone failed: {poll.problem}")
+            raise CloneAttemptFailed(reasons.PROVIDER_ERROR, f"Provider {ready.provider}: the clone failed: {poll.problem}", code=poll.code)
         if not look.status.targetVMID:
             return await self._copy(look, ready)
         return await self._copied(look, ready)
@@ -114,10 +114,9 @@ class CloneCopying:
             failure = self._tasks.final(error, f"Provider {ready.provider}")
             if failure is None:
                 raise
-            reason = failure.reason
-            if reason == reasons.UNSUPPORTED and request.linked:
-                reason = reasons.LINKED_CLONE_UNSUPPORTED
-            raise CloneAttemptFailed(reason, str(failure), nothing_made=first) from error
+            if failure.reason == reasons.UNSUPPORTED and request.linked:
+                raise CloneAttemptFailed(reasons.LINKED_CLONE_UNSUPPORTED, str(failure), nothing_made=first) from error
+            raise CloneAttemptFailed(failure.reason, str(failure), nothing_made=first, code=failure.code) from error
         if not answer.target_vm_id and (answer.task is None or not answer.task.id):
             raise ProviderError(ErrorKind.INTERNAL, "the answer to Clone has neither an id nor a task")
         look.memory.failures = 0
@@ -167,7 +166,7 @@ class CloneCopying:
         except ProviderError as error:
             if (failure := self._tasks.final(error, f"Provider {ready.provider}")) is None:
                 raise
-            raise CloneAttemptFailed(reasons.CUSTOMIZATION_FAILED, str(failure)) from error
+            raise CloneAttemptFailed(reasons.CUSTOMIZATION_FAILED, str(failure), code=failure.code) from error
         self._tasks.started(look, answer.task)
         text = "the clone gets the disks and networks of its target"
         look.say(true(progress.CUSTOMIZED, reasons.CUSTOMIZING, text), false(READY, reasons.CUSTOMIZING, text))

@@ -20,11 +20,12 @@ _FINAL = {
 
 
 class CloneAttemptFailed(Exception):
-    """An attempt has failed. `nothing_made`: the provider has positively made nothing."""
+    """An attempt has failed. `nothing_made`: the provider has positively made nothing. `code` is the reason of Ready."""
 
-    def __init__(self, reason: str, message: str, *, nothing_made: bool = False) -> None:
+    def __init__(self, reason: str, message: str, *, nothing_made: bool = False, code: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+        self.code = code or reason
         self.nothing_made = nothing_made
 
 
@@ -33,8 +34,9 @@ class TaskPoll(msgspec.Struct, frozen=True):
 
     # seconds until the next poll; None: no task is under way any more
     wait: float | None = None
-    # what the task ended with
+    # what the task ended with, and its reason code
     problem: str = ""
+    code: str = ""
     # the provider does not know the task
     lost: bool = False
 
@@ -69,12 +71,14 @@ class TaskFollowing:
             look.memory.task_due = now + self._parts.settings.polls.task
             return TaskPoll(self._parts.settings.polls.task)
         look.change(taskRef=None)
-        return TaskPoll(problem=answer.error[:1024])
+        return TaskPoll(problem=answer.error[:1024], code=answer.reason)
 
     def final(self, error: ProviderError, where: str) -> CloneAttemptFailed | None:
         """The failure that an error means for an attempt; None for one that passes."""
         reason = _FINAL.get(error.kind)
-        return CloneAttemptFailed(reason, f"{where}: {error.reported}", nothing_made=True) if reason is not None else None
+        if reason is None:
+            return None
+        return CloneAttemptFailed(reason, f"{where}: {error.reported}", nothing_made=True, code=error.reason_code)
 
     def hold(self, look: ClonePass, error: ProviderError) -> float:
         """Pause after an error that passes; the seconds."""

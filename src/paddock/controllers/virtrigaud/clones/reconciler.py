@@ -18,7 +18,7 @@ from paddock.controllers.virtrigaud.clones.following import CloneAttemptFailed, 
 from paddock.controllers.virtrigaud.clones.passes import CloneMemory, ClonePass, CloneWriter
 from paddock.controllers.virtrigaud.clones.prerequisites import ClonePrerequisites, CloneWaits
 from paddock.controllers.virtrigaud.context import VirtrigaudParts
-from paddock.plan.virtrigaud import marks, reasons
+from paddock.plan.virtrigaud import marks, reasons, retries
 from paddock.plan.virtrigaud.clones import judging, origin, progress
 from paddock.plan.virtrigaud.conditions import READY, AspectValue, false, find, holds, true
 from paddock.plan.virtrigaud.refusals import Refusal
@@ -87,7 +87,7 @@ class VirtrigaudCloneReconciler:
         except CloneAttemptFailed as failure:
             return self._failed(look, failure)
         except ProviderError as error:
-            look.say(false(READY, reasons.PROVIDER_ERROR, f"the provider of the clone: {error.reported}"))
+            look.say(false(READY, retries.reason(error), f"the provider of the clone: {error.reported}"))
             return again(self._tasks.hold(look, error))
 
     async def _advance(self, look: ClonePass) -> Outcome:
@@ -135,7 +135,7 @@ class VirtrigaudCloneReconciler:
     def _failed(self, look: ClonePass, failure: CloneAttemptFailed) -> Outcome:
         """An attempt has failed: what it made is removed, and then it is decided whether there is another one."""
         text = str(failure)
-        look.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.reason, text))
+        look.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.code, text))
         self._parts.teller.tell(look.about, "Warning", failure.reason, text)
         if failure.nothing_made:
             look.say(false(progress.BEGUN, failure.reason, text))
@@ -183,7 +183,7 @@ class VirtrigaudCloneReconciler:
                 look.say(false(READY, waits.reason, f"{waits}, or annotate the VMClone with {marks.FORCE_DELETE}: {marks.TRUE}"))
                 wait = _BLOCKED_SECONDS
             except ProviderError as error:
-                look.say(false(READY, reasons.PROVIDER_ERROR, f"the provider of the clone: {error.reported}"))
+                look.say(false(READY, retries.reason(error), f"the provider of the clone: {error.reported}"))
                 wait = self._tasks.hold(look, error)
             if wait is not None:
                 await self._writer.write(look)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from paddock.base import reasons as causes
 from paddock.client.target import Key
 from paddock.contract import messages as m
 from paddock.contract import payloads
@@ -41,6 +42,8 @@ class _Attempts(msgspec.Struct):
     failures: int = 0
     until: float = 0.0
     problem: str = ""
+    # the reason code of the problem
+    code: str = ""
 
 
 class _ImagePass:
@@ -157,9 +160,9 @@ class VirtrigaudImageReconciler:
             return await self._prepare(look, uid, place, use, driver, attempts)
         except Refusal as refusal:
             # Nobody tells when the Secret is there.
-            return self._failed(look, use, attempts, str(refusal))
+            return self._failed(look, use, attempts, ProviderError(ErrorKind.NOT_FOUND, str(refusal), reason=causes.SECRET_MISSING))
         except ProviderError as error:
-            return self._failed(look, use, attempts, error.reported, terminal=not _is_transient(error))
+            return self._failed(look, use, attempts, error)
 
     async def _prepare(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         document = imagecredentials.document(look.image.spec, self._secrets(look.image, place, use))
@@ -202,14 +205,14 @@ class VirtrigaudImageReconciler:
         answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.tasks[use.provider])))
         if answer.error:
             look.tasks.pop(use.provider)
-            return self._failed(look, use, attempts, answer.error)
+            return self._failed(look, use, attempts, ProviderError(ErrorKind.INTERNAL, answer.error, reason=answer.reason))
         if answer.done:
             return self._ready(look, uid, use, entry)
         since = ages.seconds_of(entry.lastUpdated or "") or now
         seconds = preparation.timeout_seconds(look.image.spec)
         if now - since > seconds:
             look.tasks.pop(use.provider)
-            return self._failed(look, use, attempts, f"it took longer than {seconds:g} s")
+            return self._failed(look, use, attempts, ProviderError(ErrorKind.TIMEOUT, f"it took longer than {seconds:g} s"))
         self._due[uid, use.provider] = now + preparation.POLL_SECONDS
         look.look_again(preparation.POLL_SECONDS)
         return preparation.importing(use, entry)
@@ -221,11 +224,11 @@ class VirtrigaudImageReconciler:
         self._due.pop((uid, use.provider), None)
         return ImageState(use, "ready")
 
-    def _failed(self, look: _ImagePass, use: ImageUse, attempts: _Attempts, problem: str, *, terminal: bool = False) -> ImageState:
+    def _failed(self, look: _ImagePass, use: ImageUse, attempts: _Attempts, error: ProviderError) -> ImageState:
         attempts.failures += 1
-        attempts.problem = problem[:1024]
+        attempts.problem, attempts.code = str(error)[:1024], error.reason_code
         retries = (look.image.spec.prepare or ImagePrepare()).retries
-        if terminal:
+        if not _is_transient(error):
             attempts.failures = max(attempts.failures, retries + 1)
         exhausted = attempts.failures > retries
         pause = preparation.EXHAUSTED_SECONDS if exhausted else preparation.RETRY_SECONDS
@@ -241,7 +244,7 @@ class VirtrigaudImageReconciler:
         look.entries[use.provider] = msgspec.structs.replace(
             entry, message=text, lastUpdated=entry.lastUpdated if entry.message == text else look.now
         )
-        return ImageState(use, "failed" if exhausted else "due", text)
+        return ImageState(use, "failed" if exhausted else "due", text, attempts.code)
 
 
 def _is_imported(image: VMImage, use: ImageUse) -> bool:

@@ -129,24 +129,25 @@ class MachineActions:
         now = self._parts.now()
         if now < look.memory.task_due:
             return look.memory.task_due - now
-        problem = ""
+        problem, reason = "", ""
         try:
             answer = await look.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
         except ProviderError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC):
                 raise
-            problem = f"the provider does not know the task {task}: {error}"
+            problem, reason = f"the provider does not know the task {task}: {error}", reasons.PROVIDER_TASK_LOST
         else:
             if not answer.error and not answer.done:
                 look.memory.task_due = now + self._parts.settings.polls.task
                 look.say(self._under_way(look, task))
                 return self._parts.settings.polls.task
-            problem = answer.error
+            problem, reason = answer.error, answer.reason
         creating = holds(look.status.conditions, PROVISIONING)
         look.change(**{name: None})
         look.memory.due = 0.0
         if problem:
-            self._task_failed(look, name, problem, creating=creating)
+            failure = ProviderError(ErrorKind.INTERNAL, f"a task failed: {problem[:1024]}", reason=reason)
+            self._task_failed(look, name, failure, creating=creating)
         else:
             self._task_done(look, name, creating=creating)
         if problem or name == "reconfigureTaskRef":
@@ -160,11 +161,10 @@ class MachineActions:
         elif creating:
             self._created(look)
 
-    def _task_failed(self, look: MachinePass, name: TaskField, problem: str, *, creating: bool) -> None:
+    def _task_failed(self, look: MachinePass, name: TaskField, error: ProviderError, *, creating: bool) -> None:
         """The task is forgotten; what is really there, the next description says."""
-        text = problem[:1024]
-        failure = hold(self._parts, look, ProviderError(ErrorKind.INTERNAL, f"a task failed: {text}"))
-        look.say(false(READY, reasons.PROVIDER_ERROR, failure.message))
+        failure = hold(self._parts, look, error)
+        look.say(false(READY, failure.code, failure.message))
         if name == "reconfigureTaskRef":
             look.memory.resize_hold = failure
             look.say(false(RECONFIGURING, reasons.PROVIDER_ERROR, failure.message))
@@ -175,7 +175,7 @@ class MachineActions:
                 look.drop(POWER)
             if creating:
                 look.say(false(PROVISIONING, reasons.PROVIDER_ERROR, failure.message))
-        self._tell(look, reasons.PROVIDER_ERROR, failure.message, warning=True)
+        self._tell(look, failure.code, failure.message, warning=True)
 
     # --- observing --------------------------------------------------------------------------------------------------------
 

@@ -62,8 +62,8 @@ class MachineDeletion:
         """Report an error of the provider; the deletion is tried again."""
         failure = look.memory.hold = hold(self._parts, look, error, retries.DELETION)
         text = f"{failure.message}; it is tried again, or annotate the machine with {marks.FORCE_DELETE}: {marks.TRUE}"
-        look.say(true(DELETING, reasons.PROVIDER_ERROR, text))
-        self._parts.teller.tell(look.about, "Warning", reasons.PROVIDER_ERROR, failure.message)
+        look.say(true(DELETING, failure.reason, text), false(READY, failure.code, failure.message))
+        self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
         return again(failure.until - self._parts.now())
 
     # --- the steps --------------------------------------------------------------------------------------------------------

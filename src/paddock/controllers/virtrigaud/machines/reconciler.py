@@ -208,7 +208,7 @@ class VirtrigaudMachineReconciler:
         message = f"{place} does not have the machine {look.status.id} any more"
         look.memory.answer = None
         if (look.vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE:
-            look.say(false(READY, reasons.PROVIDER_ERROR, f"{message}; an adopted machine is not made again"))
+            look.say(false(READY, reasons.ADOPTED_LOST, f"{message}; an adopted machine is not made again"))
             return again(self._parts.settings.polls.running)
         look.status = status.forgotten(look.status)
         look.drop(POWER)
@@ -217,10 +217,12 @@ class VirtrigaudMachineReconciler:
         begun = find(look.status.conditions, PROVISIONING)
         if begun is not None and (begun.status, begun.reason) == ("False", reasons.PROVIDER_ERROR):
             # It never was: the task of its creation failed, and why says more than that it is not there.
-            look.say(false(READY, reasons.PROVIDER_ERROR, begun.message))
+            ready = find(look.status.conditions, READY)
+            said_why = ready is not None and ready.message == begun.message
+            look.say(false(READY, ready.reason if ready is not None and said_why else reasons.PROVIDER_ERROR, begun.message))
         else:
-            look.say(false(READY, reasons.PROVIDER_ERROR, f"{message}; it is made again"))
-            self._parts.teller.tell(look.about, "Warning", "MachineLost", f"{message}; it is made again")
+            look.say(false(READY, reasons.MACHINE_LOST, f"{message}; it is made again"))
+            self._parts.teller.tell(look.about, "Warning", reasons.MACHINE_LOST, f"{message}; it is made again")
         failure = hold(self._parts, look, ProviderError(ErrorKind.INTERNAL, message))
         look.memory.hold = failure
         return again(failure.until - self._parts.now())
@@ -281,7 +283,9 @@ class VirtrigaudMachineReconciler:
         except ProviderError as error:
             look.memory.resize_hold = hold(self._parts, look, error)
         except Refusal as refusal:
-            look.memory.resize_hold = RetryHold(now + self._parts.settings.polls.off, look.inputs, refusal.reason, str(refusal))
+            look.memory.resize_hold = RetryHold(
+                now + self._parts.settings.polls.off, look.inputs, refusal.reason, str(refusal), refusal.reason
+            )
         if look.memory.resize_hold is not None:
             look.say(false(RECONFIGURING, look.memory.resize_hold.reason, look.memory.resize_hold.message))
             return None
@@ -331,13 +335,13 @@ class VirtrigaudMachineReconciler:
     def _readiness(self, look: MachinePass, answer: DescribeResponse, plan: ResizePlan) -> AspectValue:
         held = look.memory.resize_hold
         if held is not None:
-            return false(READY, held.reason, held.message)
+            return false(READY, held.code, held.message)
         if look.found.missing:
             return false(READY, reasons.WAITING, references.listed(look.found.missing))
         if look.found.refused:
             return false(READY, reasons.CONSUMER_NOT_ALLOWED, references.refusal(look.found.refused, look.key.namespace))
         if plan.refused:
-            return false(READY, reasons.VALIDATION_ERROR, ", ".join(plan.refused))
+            return false(READY, reasons.DISK_SHRINKS, ", ".join(plan.refused))
         if power.known(answer.power_state) == power.UNKNOWN:
             return false(READY, reasons.POWER_UNKNOWN, "the provider cannot tell the power state; it is left as it is")
         if (blocked := self._reversion.blocker(look)) is not None:
@@ -354,11 +358,11 @@ class VirtrigaudMachineReconciler:
             return self._deletion.failed(look, error)
         failure = look.memory.hold = hold(self._parts, look, error)
         look.memory.answer = None
-        look.say(false(READY, failure.reason, failure.message))
+        look.say(false(READY, failure.code, failure.message))
         if not look.status.id:
             look.say(false(PROVISIONING, failure.reason, failure.message))
             look.failed = not math.isfinite(failure.until)
-        self._parts.teller.tell(look.about, "Warning", failure.reason, failure.message)
+        self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
         pause = failure.until - self._parts.now()
         return again(pause) if math.isfinite(pause) else DONE
 

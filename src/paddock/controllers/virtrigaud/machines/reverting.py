@@ -153,7 +153,7 @@ class MachineReversion:
             look.memory.resize_hold = hold(self._parts, look, error)
         except Refusal as refusal:
             until = self._parts.now() + self._parts.settings.polls.off
-            look.memory.resize_hold = RetryHold(until, look.inputs, refusal.reason, str(refusal))
+            look.memory.resize_hold = RetryHold(until, look.inputs, refusal.reason, str(refusal), refusal.reason)
         look.memory.answer = None
         return again(0.1)
 

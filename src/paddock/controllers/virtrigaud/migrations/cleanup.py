@@ -153,16 +153,16 @@ class MigrationCleanup:
         look.change(taskRef=None, snapshotID=None)
 
     async def _remove_imports(self, look: MigrationPass) -> None:
-        """Delete imported disks that no machine has. They went with the machine if there was one."""
+        """Delete imported disks. Those of a machine went with it, but a target that has an object may never have been made."""
         pending = [each for each in look.disks if each.importID]
-        if pending:
-            await self._await_tasks(look)
-        if pending and look.status.targetVMRef is None:
-            left = await self._objects.remove_imports(look, pending)
-            if left:
-                self._leave(look, f"the target's Provider cannot delete the imported disks {', '.join(left)}; delete them by hand")
-        if pending:
-            look.change(disks=[phases.unimported(each) for each in look.disks])
+        if not pending:
+            return
+        await self._await_tasks(look)
+        left = await self._objects.remove_imports(look, pending)
+        if left:
+            what = "delete them by hand" if look.status.targetVMRef is None else "if they did not go with the machine, delete them by hand"
+            self._leave(look, f"the target's Provider cannot delete the imported disks {', '.join(left)}; {what}")
+        look.change(disks=[phases.unimported(each) for each in look.disks])
 
     # --- the source -----------------------------------------------------------------------------------------------------------
 

@@ -143,8 +143,8 @@ class VirtrigaudMigrationReconciler:
         """A call that may succeed later is made again, with growing pauses and until the time is over."""
         rule = retries.rule(error.kind)
         if rule.terminal:
-            return self._failed(look, MigrationFailure(rule.reason, error.reported))
-        return self._held(look, rule.reason, error.reported, self._pause(look, error))
+            return self._failed(look, MigrationFailure(retries.reason(error), error.reported))
+        return self._held(look, retries.reason(error), error.reported, self._pause(look, error))
 
     def _pause(self, look: MigrationPass, error: ProviderError) -> float:
         count = self._errors[look.seen.meta.uid] = self._errors.get(look.seen.meta.uid, 0) + 1

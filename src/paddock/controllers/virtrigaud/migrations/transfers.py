@@ -52,7 +52,7 @@ class MigrationTransfers:
         if disk.exportTask:
             state = await state_of(end, disk.exportTask)
             if state.error:
-                self._restart(look, msgspec.structs.replace(disk, exportTask=None), f"{end.place}: {state.error}", disk)
+                self._restart(look, msgspec.structs.replace(disk, exportTask=None), _task_failure(end, state), disk)
             if not state.done:
                 raise MigrationHeld(reasons.EXPORTING, f"the disk {disk.name} is being exported", POLL_SECONDS)
             disk = look.put(msgspec.structs.replace(disk, exportTask=None, exported=None if self._wants_sum(look, disk) else True))
@@ -115,7 +115,7 @@ class MigrationTransfers:
             if state.error:
                 if _is_damage(state.error):
                     raise _damaged(end, disk, state.error)
-                self._restart(look, msgspec.structs.replace(disk, importTask=None), f"{end.place}: {state.error}", None)
+                self._restart(look, msgspec.structs.replace(disk, importTask=None), _task_failure(end, state), None)
             if not state.done:
                 raise MigrationHeld(reasons.TRANSFERRING, f"the disk {disk.name} is being imported", POLL_SECONDS)
             asks = phases.wants_sums(look.migration) and not disk.targetChecksum
@@ -170,14 +170,19 @@ class MigrationTransfers:
     # --- failures -------------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _restart(look: MigrationPass, disk: MigratedDisk, problem: str, again: MigratedDisk | None) -> None:
+    def _restart(look: MigrationPass, disk: MigratedDisk, failure: MigrationFailure, again: MigratedDisk | None) -> None:
         """Begin a lost task again, or fail."""
+        problem = failure.message
         restarts = disk.restarts or 0
         if restarts >= _MOST_RESTARTS:
-            raise MigrationFailure(reasons.PROVIDER_ERROR, f"the disk {disk.name}: {problem}", again=again)
+            raise MigrationFailure(failure.reason, f"the disk {disk.name}: {problem}", again=again)
         look.put(msgspec.structs.replace(disk, restarts=restarts + 1))
         look.tell("TransferRestarted", f"the transfer of the disk {disk.name} begins again: {problem}", "Warning")
-        raise MigrationHeld(reasons.PROVIDER_ERROR, f"the disk {disk.name}: {problem}", 1.0)
+        raise MigrationHeld(failure.reason, f"the disk {disk.name}: {problem}", 1.0)
+
+
+def _task_failure(end: MigrationSide, state: m.TaskStatusResponse) -> MigrationFailure:
+    return MigrationFailure(state.reason or reasons.PROVIDER_ERROR, f"{end.place}: {state.error}")
 
 
 def _digest(text: str) -> str:
@@ -197,7 +202,8 @@ def _damaged(end: MigrationSide, disk: MigratedDisk, problem: str) -> MigrationF
 def _export_failure(end: MigrationSide, disk: MigratedDisk, error: ProviderError) -> Exception:
     """The failure of an attempt, or the error itself if the call may succeed later."""
     if error.kind in (ErrorKind.INVALID_SPEC, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT):
-        return MigrationFailure(reasons.PROVIDER_ERROR, f"the disk {disk.name}: {words_of(end.place, error)}", again=disk)
+        reason = error.reason_code or reasons.PROVIDER_ERROR
+        return MigrationFailure(reason, f"the disk {disk.name}: {words_of(end.place, error)}", again=disk)
     if error.kind is ErrorKind.NOT_SUPPORTED:
         return MigrationFailure(reasons.UNSUPPORTED, words_of(end.place, error), final=True)
     return error

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 
+from paddock.base import reasons as causes
 from paddock.client.target import Key
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
@@ -14,7 +15,7 @@ from paddock.controllers.virtrigaud.context import VirtrigaudParts
 from paddock.controllers.virtrigaud.usage import CountPauses
 from paddock.dialects.virtrigaud.provider import Provider, ReportedCapabilities
 from paddock.plan.virtrigaud import health, marks
-from paddock.plan.virtrigaud.health import CheckCounts, ProviderFacts
+from paddock.plan.virtrigaud.health import CheckCounts, HealthProblem, ProviderFacts
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
@@ -35,11 +36,11 @@ class _ProviderMemory(msgspec.Struct):
     driver: Driver | None = None
     generation: int | None = None
     counts: CheckCounts = CheckCounts()
-    problem: str = ""
+    problem: HealthProblem = HealthProblem()
     checked_at: str | None = None
     due: float = 0.0
     capabilities: ReportedCapabilities | None = None
-    capabilities_problem: str = ""
+    capabilities_problem: HealthProblem = HealthProblem()
     capabilities_due: float = 0.0
     capabilities_pause: float = _CAPABILITIES_FIRST_SECONDS
 
@@ -90,7 +91,9 @@ class VirtrigaudProviderReconciler:
             machines=users,
             images=images,
             capabilities=memory.capabilities,
-            capabilities_problem=memory.capabilities_problem or connection.runtime.message,
+            capabilities_problem=memory.capabilities_problem
+            if memory.capabilities_problem.message
+            else HealthProblem(connection.runtime.message),
         )
         wanted = health.status(provider, facts, self._parts.timestamp())
         before = provider.status.healthy if provider.status is not None else None
@@ -101,7 +104,7 @@ class VirtrigaudProviderReconciler:
             self._pauses.wrote(seen)
         if wanted.healthy != before and before is not None:
             reason, kind = ("Healthy", "Normal") if wanted.healthy else ("Unhealthy", "Warning")
-            self._parts.teller.tell(reference(targets.PROVIDERS, seen.meta), kind, reason, memory.problem or "the provider answers")
+            self._parts.teller.tell(reference(targets.PROVIDERS, seen.meta), kind, reason, memory.problem.message or "the provider answers")
         return again(wait) if wait is not None else DONE
 
     def _memory(self, key: Key, seen: CachedObject, driver: Driver | None) -> _ProviderMemory:
@@ -117,38 +120,40 @@ class VirtrigaudProviderReconciler:
         checks = health.settings(provider)
         if not checks.enabled:
             # Nobody knows then whether it is healthy.
-            memory.counts, memory.problem = CheckCounts(), ""
+            memory.counts, memory.problem = CheckCounts(), HealthProblem()
         elif now >= memory.due:
             memory.problem = await self._validate(driver, health.timeout(provider))
-            memory.counts = memory.counts.after(memory.problem)
+            memory.counts = memory.counts.after(memory.problem.message)
             memory.checked_at = self._parts.timestamp()
             pause = health.interval(provider)
-            memory.due = now + (min(pause, _CHECK_AGAIN_SECONDS) if memory.problem else pause)
-        if not memory.problem and now >= memory.capabilities_due:
+            memory.due = now + (min(pause, _CHECK_AGAIN_SECONDS) if memory.problem.message else pause)
+        if not memory.problem.message and now >= memory.capabilities_due:
             await self._ask_capabilities(driver, memory)
-        waits = [memory.capabilities_due] if not memory.problem else []
+        waits = [memory.capabilities_due] if not memory.problem.message else []
         waits += [memory.due] if checks.enabled else []
         return max(0.1, min(waits) - self._parts.now())
 
     @staticmethod
-    async def _validate(driver: Driver, seconds: float) -> str:
+    async def _validate(driver: Driver, seconds: float) -> HealthProblem:
         try:
             async with asyncio.timeout(seconds):
                 answer = await driver.validate(m.ValidateRequest())
         except TimeoutError:
-            return f"the provider did not answer in {seconds:g} s"
+            return HealthProblem(f"the provider did not answer in {seconds:g} s", causes.PROVIDER_TIMEOUT)
         except ProviderError as error:
-            return error.reported
-        return "" if answer.ok else answer.message or "the provider says that it is not well, and not why"
+            return HealthProblem(error.reported, error.reason_code)
+        if answer.ok:
+            return HealthProblem()
+        return HealthProblem(answer.message or "the provider says that it is not well, and not why", answer.reason)
 
     async def _ask_capabilities(self, driver: Driver, memory: _ProviderMemory) -> None:
         try:
             answer = await driver.get_capabilities(m.GetCapabilitiesRequest())
             known = await extensions(driver).get_features(x.GetFeaturesRequest())
         except ProviderError as error:
-            memory.capabilities_problem = error.reported
+            memory.capabilities_problem = HealthProblem(error.reported, error.reason_code)
             memory.capabilities_due = self._parts.now() + _CAPABILITIES_AGAIN_SECONDS
             return
-        memory.capabilities, memory.capabilities_problem = health.capabilities(answer, known.features), ""
+        memory.capabilities, memory.capabilities_problem = health.capabilities(answer, known.features), HealthProblem()
         memory.capabilities_due = self._parts.now() + memory.capabilities_pause
         memory.capabilities_pause = min(memory.capabilities_pause * 2, _CAPABILITIES_SECONDS)

@@ -114,7 +114,7 @@ class SnapshotAccess:
         pause = backoff.pause(look.memory.failures, self.parts.machinery.chance)
         if error.retry_after is not None:
             pause = max(pause, min(error.retry_after, chosen.longest))
-        return RetryHold(self.parts.now() + pause, look.inputs, chosen.reason, f"{look.place}: {error.reported}")
+        return RetryHold(self.parts.now() + pause, look.inputs, chosen.reason, f"{look.place}: {error.reported}", retries.reason(error))
 
     def tell(self, look: SnapshotPass, reason: str, note: str, *, warning: bool = False) -> None:
         """Emit an event."""

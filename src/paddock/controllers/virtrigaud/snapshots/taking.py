@@ -128,18 +128,18 @@ class SnapshotTaking:
         now, pause = self._parts.now(), self._parts.settings.polls.task
         if now < look.memory.task_due:
             return again(look.memory.task_due - now)
-        problem = ""
+        problem, reason = "", ""
         try:
             answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.status.taskRef or "")))
         except ProviderError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC):
                 raise
-            problem = f"the provider does not know the task {look.status.taskRef}: {error}"
+            problem, reason = f"the provider does not know the task {look.status.taskRef}: {error}", reasons.PROVIDER_TASK_LOST
         else:
             if not answer.error and not answer.done:
                 look.memory.task_due = now + pause
                 return again(pause)
-            problem = answer.error
+            problem, reason = answer.error, answer.reason
         look.change(taskRef=None)
         if not problem:
             return await self._complete(look, driver, place)
@@ -147,8 +147,8 @@ class SnapshotTaking:
         look.memory.failed_tasks += 1
         text = f"a task failed: {problem[:1024]}"
         if look.memory.failed_tasks >= _MOST_FAILED_TASKS:
-            return await self._end(look, reasons.PROVIDER_ERROR, f"{place}: {text}")
-        return await self._failed(look, ProviderError(ErrorKind.INTERNAL, text))
+            return await self._end(look, reason or reasons.PROVIDER_ERROR, f"{place}: {text}")
+        return await self._failed(look, ProviderError(ErrorKind.INTERNAL, text, reason=reason))
 
     # --- outcomes ---------------------------------------------------------------------------------------------------------
 
@@ -189,11 +189,11 @@ class SnapshotTaking:
     async def _failed(self, look: SnapshotPass, error: ProviderError) -> Outcome:
         """Report an error of the provider: some are tried again, and the others end the snapshot."""
         if retries.rule(error.kind).terminal:
-            return await self._end(look, retries.rule(error.kind).reason, f"{look.place}: {error.reported}")
+            return await self._end(look, retries.reason(error), f"{look.place}: {error.reported}")
         failure = look.memory.hold = self._access.hold(look, error)
-        look.say(false(READY, failure.reason, failure.message))
+        look.say(false(READY, failure.code, failure.message))
         await self._access.write(look)
-        self._access.tell(look, failure.reason, failure.message, warning=True)
+        self._access.tell(look, failure.code, failure.message, warning=True)
         return again(failure.until - self._parts.now())
 
     async def _end(self, look: SnapshotPass, reason: str, message: str) -> Outcome:
