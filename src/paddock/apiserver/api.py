@@ -163,7 +163,7 @@ class Api:
         flow = self.flows.flow(user, place)
         extra.extend(flow.headers)
         if not self.flows.enter(flow):
-            await self.flows.wait(flow)
+            await self.flows.wait(flow, newcomer=request.is_first)
         began = perf_counter() if place.verb in _READS else 0.0
         warnings: list[str] = []
         try:

@@ -332,6 +332,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _request(self, body: bytes) -> HttpRequest:
         request = HttpRequest(self._parser.get_method().decode(), self._target.decode("latin-1"), self._headers, body, self._peer)
         request.repeated = self._repeated
+        request.is_first = self._begun == 1
         return request
 
     def _take(self, request: HttpRequest, incoming: RequestBody | None) -> None:

@@ -29,7 +29,20 @@ class HttpRequest:
     A small body is there from the beginning. A larger one is there after `receive`, so that only those have theirs kept who may send it.
     """
 
-    __slots__ = ("_query", "arriving", "body", "headers", "incoming", "method", "path", "peer", "query_text", "repeated", "target")
+    __slots__ = (
+        "_query",
+        "arriving",
+        "body",
+        "headers",
+        "incoming",
+        "is_first",
+        "method",
+        "path",
+        "peer",
+        "query_text",
+        "repeated",
+        "target",
+    )
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: ConnectionPeer) -> None:
         self.method = method
@@ -40,6 +53,8 @@ class HttpRequest:
         self.body = body
         self.peer = peer
         self._query: dict[str, list[str]] | None = None
+        # the first of its connection
+        self.is_first = False
         # the values of headers that came more than once
         self.repeated: Mapping[str, list[str]] | None = None
         # reads the rest of a large body for its owner, once

@@ -1,12 +1,13 @@
 """Several servers on one host, and what stays of them: each has a network of its own, and leaves nothing."""
 
+import asyncio
 import itertools
 import shutil
 from pathlib import Path
 
 import pytest
 
-from paddock.engine.networks import hostnames, hostobjects
+from paddock.engine.networks import hostnames, hostobjects, nft
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.nics import HostBridge, NicSpec
@@ -98,6 +99,30 @@ def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: 
         again = await world.networks.plug(WEB)
         assert again.address == first.plug.address
         assert (await Guest(world.lab, "again", again).dhcp())["ip"] == "10.0.2.2"
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_the_network_goes_with_the_last_of_many_cards_that_go_together(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a busy host, a packet filter with rules takes longer to write than to remove."""
+    run_nft = nft.run
+
+    async def slow(text: str) -> None:
+        if "chain" in text:
+            await asyncio.sleep(0.5)
+        await run_nft(text)
+
+    async def script(world: World) -> None:
+        async def unplug(owner: str, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            await world.networks.unplug(owner, "default")
+
+        owners = [f"vm{number}" for number in range(4)]
+        await asyncio.gather(*(world.networks.plug(NicSpec(owner, "default")) for owner in owners))
+        monkeypatch.setattr(nft, "run", slow)
+        await asyncio.gather(*(unplug(owner, number * 0.01) for number, owner in enumerate(owners)))
+        assert left() == []
 
     play(script)
 

@@ -31,6 +31,7 @@ Data = dict[str, Any]
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 EVENTS = "/api/v1/namespaces/default/events"
 SECRETS = "/api/v1/namespaces/default/secrets"
+MAPS = "/api/v1/namespaces/default/configmaps"
 PROMPT = b":/# "
 _numbers = itertools.count(1)
 

@@ -1,10 +1,11 @@
 """Many machines at once, and many that do nothing."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from tests.host.runs.conftest import EVENTS, VMIS, VMS, Play, Talk, machine, phase
+from tests.host.runs.conftest import EVENTS, MAPS, VMIS, VMS, Host, Play, Talk, machine, perform, phase
 
 IDLE, MANY, APART_SECONDS = 500, 100, 0.1
 ROOM = 300 << 20
@@ -64,3 +65,41 @@ def test_a_hundred_machines_in_ten_seconds_all_run(play: Play) -> None:
         assert {each["involvedObject"]["name"] for each in told if each["reason"] == "Started"} == {f"m{n:03}" for n in range(MANY)}
 
     play(script)
+
+
+GRACE = 5
+
+
+async def _another_client(talk: Talk) -> None:
+    """Write and read as another user does; a request without an answer fails."""
+    while True:
+        made = await talk.make(MAPS, {"metadata": {"generateName": "beside-"}})
+        assert await talk.get(f"{MAPS}/{made['metadata']['name']}")
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.needs("qemu")
+@pytest.mark.spec("kubevirt", 149)
+@pytest.mark.parametrize("count", [12, pytest.param(150, marks=pytest.mark.slow)])
+def test_machines_that_are_deleted_together_end_side_by_side(host: Host, count: int) -> None:
+    """Their guests do not obey the power button. One after the other they would take twelve times the grace, or more."""
+
+    async def script(talk: Talk) -> None:
+        made = [machine(f"m{number:03}", terminationGracePeriodSeconds=GRACE) for number in range(count)]
+        await asyncio.gather(*(talk.make(VMS, body) for body in made))
+        await talk.until(VMIS, lambda found: [phase(each) for each in found["items"]] == ["Running"] * count, "all run", 250)
+        other = asyncio.create_task(_another_client(talk))
+        began = asyncio.get_running_loop().time()
+        await talk.client.request("DELETE", VMS)
+        for path in (VMIS, VMS):
+            await talk.until(path, lambda found: not found["items"], "all are gone")
+        seconds = asyncio.get_running_loop().time() - began
+        assert talk.host.qemus() == {}
+        assert seconds < count * GRACE / 3
+        assert not other.done(), other.exception()
+        other.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await other
+
+    host.options = ("--memory-overcommit=20",)
+    perform(host, script)

@@ -115,3 +115,20 @@ async def test_a_server_that_ends_does_not_wait_for_those_who_rest() -> None:
     assert client.is_closing()
     await asyncio.sleep(10)
     assert len(client.answers) == 1
+
+
+@timeless
+async def test_the_first_request_of_a_connection_is_known() -> None:
+    seen: list[bool] = []
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        seen.append(request.is_first)
+        return HttpResponse(200, b"ok")
+
+    for pieces in ((ASK, ASK), (ASK * 2,), (ASK[:10], ASK[10:] + ASK)):
+        _, client = connected(handle, greedy=False)
+        for piece in pieces:
+            client.send(piece)
+            await asyncio.sleep(0.1)
+        client.close()
+    assert seen == [True, False] * 2 + [True, False]

@@ -35,13 +35,15 @@ from paddock.plan.storage import datavolumetemplates, sourcerefs
 from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
-from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
+from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
 
 _INSTALLATION = Key("kubevirt", "kubevirt")
+# Reconciles wait for commits; those that wait together share them.
+_WORKERS = 32
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachine-controller"
 
@@ -102,8 +104,9 @@ class VirtualMachineReconciler:
             if sight.instance.metadata.deletionTimestamp is None:
                 grace = sight.machine.metadata.deletionGracePeriodSeconds
                 await self._try(look, self._acts.stop(sight, grace))
-            else:
-                await self._release(look)
+            elif await self._release(look):
+                # Most go with it. The status of one that stays is due when the change of its instance brings us here again.
+                return DONE
             await self._report(look)
             if look.error is not None:
                 raise look.error
@@ -111,20 +114,21 @@ class VirtualMachineReconciler:
         await finalizers.take_off(self._client, targets.MACHINES, sight.meta, VM_FINALIZER)
         return DONE
 
-    async def _release(self, look: _Look) -> None:
-        """Let go of an instance whose end was taken note of."""
+    async def _release(self, look: _Look) -> bool:
+        """Let go of an instance whose end was taken note of; return whether something was written."""
         instance = look.sight.instance
         if instance is None or instance.metadata.deletionTimestamp is None:
-            return
+            return False
         held = instance.metadata.finalizers or []
         if VM_FINALIZER not in held or not (life_of(instance).final or FOREGROUND not in held):
-            return
+            return False
         rest = [each for each in held if each != VM_FINALIZER]
         metadata = {"finalizers": rest or None, "resourceVersion": instance.metadata.resourceVersion, "uid": instance.metadata.uid}
         try:
             await self._client.patch(targets.INSTANCE_DATA, look.sight.key, merge_patch({"metadata": metadata}))
         except NotFound:
-            return
+            return False
+        return True
 
     # --- the way on -------------------------------------------------------------------------------------------------------
 
@@ -389,7 +393,11 @@ def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     caches = VirtualMachineCaches(program.informers)
     machines = VirtualMachineReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
+    settings = ControllerSettings(workers=_WORKERS)
+    reconcile = machines.reconcile
+    controller = Controller(
+        "virtualmachine", caches.machines, reconcile, machinery=program.machinery, teller=program.recorder, settings=settings
+    )
     controller.watch(caches.instances, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, caches.users_of_claim)

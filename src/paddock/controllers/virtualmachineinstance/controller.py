@@ -60,8 +60,9 @@ from paddock.runtime.statuses import StatusWriter
 
 INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
 MACHINE_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
-# Reconciles wait for disks and for QEMU more than they compute.
-_WORKERS = 8
+# Reconciles wait for disks, the packet filter and commits more than they compute. Those that wait together share both, and with enough
+# workers a stop never queues behind what machines that ended still release.
+_WORKERS = 128
 # Nobody tells when the file of an unmanaged machine is put back, or its QEMU ends.
 _UNMANAGED_SECONDS = 5.0
 # The counter of reconciles: its name, its help and its labels.

@@ -137,14 +137,17 @@ class RoutedPodNetwork:
         """Take everything of ours off the host, which may get it again."""
         self._dhcp.close()
         self._cards.clear()
-        table = self._table if self._table != self._fresh else self._read()
-        for bridge in table.made:
-            self._netlink.delete_link(bridge)
-        await hostobjects.remove(self._netlink, self._surroundings.directory, self._book.network)
-        hostobjects.close_uplinks(self._netlink, table.opened)
-        self._path.unlink(missing_ok=True)
-        self.names = hostobjects.names_of(self._netlink, self._surroundings.directory)
-        self._table = self._fresh = replace(self._fresh, name=self.names.filters)
+        # A write that had begun would come after the removal, and leave a table behind.
+        async with self._writing:
+            self._written = self._wanted
+            table = self._table if self._table != self._fresh else self._read()
+            for bridge in table.made:
+                self._netlink.delete_link(bridge)
+            await hostobjects.remove(self._netlink, self._surroundings.directory, self._book.network)
+            hostobjects.close_uplinks(self._netlink, table.opened)
+            self._path.unlink(missing_ok=True)
+            self.names = hostobjects.names_of(self._netlink, self._surroundings.directory)
+            self._table = self._fresh = replace(self._fresh, name=self.names.filters)
 
     async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A tap of its own for the card."""

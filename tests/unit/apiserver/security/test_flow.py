@@ -109,6 +109,16 @@ def test_each_flow_has_its_turn(steps: list[tuple[int, bool]]) -> None:
     assert level.waiting == sum(map(len, expected))
 
 
+def test_newcomers_and_those_who_are_served_already_take_turns_within_a_flow() -> None:
+    level: Level[str] = Level(LevelTerms("a", "", shares=1, waiting=20))
+    flow = FlowQueue(level, ())
+    for waiter in ("a1", "a2", "N1", "N2", "a3", "N3", "N4"):
+        assert level.wait(flow, waiter, newcomer=waiter.startswith("N"))
+    level.leave(flow, "N4")
+    assert [level.next()[1] for _ in range(6)] == ["N1", "a1", "N2", "a2", "N3", "a3"]
+    assert (flow.waiting, level.waiting, len(level.queue)) == (0, 0, 0)
+
+
 def play(script: Callable[[Harness], Awaitable[None]]) -> None:
     async def inside() -> None:
         async with Harness() as api:
@@ -275,6 +285,55 @@ def test_long_requests_do_not_follow_each_other_without_a_turn_for_others() -> N
         tasks.append(asyncio.create_task(ask(BOB, 0.0001)))
         await asyncio.gather(*tasks)
         assert order.index("bob") <= 4, order
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 162)
+@pytest.mark.parametrize("newcomer", [MASTERS, BOB])
+def test_a_newcomer_beside_many_exempt_clients_waits_for_a_few_rounds(newcomer: User) -> None:
+    """Each of 2,000 administrators asks again as soon as it is answered, which takes a millisecond; then somebody new comes."""
+
+    async def script(api: Harness) -> None:
+        clock = [0.0]
+        flows = FlowControl(api.store, now=lambda: clock[0])
+        longest = 0.0
+
+        async def ask(user: User, *, is_first: bool = False) -> None:
+            flow = flows.flow(user, asked("GET", "/api/v1/pods"))
+            if not flows.enter(flow):
+                await flows.wait(flow, newcomer=is_first)
+            clock[0] += 0.001
+            flows.leave(flow, 0.001)
+
+        async def busy() -> None:
+            while True:
+                await ask(MASTERS)
+                await asyncio.sleep(0)
+
+        tasks = [asyncio.create_task(busy()) for _ in range(2000)]
+        for _ in range(20):
+            before = clock[0]
+            await asyncio.sleep(0)
+            longest = max(longest, clock[0] - before)
+        before = clock[0]
+        await ask(newcomer, is_first=True)
+        assert clock[0] - before < 0.1, "its first request"
+        assert longest < 0.1, "a turn of the loop, of which a handshake takes several"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    play(script)
+
+
+def test_exempt_requests_that_wait_are_not_refused() -> None:
+    async def script(api: Harness) -> None:
+        flows = FlowControl(api.store, 1, 0.001)
+        flow = flows.flow(MASTERS, asked("GET", "/api/v1/pods"))
+        waiting = [asyncio.create_task(flows.wait(flow)) for _ in range(1000)]
+        await asyncio.gather(*waiting)
+        assert (flow.level.refused, flow.level.busy, flow.level.waiting) == (0, 0, 0)
 
     play(script)
 

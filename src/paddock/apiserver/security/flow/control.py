@@ -4,6 +4,9 @@ The server does one thing at a time, so that a client with many connections coul
 long. When much happens at once, time is therefore cut into rounds: a round starts what is due in fair order for about ten
 milliseconds of work, the rest waits for the next one, and what arrives meanwhile takes its turn. While little happens, a request
 costs a look-up and a few additions.
+
+An exempt request needs no seat and is never refused, but it takes its turn like any other: a turn of the event loop that served all of two
+thousand connections would keep everybody waiting, and a new connection needs several turns for its handshake.
 """
 
 import asyncio
@@ -34,6 +37,8 @@ _MOST_KEPT = 4096
 _LONGEST_KEPT = 1024
 _WEIGHT = 0.2
 _MOST_COST = 0.2
+# What is started is work in this round, however little of it was measured: only reads are.
+_LEAST_COST = 0.0002
 Waiter = asyncio.Future[None]
 Flow = levels.FlowQueue[Waiter]
 
@@ -90,7 +95,7 @@ class FlowControl:
     def _forget(self) -> None:
         """Flows where nobody waits can be made again."""
         self._kept.clear()
-        self._flows = {key: flow for key, flow in self._flows.items() if flow.waiters}
+        self._flows = {key: flow for key, flow in self._flows.items() if flow.waiting}
 
     def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection in (SCHEMAS, LEVELS) for change in changes):
@@ -112,23 +117,23 @@ class FlowControl:
             self._press()
         level = flow.level
         if level.exempt:
-            return True
+            return not level.waiting and self._is_time()
         if level.waiting or not self._is_time() or not (level.busy < level.seats or self.levels.has_seat(level)):
             return False
         level.busy += 1
         level.dispatched += 1
         return True
 
-    async def wait(self, flow: Flow) -> None:
+    async def wait(self, flow: Flow, *, newcomer: bool = False) -> None:
         """Wait for a seat and take it; raises 429 when too many wait, or after too long."""
         waiter: Waiter = asyncio.get_running_loop().create_future()
         level = flow.level
-        if not level.wait(flow, waiter):
+        if not level.wait(flow, waiter, newcomer=newcomer):
             raise failure.too_many_requests()
         if not self._pressed:
             self._press()
         try:
-            async with asyncio.timeout(self._longest_wait):
+            async with asyncio.timeout(None if level.exempt else self._longest_wait):
                 await waiter
         except (TimeoutError, asyncio.CancelledError) as error:
             if waiter.done() and not waiter.cancelled():
@@ -175,7 +180,7 @@ class FlowControl:
         self._started = 0
         budget = _ROUND_SECONDS
         is_left = False
-        for level in self.levels.every():
+        for level in (self._free.level, *self.levels.every()):
             level.busy -= level.resting
             level.resting = 0
             first = True
@@ -183,10 +188,10 @@ class FlowControl:
             while level.waiting and (first or budget > 0) and self.levels.has_seat(level):
                 flow, waiter = level.next()
                 if not waiter.done():
-                    level.busy += 1
+                    level.busy += not level.exempt
                     level.dispatched += 1
                     waiter.set_result(None)
-                    budget -= flow.cost
+                    budget -= max(flow.cost, _LEAST_COST)
                     first = False
             is_left = is_left or (level.waiting > 0 and self.levels.has_seat(level))
         if is_left or budget < _ROUND_SECONDS:

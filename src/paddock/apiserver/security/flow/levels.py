@@ -50,17 +50,34 @@ def terms_of(data: dict[str, Any]) -> LevelTerms:
 
 
 class FlowQueue(Generic[W]):
-    """Requests that compete with those of other flows for the seats of a level."""
+    """Requests that compete with those of other flows for the seats of a level.
 
-    __slots__ = ("cost", "headers", "level", "waiters")
+    Newcomers, the first requests of their connections, take turns with the others, each in their order: of a thousand clients that share a
+    flow, none keeps a new one waiting.
+    """
+
+    __slots__ = ("_others_next", "cost", "headers", "level", "newcomers", "waiters")
 
     def __init__(self, level: "Level[W]", headers: tuple[tuple[str, str], ...]) -> None:
         self.level = level
         # what answers say about it
         self.headers = headers
+        self.newcomers: deque[W] = deque()
         self.waiters: deque[W] = deque()
+        self._others_next = False
         # seconds that one request keeps everybody waiting; learnt
         self.cost = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait."""
+        return len(self.waiters) + len(self.newcomers)
+
+    def next(self) -> W:
+        """Return the next waiter; at least one must wait."""
+        is_newcomer = bool(self.newcomers) and not (self._others_next and self.waiters)
+        self._others_next = is_newcomer
+        return (self.newcomers if is_newcomer else self.waiters).popleft()
 
 
 class Level(Generic[W]):
@@ -81,33 +98,34 @@ class Level(Generic[W]):
         self.dispatched = 0
         self.refused = 0
 
-    def wait(self, flow: FlowQueue[W], waiter: W) -> bool:
-        """Let a request wait; False when too many of its flow do already."""
-        if len(flow.waiters) >= self.terms.waiting:
+    def wait(self, flow: FlowQueue[W], waiter: W, *, newcomer: bool = False) -> bool:
+        """Let a request wait; False when too many of its flow do already. Any number of exempt ones may."""
+        if flow.waiting >= self.terms.waiting and not self.exempt:
             self.refused += 1
             return False
-        if not flow.waiters:
+        if not flow.waiting:
             self.queue.append(flow)
-        flow.waiters.append(waiter)
+        (flow.newcomers if newcomer else flow.waiters).append(waiter)
         self.waiting += 1
         return True
 
     def next(self) -> tuple[FlowQueue[W], W]:
         """Return the next waiter: each flow in its turn. At least one must wait."""
         flow = self.queue.popleft()
-        waiter = flow.waiters.popleft()
+        waiter = flow.next()
         self.waiting -= 1
-        if flow.waiters:
+        if flow.waiting:
             self.queue.append(flow)
         return flow, waiter
 
     def leave(self, flow: FlowQueue[W], waiter: W) -> None:
         """Somebody does not want to wait any more; nothing happens when their turn has come already."""
-        if waiter not in flow.waiters:
+        found = next((each for each in (flow.newcomers, flow.waiters) if waiter in each), None)
+        if found is None:
             return
-        flow.waiters.remove(waiter)
+        found.remove(waiter)
         self.waiting -= 1
-        if not flow.waiters:
+        if not flow.waiting:
             self.queue.remove(flow)
 
 
@@ -138,7 +156,7 @@ class Levels(Generic[W]):
 
     def has_seat(self, level: Level[W]) -> bool:
         """Return whether a level may start one more: on a seat of its own, or on one that others lend."""
-        if level.busy < level.seats:
+        if level.busy < level.seats or level.exempt:
             return True
         limit = level.terms.borrowing
         if limit is not None and level.busy >= level.seats + level.seats * limit // 100:
