@@ -100,6 +100,8 @@ class ConnectionPool:
         """Wait for one new connection, which all that wait share, with its failure."""
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._add())
+            # Those who wait for it may have given up when it fails.
+            self._connecting.add_done_callback(lambda task: task.cancelled() or task.exception())
         connecting = self._connecting
         await asyncio.wait({connecting})
         if connecting.cancelled():

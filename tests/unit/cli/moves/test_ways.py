@@ -207,6 +207,7 @@ def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
     cluster.pods("cdi", ready=True)
 
     async def take(request: HttpRequest) -> Answer:
+        await request.receive("user")
         got.append((request.path, request.headers["authorization"], request.body))
         return HttpResponse(200, b"")
 
