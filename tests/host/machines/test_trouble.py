@@ -76,7 +76,9 @@ def test_a_full_store_pauses_the_guest_and_room_lets_it_go_on(place: Place, smal
         before = len(await console.read())
         assert before
         await console.write(b"w")
-        assert await console.read() == b"w"
+        # What was written while the guest was paused may answer, too.
+        answer = await console.read()
+        assert answer and not answer.strip(b"w")
         await again.stop(0)
         await until_phase(again, "ended")
         machines.close()
