@@ -182,6 +182,9 @@ class ConsoleServer:
     async def _sign_in(self, request: HttpRequest) -> Answer:
         if self._settings.login != "token":
             raise WebRefusal(404, "this console takes no tokens", fix=signin.FIXES["link"])
+        if request.arriving is not None:
+            # Nobody is known yet for whom a large body would be kept.
+            raise WebRefusal(413, "cannot read the token: no token is that long", fix="paste the token alone")
         session = await self._identities.of_token(signin.token_of(request.body))
         return signin.done(f"signed in as {session.user or 'the user of the token'}", self._sessions.open(session))
 
