@@ -116,7 +116,11 @@ class Managed:
 
 
 def volumes(libvirtd: "Libvirtd", machine: str) -> list[str]:
-    return sorted(each.name for each in libvirtd.pool.glob(f"{machine}*"))
+    """Return the names of a machine's volumes. Each has a note beside it that says whose it is."""
+    found = sorted(each.name for each in libvirtd.pool.glob(f"{machine}*"))
+    disks = [name for name in found if not name.endswith(".json")]
+    assert [name for name in found if name.endswith(".json")] == [f"{name}.json" for name in disks]
+    return disks
 
 
 def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
