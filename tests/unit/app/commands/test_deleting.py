@@ -63,7 +63,9 @@ def test_everything_that_the_page_of_files_names_goes(tmp_path: Path) -> None:
     page = (Path(__file__).parents[4] / "docs/dev/on-disk.md").read_text()
     table = page.partition("| file | content |")[2].partition("\n\n")[0]
     names = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
-    places = [name if name.startswith(("engine/", "pki/", "store", "kube", "server", "stacks", "audit")) else f"engine/{name}" for name in names]
+    places = [
+        name if name.startswith(("engine/", "pki/", "store", "kube", "server", "stacks", "audit")) else f"engine/{name}" for name in names
+    ]
     places = [
         re.sub("[A-Z]{2,}", "x", each).replace("audit-x", "audit-1") for each in places if not each.startswith(("engine/-", "engine/."))
     ]
