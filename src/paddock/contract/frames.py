@@ -1,4 +1,4 @@
-"""What is done with HTTP/2 frames before `h2` sees them: they are cut, and counted.
+"""Cuts HTTP/2 frames and counts them before `h2` sees them.
 
 `h2` costs ten microseconds of processor time a frame, whatever the frame is good for, and nothing keeps a peer from sending a million.
 """

@@ -37,7 +37,7 @@ class Http2ServerConnection(Http2Connection):
 
     @property
     def peer(self) -> object:
-        """Who is at the other end: its certificate, and without one its address."""
+        """The other end by its certificate, and without one by its address."""
         transport = self._transport
         if transport is None:
             return None

@@ -47,7 +47,7 @@ class JsonPayload(msgspec.Struct, metaclass=_PayloadMeta):
 
 
 class DiskDefaultsPayload(JsonPayload, rename={"type": "Type", "size_gib": "SizeGiB", "iops": "IOPS", "storage_class": "StorageClass"}):
-    """What the class says of disks. The last two are Paddock's own: each disk's most operations a second, the place of the root disk."""
+    """The disk settings of a class. The last two are Paddock's own: each disk's most operations a second, the place of the root disk."""
 
     type: str = ""
     size_gib: int = 0

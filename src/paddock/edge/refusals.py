@@ -52,7 +52,7 @@ def many_requests() -> HttpRefusal:
 
 
 def malformed(why: str) -> HttpRefusal:
-    """What came is no request."""
+    """The client sent no request."""
     return HttpRefusal(HttpResponse(400, f"{why}\n".encode()))
 
 

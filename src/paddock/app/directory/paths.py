@@ -39,7 +39,7 @@ class DataPaths(msgspec.Struct, frozen=True):
 
     @property
     def stacks(self) -> Path:
-        """What every thread did when the watchdog ended the server."""
+        """The file with the stacks of all threads, which the watchdog writes before it ends the server."""
         return self.root / "stacks.log"
 
     @property

@@ -79,7 +79,7 @@ class CloneIdentities:
         return _account(info) or str(session.userName if session is not None else "").lower()
 
     def _history(self, entity: Any) -> list[Any]:
-        """What was done to an entity, as far as the endpoint remembers it."""
+        """The tasks on an entity that the endpoint remembers."""
         whose = vim.TaskFilterSpec.ByEntity(entity=entity, recursion="self")
         collector = self._target.connection.content.taskManager.CreateCollectorForTasks(vim.TaskFilterSpec(entity=whose, state=["success"]))
         try:

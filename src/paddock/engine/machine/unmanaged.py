@@ -14,7 +14,7 @@ from paddock.engine.machine.runends import RunEvidence
 
 
 class UnmanagedMachine(Struct, frozen=True):
-    """What is left of a machine without a readable config."""
+    """A machine whose config cannot be read."""
 
     directory: Directory
     problem: UnreadableState
@@ -42,7 +42,7 @@ class UnmanagedMachine(Struct, frozen=True):
 
     @property
     def observed(self) -> Observation:
-        """What can be seen without touching it."""
+        """The state that its files show, without a word to its QEMU."""
         record = self.directory.read_record() or RunRecord()
         seen = Observation(run=record.run, accelerator=record.accelerator, times=record.times)
         fault = GuestFault("MachineUnmanaged", str(self.problem))
