@@ -146,6 +146,8 @@ def place_of(document: Document, found: Finding) -> Position:
 
 def _as_written(document: Document, found: Finding) -> Finding:
     """A hint to quote a word shows the word as it stands there: 1.10 and 0777 are other numbers by the time they are checked."""
+    if found.rule != TYPE:
+        return found
     before, hint, _ = found.message.partition('; quote it: "')
-    word = document.written(found.path) if hint and found.rule == TYPE else None
+    word = document.written(found.path) if hint else None
     return msgspec.structs.replace(found, message=f'{before}{hint}{word}"') if word else found

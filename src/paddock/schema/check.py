@@ -453,7 +453,7 @@ class _ObjectCheck:
         """Handle a member that a document leaves out: a required one, or one with a default."""
         name, field = prop.name, prop.field
         if field.required:
-            given = any(raw.get(each) is not None for each in (name, *field.aliases))
+            given = raw.get(name) is not None or any(raw.get(alias) is not None for alias in field.aliases)
             if not given or field.empty_is_unset:
                 out.append(finding.required(path_of((trail, name)), REQUIRED, field.needed))
             return

@@ -1,4 +1,4 @@
-"""Inputs made to do harm end in a clear message, within two seconds of processor time and in less than 500 MB. Never a traceback."""
+"""Inputs made to do harm end in a clear message, with a bounded use of processor time and memory. Never a traceback."""
 
 import os
 import resource
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 MEMORY = 500 * 10**6
-SECONDS = 2
+# The costliest input takes 1.6 s on a quiet core. What grows faster than its input takes minutes.
+SECONDS = 6
 FRONT = b"apiVersion: infrastructure.stakater.com/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  parameters:\n"
 KUBEVIRT = b"apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n"
 
