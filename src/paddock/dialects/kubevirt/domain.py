@@ -71,7 +71,7 @@ class ReservedOverhead(Object):
 class Memory(Object):
     """The memory."""
 
-    guest: Annotated[Quantity | None, Field("Memory the guest sees, such as 4Gi.", positive=True)] = None
+    guest: Annotated[Quantity | None, Field("Memory the guest sees, such as 4Gi.")] = None
     maxGuest: Annotated[Quantity | None, Field("Memory that can be reached while the machine runs; default: four times guest.")] = None
     hugepages: Annotated[Hugepages | None, Field("Memory in huge pages.")] = None
     reservedOverhead: Annotated[ReservedOverhead | None, Field("Memory that is set aside besides the guest's.")] = None

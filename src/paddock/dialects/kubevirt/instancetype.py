@@ -17,7 +17,7 @@ GROUP = "instancetype.kubevirt.io"
 class InstancetypeCPU(Object):
     """The processors."""
 
-    guest: Annotated[int, Field("vCPUs the guest sees; a preference says how they are arranged.", required=True, ge=1, bits=32)] = 0
+    guest: Annotated[int, Field("vCPUs the guest sees; a preference says how they are arranged.", required=True, ge=0, bits=32)] = 0
     model: Annotated[str | None, Field("Model: host-model (the default), host-passthrough or a named one.")] = None
     dedicatedCPUPlacement: Annotated[bool | None, Field("Pin every vCPU to a processor of its own.")] = None
     isolateEmulatorThread: Annotated[bool | None, Field("One more processor for the emulator's other threads.")] = None
@@ -30,7 +30,7 @@ class InstancetypeCPU(Object):
 class InstancetypeMemory(Object):
     """The memory."""
 
-    guest: Annotated[Quantity, Field("Memory the guest sees, such as 4Gi.", required=True, positive=True)] = "0"
+    guest: Annotated[Quantity, Field("Memory the guest sees, such as 4Gi.", required=True)] = "0"
     maxGuest: Annotated[Quantity | None, Field("Memory that can be reached while the machine runs.")] = None
     hugepages: Annotated[Hugepages | None, Field("Memory in huge pages.")] = None
     overcommitPercent: Annotated[int | None, Field("Percent of the memory that is not reserved.", ge=0, le=100)] = None
