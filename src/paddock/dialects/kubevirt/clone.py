@@ -102,7 +102,7 @@ def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings
 
 def _filters(filters: list[str] | None, path: Path) -> Iterator[Finding]:
     for index, text in enumerate(filters or ()):
-        if not text or _FILTER.match(text) is None:
+        if text in ("", "!") or _FILTER.match(text) is None:
             why = "must be a key, optionally with a leading ! and a closing *"
             yield finding.invalid((*path, index), text, why, "kubevirt/clone-filters")
 
