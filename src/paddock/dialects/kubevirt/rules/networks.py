@@ -111,14 +111,15 @@ def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
                 yield Finding(path=(*path, name), message=message, rule="kubevirt/V93")
 
 
-@check("kubevirt/binding-is-known", given=("spec.domain.devices.interfaces[].binding",))
+@check("kubevirt/binding-is-known", warns=True, given=("spec.domain.devices.interfaces[].binding",))
 def bindings_have_known_names(place: HardwareContext) -> Iterator[Finding]:
-    """A binding by name is one that the engine knows; a cluster has a list of its own."""
+    """A binding by name that the engine does not know keeps the machine from starting (a warning); a cluster has a list of its own."""
     if place.settings.target != "embedded":
         return
     for interface, path in interfaces(place):
         if interface.binding is not None and interface.binding.name and interface.binding.name not in PLUGINS:
-            yield finding.unsupported((*path, "binding"), interface.binding.name, PLUGINS, "kubevirt/binding-is-known")
+            text = f"the machine cannot start here: the bindings by name are {', '.join(PLUGINS)}"
+            yield finding.warning((*path, "binding"), text, "kubevirt/binding-is-known")
 
 
 @check("kubevirt/V97", given=("spec.domain.devices.interfaces[].ports",))

@@ -1,6 +1,7 @@
 """Rules of where a machine runs: V106 and V107. They are those of a Pod, since a launcher gets the same words.
 
-KubeVirt leaves `affinity` out of the names of the fields and calls every cause FieldValueInvalid; findings carry the place in the document, too.
+KubeVirt leaves `affinity` out of the names of the fields and calls every cause FieldValueInvalid. Findings carry the place in the
+document, too.
 """
 
 from collections.abc import Iterator
