@@ -39,8 +39,8 @@ def hardware_is_given(preset: VirtualMachineInstancePreset, settings: AdmissionS
         yield finding.required(("spec", "domain"), "kubevirt/preset-domain", "give the hardware that instances get")
         return
     place = HardwareContext(spec=VirtualMachineInstanceSpec(domain=preset.spec.domain), path=("spec",), settings=settings)
-    for found in (*disks.disks_are_one_thing(place), *disks.pci_addresses_fit(place), *disks.block_sizes_fit(place)):
-        yield found
+    for look in (disks.disks_are_one_thing, disks.pci_addresses_fit, disks.block_sizes_fit):
+        yield from look(place)
 
 
 KINDS = (

@@ -75,9 +75,9 @@ def _of_domain(place: HardwareContext) -> Iterator[GateNeed]:
         yield GateNeed("NUMA", place.at("domain", "cpu", "numa", "guestMappingPassthrough"))
     security = domain.launchSecurity
     if security is not None and (security.sev is not None or security.snp is not None):
-        yield GateNeed("WorkloadEncryptionSEV", place.at("domain", "launchSecurity"))
+        yield GateNeed("WorkloadEncryptionSEV", place.at("domain", "launchSecurity"), place.at("launchSecurity"))
     if security is not None and security.tdx is not None:
-        yield GateNeed("WorkloadEncryptionTDX", place.at("domain", "launchSecurity"))
+        yield GateNeed("WorkloadEncryptionTDX", place.at("domain", "launchSecurity"), place.at("launchSecurity"))
     efi = domain.firmware.bootloader.efi if domain.firmware is not None and domain.firmware.bootloader is not None else None
     if efi is not None and efi.persistent:
         yield GateNeed("VMPersistentState", place.at("domain", "firmware", "bootloader", "efi", "persistent"))
