@@ -31,7 +31,7 @@ class Code(Enum):
     REALTIME_MISSING = (Weight.UNSCHEDULABLE, "real-time priority is not given to machines on this host")
     NUMA_MISSING = (Weight.UNSCHEDULABLE, "the topology of a host with several NUMA nodes cannot be passed on")
     CPUS_MISSING = (Weight.UNSCHEDULABLE, "no CPUs of its own were given to the machine")
-    CPUS_INSUFFICIENT = (Weight.UNSCHEDULABLE, "Insufficient cpu: no QEMU here starts a machine with so many processors")
+    INSUFFICIENT_CPUS = (Weight.UNSCHEDULABLE, "Insufficient cpu: no QEMU here starts a machine with so many processors")
     VOLUME_FAILED = (Weight.START_FAILED, "the volume cannot be used")
     CARD_FAILED = (Weight.START_FAILED, "the network card cannot be connected")
     MACHINE_TYPE_UNKNOWN = (Weight.START_FAILED, "the installed QEMU has no machine type of this name")

@@ -75,7 +75,7 @@ def _max_sockets(place: TranslationContext, given: CPU, sockets: int) -> int:
         return wanted
     if sockets * each > most:
         asked = max(place.asked("cpu") or 0, (place.limit("cpu") or 0) // 1000)
-        code = Code.CPUS_INSUFFICIENT if asked >= sockets * each else Code.PROCESSORS_TOO_MANY
+        code = Code.INSUFFICIENT_CPUS if asked >= sockets * each else Code.PROCESSORS_TOO_MANY
         place.limits.add(code, *_CPU, detail=f"{sockets * each}, and {most} are possible")
         return sockets
     place.limits.add(Code.SOCKETS_CUT, *_CPU, "maxSockets", detail=f"{most // each} sockets instead of {wanted}")
