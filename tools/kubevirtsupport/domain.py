@@ -163,7 +163,7 @@ FIRMWARE = (
         "domain.launchSecurity.**",
         "refused",
         "The host reads a guest's memory.",
-        {"domain.launchSecurity": {"sev": {}}},
+        {"domain.launchSecurity": {"sev": {}}, "domain.firmware.bootloader": {"efi": {"secureBoot": False}}},
         Code.CONFIDENTIAL_MISSING,
     ),
     SupportRow(

@@ -48,9 +48,20 @@ def hold_limit(row: SupportRow, code: Code) -> None:
 # Where upstream has a gate, the gate is open.
 GATES = AdmissionSettings(
     gates=frozenset(
-        {"RebootPolicy", "HostDevices", "DownwardMetrics", "VSOCK", "GPUsWithDRA", "HostDevicesWithDRA", "NetworkDevicesWithDRA"}
+        {
+            "RebootPolicy",
+            "HostDevices",
+            "DownwardMetrics",
+            "VSOCK",
+            "GPUsWithDRA",
+            "HostDevicesWithDRA",
+            "NetworkDevicesWithDRA",
+            "PersistentReservation",
+        }
     ),
     host_disk_paths=("/",),
+    # Utility volumes come later, from controllers.
+    trusted=True,
 )
 
 
