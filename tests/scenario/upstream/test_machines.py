@@ -259,7 +259,7 @@ def test_what_hinders_a_start_is_the_status(play: Play, more: Data, status: str)
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 151)
+@pytest.mark.spec("kubevirt", 155)
 def test_a_machine_without_memory_is_kept_and_starts_when_it_has_some(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         made = machine()

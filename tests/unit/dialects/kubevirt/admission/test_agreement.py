@@ -35,7 +35,7 @@ def differing(setting: str) -> dict[str, str]:
     return {name: "here" if ours else "there" for name, ours in found.items() if ours != (name in refused)}
 
 
-@pytest.mark.spec("kubevirt", 150)
+@pytest.mark.spec("kubevirt", 154)
 @pytest.mark.parametrize("setting", kubevirtvariants.SETTINGS)
 def test_verdicts_are_kubevirts(setting: str) -> None:
     unknown = {name: who for name, who in differing(setting).items() if not any(fnmatchcase(name, known) for known in _KNOWN)}
