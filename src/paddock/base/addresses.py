@@ -2,7 +2,7 @@
 
 import re
 
-_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])(?![0-9.]*:)")
+_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
 def without_zeros(text: str) -> str:

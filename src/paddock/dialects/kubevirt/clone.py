@@ -29,7 +29,7 @@ class TemplateFilters(Object):
     labelFilters: Filters = None
 
 
-class CloneTarget(Object):
+class CloneTargetReference(Object):
     """The machine that a clone makes."""
 
     apiGroup: Annotated[str | None, Field("Group of the machine: kubevirt.io.")] = None
@@ -41,7 +41,7 @@ class CloneSpec(Object):
     """The source and the target of a clone."""
 
     source: Annotated[TypedLocalReference, Field("A machine or a snapshot of one.", required=True)] = TypedLocalReference()
-    target: Annotated[CloneTarget | None, Field("The new machine; default: a name is made up.")] = None
+    target: Annotated[CloneTargetReference | None, Field("The new machine; default: a name is made up.")] = None
     annotationFilters: Filters = None
     labelFilters: Filters = None
     template: Annotated[TemplateFilters | None, Field("Filters for the template of the machine.")] = None

@@ -39,8 +39,8 @@ def hardware_is_given(preset: VirtualMachineInstancePreset, settings: AdmissionS
         yield finding.required(("spec", "domain"), "kubevirt/preset-domain", "give the hardware that instances get")
         return
     place = HardwareContext(spec=VirtualMachineInstanceSpec(domain=preset.spec.domain), path=("spec",), settings=settings)
-    for look in (disks.disks_are_one_thing, disks.pci_addresses_fit, disks.block_sizes_fit):
-        yield from look(place)
+    for rule_of_disks in (disks.disks_are_one_thing, disks.pci_addresses_fit, disks.block_sizes_fit):
+        yield from rule_of_disks(place)
 
 
 KINDS = (

@@ -105,7 +105,7 @@ def is_on(feature: object) -> bool:
 
 def _cpu(domain: DomainSpec, host: InstallationDefaults) -> CPU:
     cpu = domain.cpu or CPU()
-    if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
+    if not (cpu.sockets or cpu.cores or cpu.threads):
         cpu = replace(cpu, sockets=_asked_cpus(domain.resources))
     sockets, cores, threads = cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1
     most = cpu.maxSockets

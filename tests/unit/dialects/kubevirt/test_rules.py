@@ -291,6 +291,12 @@ def test_a_template_without_memory_is_taken_with_a_warning(changes: Changes, fie
     assert at == place(field, VMI) and words in message
 
 
+def test_a_topology_of_zeros_is_none_beside_an_instancetype() -> None:
+    none = {"P.domain.memory": GONE, "P.domain.cpu": {"sockets": 0, "cores": 0, "threads": 0}, "spec.instancetype": {"name": "small"}}
+    assert errors(admitted(none)) == []
+    assert errors(admitted({**none, "P.domain.memory": {"guest": "0"}})) != []
+
+
 def test_an_instancetype_brings_the_memory() -> None:
     assert warnings(admitted({"P.domain.memory": GONE, "spec.instancetype": {"name": "small"}})) == []
 

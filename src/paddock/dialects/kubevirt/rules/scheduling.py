@@ -103,9 +103,9 @@ def affinity_makes_sense(place: HardwareContext) -> Iterator[Finding]:
     if affinity is None:
         return
     kinds = (("nodeAffinity", _nodes), ("podAffinity", _neighbours), ("podAntiAffinity", _neighbours))
-    for name, look in kinds:
+    for name, findings in kinds:
         given = getattr(affinity, name)
-        for found in look(given, place.at(name)) if given is not None else ():
+        for found in findings(given, place.at(name)) if given is not None else ():
             yield standing(found, place.at("affinity", *found.path[len(place.path) :]))
 
 

@@ -135,7 +135,7 @@ def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
         for kind, secret in (("userData", "secretRef"), ("networkData", "networkDataSecretRef")):
             for name in (kind, f"{kind}Base64"):
                 text = getattr(source, name)
-                data = (_decoded(text) if name != kind else text.encode()) if text else None
+                data = (_decoded(text) if name != kind else text.encode(errors="surrogatepass")) if text else None
                 if data is not None and len(data) > _INLINE_BYTES:
                     message = f"Invalid value: {kind} exceeds {_INLINE_BYTES} byte limit; put it into a Secret and name it in {secret}"
                     yield standing(Finding(path=path, message=message, rule="kubevirt/V67"), (*path, name))
