@@ -70,13 +70,12 @@ def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
     if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
         return
     hardware = place.hardware
-    # No processors are none given; no memory is given.
-    given = [
-        *(path for path in _PROCESSORS if _member(hardware.spec, path)),
-        *([_MEMORY] if _member(hardware.spec, _MEMORY) is not None else []),
-    ]
-    for path in given:
-        yield _conflict(hardware.at(*path))
+    for path in _PROCESSORS:
+        # 0 means that none is given.
+        if _member(hardware.spec, path):
+            yield _conflict(hardware.at(*path))
+    if _member(hardware.spec, _MEMORY) is not None:
+        yield _conflict(hardware.at(*_MEMORY))
     for amount in _AMOUNTS:
         if hardware.written(amount) is not None:
             yield _conflict(hardware.at(*amount))
