@@ -37,6 +37,7 @@ GIB2 = domain(memory={"guest": "2Gi"})
 ROWS = [
     ("architecture", {}, "architecture", "amd64"),
     ("machine type", {}, "domain.machine.type", "q35"),
+    ("processors of arm64", {"architecture": "arm64"}, "domain.cpu.model", "host-passthrough"),
     ("machine type on arm64", {"architecture": "arm64"}, "domain.machine.type", "virt"),
     ("machine type kept", domain(machine={"type": "pc-q35-7.2"}), "domain.machine.type", "pc-q35-7.2"),
     ("one socket", {}, "domain.cpu.sockets", 1),
