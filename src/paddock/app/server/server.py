@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import components, namespaces, pods, served
+from paddock.apiserver.builtin import components, namespaces, pods, served, views
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.housekeeping import bootstrap, heartbeat, node
@@ -80,7 +80,8 @@ class ServerHandle:
             controllers=self._settings.controllers, workloads=self._settings.workloads, host_disk_paths=host_disks
         )
         registry.add(*served.resources(admission, rbac, self._settings.network))
-        self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
+        shown = views.VIEWS if self._settings.controllers else ()
+        self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off, views=shown)
         self._lines, policy = self._audit()
         journal = AuditLog(self._lines, policy, self.parts.clock)
         credentials = ServerCredentials(self._settings)
@@ -125,7 +126,7 @@ class ServerHandle:
         health.add_store(lambda: self.store.unavailable)
         health.add_start(lambda: "" if self._started else self._starting)
         self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
-        if self._settings.workloads == "stored":
+        if self._settings.workloads == "stored" or self._settings.controllers:
             self.api.subresources.update(pods.handlers(self.parts))
 
     async def _bootstrap(self) -> None:
