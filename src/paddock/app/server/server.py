@@ -16,7 +16,7 @@ from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import components, namespaces, pods, served, views
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom import assembly
-from paddock.apiserver.housekeeping import bootstrap, heartbeat, node
+from paddock.apiserver.housekeeping import bootstrap, heartbeat, installation, node
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.apiserver.objects.writing import LARGEST_OBJECT
 from paddock.apiserver.resources import kubevirtsubresources
@@ -116,6 +116,8 @@ class ServerHandle:
         if self.machines is not None:
             self._authority = credentials.trusted
             self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
+            self.machines.listeners.append(lambda problem: self._house.once(self._tell_installation))
+            await self._tell_installation()
             self.machines.start()
 
     def _report_health(self) -> None:
@@ -182,6 +184,9 @@ class ServerHandle:
     def _problem(self) -> node.NodeProblem | None:
         """Return the reason why this host cannot run machines; None if it can, or if nobody wants it to."""
         return self.machines.problem if self.machines is not None else None
+
+    async def _tell_installation(self) -> None:
+        await installation.report(self.parts, self._problem())
 
     def _why_not(self) -> str:
         problem = self._problem()

@@ -23,7 +23,13 @@ def deployments(data: Data) -> Iterator[Data]:
     installation: KubeVirt = from_data(data, KubeVirt)
     is_ready, since = _availability(installation)
     counts: Data = {"readyReplicas": 1, "availableReplicas": 1} if is_ready else {"unavailableReplicas": 1}
-    status: Data = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, **counts, "conditions": _conditions(since, is_ready=is_ready)}
+    status: Data = {
+        "observedGeneration": 1,
+        "replicas": 1,
+        "updatedReplicas": 1,
+        **counts,
+        "conditions": _conditions(since, is_ready=is_ready),
+    }
     more = {"replicas": 1, "strategy": _ROLLING_DEPLOYMENT, "progressDeadlineSeconds": 600}
     for name in DEPLOYMENTS:
         yield _workload(installation, ("Deployment", name), more, status)
@@ -42,7 +48,9 @@ def daemon_sets(data: Data) -> Iterator[Data]:
 
 def explanation(data: Data) -> str:
     """Return why such a workload cannot be changed."""
-    return f"it shows a part of Paddock, which runs while the server does; configure {data['metadata']['name']} of the kind KubeVirt instead"
+    return (
+        f"it shows a part of Paddock, which runs while the server does; configure {data['metadata']['name']} of the kind KubeVirt instead"
+    )
 
 
 def _availability(installation: KubeVirt) -> tuple[bool, str]:
