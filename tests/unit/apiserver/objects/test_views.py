@@ -298,4 +298,4 @@ async def test_the_programs_are_ready_while_the_installation_is_available() -> N
         gone = await api.delete(f"{DEPLOYMENTS}/virt-api")
         assert gone.status == 403 and "KubeVirt" in gone.data["message"]
         table = (await api.get(DEPLOYMENTS, accept=TABLE)).data["rows"]
-        assert [row["cells"][:4] for row in table][0] == ["virt-api", "1/1", 1, 1]
+        assert table[0]["cells"][:4] == ["virt-api", "1/1", 1, 1]
