@@ -71,8 +71,12 @@ def test_the_programs_of_kubevirt_are_ready(play: Play) -> None:
         host = talk.host
         await talk.until(_INSTALLATION, lambda found: found.get("status", {}).get("phase") == "Deployed", "KubeVirt is deployed")
         for name in ("virt-api", "virt-controller", "virt-operator"):
-            assert "successfully rolled out" in await kubectl(host, "rollout", "status", "-n", "kubevirt", f"deployment/{name}", "--timeout=60s")
-        assert "successfully rolled out" in await kubectl(host, "rollout", "status", "-n", "kubevirt", "daemonset/virt-handler", "--timeout=60s")
+            assert "successfully rolled out" in await kubectl(
+                host, "rollout", "status", "-n", "kubevirt", f"deployment/{name}", "--timeout=60s"
+            )
+        assert "successfully rolled out" in await kubectl(
+            host, "rollout", "status", "-n", "kubevirt", "daemonset/virt-handler", "--timeout=60s"
+        )
         shown = await kubectl(host, "get", "deploy,ds", "-n", "kubevirt", "--no-headers")
         assert [line.split()[:2] for line in shown.splitlines() if line][:3] == [
             [f"deployment.apps/{name}", "1/1"] for name in ("virt-api", "virt-controller", "virt-operator")

@@ -67,7 +67,10 @@ async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str,
                 found.append(problem.text)
                 foreign |= {group} if problem.is_foreign else set()
     # One command installs all definitions of a group, and would replace those that are another project's.
-    ways = {each.group: f"another project has definitions of {each.group}: {_KEEP_OUT}" if each.group in foreign else remedy(each.group) for each in missing}
+    ways = {
+        each.group: f"another project has definitions of {each.group}: {_KEEP_OUT}" if each.group in foreign else remedy(each.group)
+        for each in missing
+    }
     return (*(f"{each.qualified}/{each.version} is not served: {ways[each.group]}" for each in missing), *found)
 
 
