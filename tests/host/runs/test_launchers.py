@@ -24,7 +24,7 @@ async def kubectl(host: Host, *words: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.spec("kubevirt", 150, 152)
+@pytest.mark.spec("kubevirt", 154, 156)
 def test_the_pod_of_a_machine_has_its_address(play: Play, work: Path, tiny_disk_image: str) -> None:
     async def script(talk: Talk) -> None:
         host = talk.host
@@ -65,7 +65,7 @@ def test_the_pod_of_a_machine_has_its_address(play: Play, work: Path, tiny_disk_
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 153)
+@pytest.mark.spec("kubevirt", 157)
 def test_the_programs_of_kubevirt_are_ready(play: Play) -> None:
     async def script(talk: Talk) -> None:
         host = talk.host

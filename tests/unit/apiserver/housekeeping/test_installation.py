@@ -14,7 +14,7 @@ READY = [
 ]
 
 
-@pytest.mark.spec("kubevirt", 153)
+@pytest.mark.spec("kubevirt", 157)
 @timeless
 async def test_the_installation_is_available_while_controllers_run() -> None:
     async with Harness() as api:

@@ -66,7 +66,7 @@ class Viewed(Harness):
         return found
 
 
-@pytest.mark.spec("kubevirt", 150)
+@pytest.mark.spec("kubevirt", 154)
 @timeless
 async def test_a_running_instance_has_a_launcher_pod() -> None:
     async with Viewed() as api:
@@ -88,7 +88,7 @@ async def test_a_running_instance_has_a_launcher_pod() -> None:
         assert (await api.get(f"{PODS}/{meta['name']}/status")).data["status"]["podIP"] == "10.112.0.5"
 
 
-@pytest.mark.spec("kubevirt", 150)
+@pytest.mark.spec("kubevirt", 154)
 @pytest.mark.parametrize(
     ("phase", "shown"),
     [
@@ -123,7 +123,7 @@ async def test_phases(phase: str, shown: str | None) -> None:
         ("limit=1", 1),
     ],
 )
-@pytest.mark.spec("kubevirt", 151)
+@pytest.mark.spec("kubevirt", 155)
 @timeless
 async def test_selectors(query: str, count: int) -> None:
     async with Viewed() as api:
@@ -134,7 +134,7 @@ async def test_selectors(query: str, count: int) -> None:
         assert len((await api.get(f"{PODS}?{query}")).data["items"]) == count
 
 
-@pytest.mark.spec("kubevirt", 151)
+@pytest.mark.spec("kubevirt", 155)
 @timeless
 async def test_pages_and_revisions_agree_with_the_store() -> None:
     async with Viewed() as api:
@@ -155,7 +155,7 @@ async def test_pages_and_revisions_agree_with_the_store() -> None:
         assert sorted(each["status"]["phase"] for each in now) == ["Running", "Running", "Succeeded"]
 
 
-@pytest.mark.spec("kubevirt", 151)
+@pytest.mark.spec("kubevirt", 155)
 @timeless
 async def test_a_watch_sees_what_becomes_of_an_instance() -> None:
     async with Viewed() as api:
@@ -177,7 +177,7 @@ async def test_a_watch_sees_what_becomes_of_an_instance() -> None:
             assert await events.quiet()
 
 
-@pytest.mark.spec("kubevirt", 151)
+@pytest.mark.spec("kubevirt", 155)
 @timeless
 async def test_a_selecting_watch_sees_a_pod_come_and_go() -> None:
     async with Viewed() as api:
@@ -222,7 +222,7 @@ async def test_nothing_is_made_while_nobody_reads(monkeypatch: pytest.MonkeyPatc
         assert made == []
 
 
-@pytest.mark.spec("kubevirt", 152)
+@pytest.mark.spec("kubevirt", 156)
 @pytest.mark.parametrize("workloads", ["refused", "stored"])
 @timeless
 async def test_a_view_is_not_written(workloads: str) -> None:
@@ -244,7 +244,7 @@ async def test_a_view_is_not_written(workloads: str) -> None:
         assert (await api.get(f"{PODS}?limit=5")).data["items"][0]["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
-@pytest.mark.spec("kubevirt", 152)
+@pytest.mark.spec("kubevirt", 156)
 @pytest.mark.parametrize(
     ("subresource", "words"),
     [("log", "paddock logs"), ("exec", "paddock exec"), ("portforward", "paddock forward"), ("proxy", "paddock forward")],
@@ -259,7 +259,7 @@ async def test_what_a_process_would_answer_names_the_verb_of_the_machine(subreso
         assert said.status == 403 and words in said.data["message"]
 
 
-@pytest.mark.spec("kubevirt", 151)
+@pytest.mark.spec("kubevirt", 155)
 @timeless
 async def test_stored_pods_live_beside_them() -> None:
     async with Viewed("stored") as api:
@@ -279,7 +279,7 @@ async def test_stored_pods_live_beside_them() -> None:
         assert (await api.delete(f"{PODS}/zz")).status == 200
 
 
-@pytest.mark.spec("kubevirt", 153)
+@pytest.mark.spec("kubevirt", 157)
 @timeless
 async def test_the_programs_are_ready_while_the_installation_is_available() -> None:
     async with Viewed() as api:
