@@ -56,7 +56,7 @@ def test_the_pod_of_a_machine_has_its_address(play: Play, work: Path, tiny_disk_
         assert name in await kubectl(host, "describe", "node", pod["spec"]["nodeName"])
         for words in (("delete", "pod", name), ("label", "pod", name, "a=b")):
             assert "paddock stop web" in await kubectl(host, *words, code=1)
-        assert "paddock logs" in await kubectl(host, "logs", name, code=1)
+        assert "paddock logs web" in await kubectl(host, "logs", name, code=1)
         # A client that waits for the Pod of a machine to be ready, and for its end.
         await kubectl(host, "wait", "pod", name, "--for=condition=Ready", "--timeout=120s")
         await kubectl(host, "patch", "vm", "web", "--type=merge", "-p", '{"spec": {"runStrategy": "Halted"}}')

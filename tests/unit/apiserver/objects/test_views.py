@@ -247,7 +247,7 @@ async def test_a_view_is_not_written(workloads: str) -> None:
 @pytest.mark.spec("kubevirt", 156)
 @pytest.mark.parametrize(
     ("subresource", "words"),
-    [("log", "paddock logs"), ("exec", "paddock exec"), ("portforward", "paddock forward"), ("proxy", "paddock forward")],
+    [("log", "paddock logs web"), ("exec", "paddock exec web"), ("portforward", "paddock forward web"), ("proxy", "paddock forward web")],
 )
 @timeless
 async def test_what_a_process_would_answer_names_the_verb_of_the_machine(subresource: str, words: str) -> None:
