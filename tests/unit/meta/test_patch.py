@@ -302,3 +302,30 @@ def test_ten_thousand_operations_are_read_and_no_more() -> None:
 def test_a_long_list_is_not_shifted_thousands_of_times(operation: Any) -> None:
     with pytest.raises(patch.BadPatch, match="shift more than"):
         patch.apply_json_patch({"a": [0] * 1_000_000}, [operation] * 100)
+
+
+@pytest.mark.parametrize("changed", ["/left", "/right"])
+def test_a_copy_and_its_source_change_apart(changed: str) -> None:
+    original = {"left": {"deep": {"a": [1, {"b": 2}]}}}
+    operations = [
+        {"op": "replace", "path": "/left/deep/a/0", "value": 3},
+        {"op": "copy", "from": "/left", "path": "/right"},
+        {"op": "add", "path": f"{changed}/deep/a/1/c", "value": 4},
+        {"op": "remove", "path": f"{changed}/deep/a/0"},
+    ]
+    other = {"/left": "right", "/right": "left"}[changed]
+    made = patch.apply_json_patch(original, operations)
+    assert made == {changed[1:]: {"deep": {"a": [{"b": 2, "c": 4}]}}, other: {"deep": {"a": [3, {"b": 2}]}}}
+    assert original == {"left": {"deep": {"a": [1, {"b": 2}]}}}
+
+
+def test_what_moved_can_be_copied_and_changed() -> None:
+    operations = [
+        {"op": "add", "path": "/a/b", "value": {"c": []}},
+        {"op": "move", "from": "/a", "path": "/d"},
+        {"op": "copy", "from": "/d/b", "path": "/e"},
+        {"op": "add", "path": "/d/b/c/-", "value": 1},
+        {"op": "copy", "from": "/d", "path": "/d/f"},
+        {"op": "add", "path": "/d/f/b/c/-", "value": 2},
+    ]
+    assert patch.apply_json_patch({"a": {}}, operations) == {"d": {"b": {"c": [1]}, "f": {"b": {"c": [1, 2]}}}, "e": {"c": []}}
