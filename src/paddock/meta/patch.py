@@ -1,5 +1,6 @@
 """JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed.
 
+As in Kubernetes, `replace` adds a member that an object lacks. Other operations need what they name.
 A merge patch grows a document by its own size at most. A JSON patch can double a document with each copy, so it has limits, and they
 are those of kube-apiserver.
 """
@@ -143,8 +144,6 @@ def _put(document: Any, pointer: list[str], value: Any, expense: _Expense | None
     place = _find(document, pointer[:-1])
     last = pointer[-1]
     if isinstance(place, dict):
-        if expense is None and last not in place:
-            raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
         place[last] = value
     elif isinstance(place, list):
         if expense is None:

@@ -16,6 +16,7 @@ APPLIED = [
     ({"a": {"b": 1}}, [{"op": "remove", "path": "/a/b"}], {"a": {}}),
     ({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}], {"a": [2]}),
     ({"a": 1}, [{"op": "replace", "path": "/a", "value": [1]}], {"a": [1]}),
+    ({"a": {"b": 1}}, [{"op": "replace", "path": "/a/c", "value": 2}], {"a": {"b": 1, "c": 2}}),
     ({"a": 1, "b": {}}, [{"op": "move", "from": "/a", "path": "/b/c"}], {"b": {"c": 1}}),
     ({"a": [1]}, [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/b/-", "value": 2}], {"a": [1], "b": [1, 2]}),
     ({"a/b": 1, "c~d": 2}, [{"op": "test", "path": "/a~1b", "value": 1}, {"op": "remove", "path": "/c~0d"}], {"a/b": 1}),
@@ -24,7 +25,7 @@ APPLIED = [
 ]
 
 
-@pytest.mark.spec("kube-api", 72)
+@pytest.mark.spec("kube-api", 72, 163)
 @pytest.mark.parametrize(("document", "operations", "result"), APPLIED)
 def test_json_patches(document: Any, operations: list[Any], result: Any) -> None:
     before = copy.deepcopy(document)
@@ -49,7 +50,9 @@ def test_a_copy_of_what_operations_have_nested_deep_is_refused() -> None:
         ({"a": 1}, {"op": "test", "path": "/a", "value": True}),
         ({"a": {"b": 0}}, {"op": "test", "path": "/a", "value": {"b": False}}),
         ({}, {"op": "remove", "path": "/a"}),
-        ({}, {"op": "replace", "path": "/a", "value": 1}),
+        ({}, {"op": "replace", "path": "/a/b", "value": 1}),
+        ({"a": [1]}, {"op": "replace", "path": "/a/1", "value": 2}),
+        ({"a": [1]}, {"op": "replace", "path": "/a/-", "value": 2}),
         ({}, {"op": "add", "path": "/a/b", "value": 1}),
         ({"a": []}, {"op": "add", "path": "/a/1", "value": 1}),
         ({"a": [1]}, {"op": "add", "path": "/a/01", "value": 1}),
