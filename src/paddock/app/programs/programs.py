@@ -33,10 +33,10 @@ from paddock.drivers.kubevirt import credentials as kubeconfigs
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
+from paddock.plan.virtrigaud.programplaces import ProgramPlace
 from paddock.plan.virtrigaud.programs import embedded, environment, transport
 from paddock.plan.virtrigaud.programs.embedded import DriverOffer, EmbeddedChoice
 from paddock.plan.virtrigaud.programs.transport import TransportChoice
-from paddock.plan.virtrigaud.programs.unused import ProgramPlace
 
 _HERE = "127.0.0.1"
 # libvirtd looks up who connects to its socket, and refuses a user whom the host does not know.

@@ -9,10 +9,9 @@ from paddock.contract.features import CLUSTERING
 from paddock.contract.messages import GetCapabilitiesResponse
 from paddock.dialects.virtrigaud.provider import HealthCheck, Provider, ProviderStatus, ReportedCapabilities, RuntimeStatus
 from paddock.dialects.virtrigaud.shared import SecretName
-from paddock.plan.virtrigaud import answers, reasons
+from paddock.plan.virtrigaud import answers, programplaces, reasons
 from paddock.plan.virtrigaud.conditions import DELETING, TLS, UNSUPPORTED, AspectValue, false, settled, true, without
-from paddock.plan.virtrigaud.programs import unused
-from paddock.plan.virtrigaud.programs.unused import ProgramPlace
+from paddock.plan.virtrigaud.programplaces import ProgramPlace
 
 # A provider that names more has lost its way.
 _MOST_FEATURES = 100
@@ -186,14 +185,14 @@ def _verification(provider: Provider) -> tuple[AspectValue, ...]:
 
 
 def _unused(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[AspectValue, ...]:
-    found = unused.fields(provider, runtime.place)
+    found = programplaces.unused(provider, runtime.place)
     return (true(UNSUPPORTED, reasons.UNSUPPORTED, f"nothing acts on {', '.join(found)}: {runtime.place}"),) if found else ()
 
 
 def _over(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[str, ...]:
     """The conditions that no longer concern the Provider."""
     found = [TLS] if runtime.tls is None else []
-    found += [UNSUPPORTED] if not unused.fields(provider, runtime.place) else []
+    found += [UNSUPPORTED] if not programplaces.unused(provider, runtime.place) else []
     return (*found, VERIFIED) if not provider.spec.insecureSkipVerify else tuple(found)
 
 

@@ -19,8 +19,8 @@ from paddock.controllers.virtrigaud.registry import ProviderConnection, Provider
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.dialects.virtrigaud.rules import hosts
 from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
+from paddock.plan.virtrigaud.programplaces import ProgramPlace
 from paddock.plan.virtrigaud.programs import calls, served, transport
-from paddock.plan.virtrigaud.programs.unused import ProgramPlace
 
 _FAILED = "Failed"
 # How long the address of a name holds.

@@ -1,4 +1,4 @@
-"""The fields of a Provider that nothing acts on where its program runs (docs/design/0014-unread-fields.md).
+"""Where the program of a Provider runs, and the fields that nothing acts on there (docs/design/0014-unread-fields.md).
 
 Each place names what it acts on, so that a field which is declared tomorrow is named until somebody carries it out.
 """
@@ -30,7 +30,7 @@ _ACTS_ON = {
 }
 
 
-def fields(provider: Provider, place: ProgramPlace) -> tuple[str, ...]:
+def unused(provider: Provider, place: ProgramPlace) -> tuple[str, ...]:
     """Return the paths of what a Provider says and nothing acts on."""
     if place is ProgramPlace.PODS:
         return ()
