@@ -100,7 +100,7 @@ def secrets_are_given_once(clone: "VMClone", settings: AdmissionSettings) -> Ite
     for index, certificate in enumerate(custom.certificates or ()):
         if not certificate.data and certificate.secretRef is None:
             path = (*CUSTOMIZATION, "certificates", index)
-            yield finding.warning(path, "neither data nor secretRef: nothing is installed", SECRETS)
+            yield finding.warning(path, "neither data nor secretRef: no clone is made without one of them", SECRETS)
     if custom.sysprep is None:
         return
     if not custom.sysprep.enabled:
