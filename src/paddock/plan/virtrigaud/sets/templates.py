@@ -39,7 +39,7 @@ class TemplateChange(StrEnum):
 
 def revision_of(template: SetTemplate) -> str:
     """The revision of a template. Two templates of the same content have the same one."""
-    return hashlib.sha256(msgspec.json.encode(to_data(whole(template)), order="deterministic")).hexdigest()[:_DIGITS]
+    return hashlib.sha256(msgspec.json.encode(to_data(template), order="deterministic")).hexdigest()[:_DIGITS]
 
 
 def name_of(vmset: VMSet, ordinal: int) -> str:
