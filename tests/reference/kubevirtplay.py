@@ -145,11 +145,19 @@ async def _judged(api: Harness, request: PlayedRequest) -> Verdict:
         made = {**request.old["metadata"], "uid": api.clock.uid(), "creationTimestamp": api.clock.now()}
         stored = {**request.old, "apiVersion": kind.api_version, "metadata": made}
         await api.store.put(key, 0, lambda revision: stamp(stored, revision)).committed()
-        reply = await api.put(f"{target}/{metadata['name']}?dryRun=All", request.object)
-        await api.store.delete(key, api.store.revision, lambda revision: stamp(stored, revision)).committed()
+        revision = _revision(api, key)
+        changed = {**request.object, "metadata": {**metadata, "uid": made["uid"], "resourceVersion": str(revision)}}
+        reply = await api.put(f"{target}/{metadata['name']}?dryRun=All", changed)
+        await api.store.delete(key, revision, lambda revision: stamp(stored, revision)).committed()
     if reply.status < 300:
         return Verdict(reply.data)
     return Verdict(None, "; ".join(f"{field}: {message}" for field, message in _causes(reply.data)), failed=reply.status >= 500)
+
+
+def _revision(api: Harness, key: StoreKey) -> int:
+    stored = api.store.get(key)
+    assert stored is not None
+    return stored.revision
 
 
 def _causes(status: Data) -> list[tuple[str, str]]:
