@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from paddock.apiserver.objects.encoding import stamp
+from paddock.base import quantity
+from paddock.base.errors import PaddockError
 from paddock.dialects import catalog
 from paddock.schema.kind import AdmissionSettings, KindFacts
 from paddock.store.contract import StoreKey
@@ -21,6 +23,10 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SERVERS = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "resourceVersion", "uid")
 _INSTANCE, _MACHINE = "VirtualMachineInstance", "VirtualMachine"
 SETTINGS = ("default", "gates")
+# What is drawn by chance.
+# Members that Go writes although they say nothing.
+_EMPTY = (".acpi", ".devices", ".resources", ".metadata", ".template")
+_RANDOM = (".uuid", ".serial", ".target.name")
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,9 @@ def _requests(document: Data) -> Iterator[PlayedRequest]:
 
 
 def _both(spec: Data, metadata: Data, test: str) -> Iterator[PlayedRequest]:
-    instance, machine = (next(kind for kind in catalog.facts() if kind.kind == name) for name in (_INSTANCE, _MACHINE))
+    instance, machine = (
+        next(kind for kind in catalog.facts() if (kind.group, kind.kind) == ("kubevirt.io", name)) for name in (_INSTANCE, _MACHINE)
+    )
     yield PlayedRequest(instance, _given(instance, {"metadata": metadata, "spec": spec}, {}), None, test)
     template = {"metadata": {key: metadata[key] for key in ("labels", "annotations") if key in metadata}, "spec": spec}
     yield PlayedRequest(machine, _given(machine, {"spec": {"runStrategy": "Halted", "template": template}}, {}), None, test)
@@ -163,3 +171,46 @@ def _revision(api: Harness, key: StoreKey) -> int:
 def _causes(status: Data) -> list[tuple[str, str]]:
     causes = (status.get("details") or {}).get("causes") or ()
     return [(each.get("field", ""), each.get("message", "")) for each in causes] or [("", status.get("message", ""))]
+
+
+def differences(request: PlayedRequest, one: Data, other: Data) -> dict[str, tuple[Any, Any]]:
+    """Return where two objects that were made of a request differ, by path: spec, labels and annotations."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for part in ("spec", "metadata"):
+        sides = [_compared(each, part) for each in (one, other, request.object)]
+        _differ(f".{part}", sides, found)
+    return {path.removeprefix("."): pair for path, pair in found.items()}
+
+
+def _compared(data: Data, part: str) -> Any:
+    found = data.get(part) or {}
+    return {key: found[key] for key in ("labels", "annotations") if key in found} if part == "metadata" else found
+
+
+def _differ(path: str, sides: list[Any], found: dict[str, tuple[Any, Any]]) -> None:
+    one, other, asked = sides
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({**one, **other}):
+            below = asked.get(key) if isinstance(asked, dict) else None
+            _differ(f"{path}.{key}", [one.get(key), other.get(key), below], found)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index in range(len(one)):
+            below = asked[index] if isinstance(asked, list) and len(asked) == len(one) else None
+            _differ(f"{path}[{index}]", [one[index], other[index], below], found)
+    elif not _same(path, one, other) and not (path.endswith(_RANDOM) and one and other and asked is None):
+        found[path] = (one, other)
+
+
+def _zero(value: Any) -> bool:
+    """Return whether Go leaves a value out."""
+    return value is None or value == "" or (value == 0 and value is not False)
+
+
+def _same(path: str, one: Any, other: Any) -> bool:
+    """Return whether two values say the same. Go writes some empty members, and quantities in another form."""
+    if one == other or (not one and not other and (path.endswith(_EMPTY) or _zero(one) and _zero(other))):
+        return True
+    try:
+        return quantity.parse(one) == quantity.parse(other)
+    except (ValueError, TypeError, PaddockError):
+        return False

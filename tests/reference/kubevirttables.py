@@ -118,7 +118,18 @@ def _run(package: str, modfile: Path, partial: Path) -> list[str]:
     program, output = partial / "program", partial / "output"
     program.unlink(missing_ok=True)
     output.unlink(missing_ok=True)
-    build = ["go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false", f"-modfile={modfile}", "-o", str(program), f"{MODULE}/{package}"]
+    build = [
+        "go",
+        "test",
+        "-c",
+        "-vet=off",
+        "-trimpath",
+        "-buildvcs=false",
+        f"-modfile={modfile}",
+        "-o",
+        str(program),
+        f"{MODULE}/{package}",
+    ]
     built = subprocess.run(
         build, cwd=FOLDER, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -135,5 +146,7 @@ def _run(package: str, modfile: Path, partial: Path) -> list[str]:
         text=True,
     )
     if ran.returncode:
-        raise Terminal(f"cannot record the tests of {package}", why=ran.stdout[-3000:], fix="adapt the recorder to this release of KubeVirt")
+        raise Terminal(
+            f"cannot record the tests of {package}", why=ran.stdout[-3000:], fix="adapt the recorder to this release of KubeVirt"
+        )
     return output.read_text().splitlines() if output.is_file() else []

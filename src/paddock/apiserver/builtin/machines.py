@@ -38,8 +38,8 @@ _TOPOLOGY_VERSION = "kubevirt.io/pci-topology-version"
 # What is made of an object's own UID: as much chance as is in that, and the same at every look.
 _UUID, _SERIAL = UUID("4f7ab6a5-19c3-4a0c-9b6b-1b5a5d5b8d51"), UUID("b0c8e1c4-3d5e-4a86-9f5f-0c3f0f5f6f52")
 _DEFAULT_GRACE_SECONDS = 30
-# Labels that are reserved, and requests for volumes that have to be possible.
-_RESERVED_RULES = ("kubevirt/V83", "kubevirt/V105")
+# Labels that are reserved, requests for volumes that have to be possible, and volumes that are only plugged.
+_RESERVED_RULES = ("kubevirt/V83", "kubevirt/V105", "kubevirt/V112")
 _RESERVED_LABELS = frozenset(running.RESERVED_LABELS)
 # Kinds of which some parts are written by KubeVirt's controllers alone.
 RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineInstance"))
@@ -73,10 +73,12 @@ class _ReservedStrategy(CustomStrategy):
 
 
 def _says_reserved(new: Data) -> bool:
-    """Return whether an object has a reserved label or a request for a volume. Few have, and only for these the reserved rules are run."""
-    metadata = (new["metadata"], (_template(new) or {}).get("metadata") or {})
+    """Return whether an object has something reserved rules are about. Few have, and only for these the rules are run."""
+    template = _template(new)
+    metadata = (new["metadata"], (template or {}).get("metadata") or {})
     labels = (label for each in metadata for label in each.get("labels") or ())
-    return not _RESERVED_LABELS.isdisjoint(labels) or bool((new.get("status") or {}).get("volumeRequests"))
+    hardware, status = (template or new).get("spec") or {}, new.get("status") or {}
+    return not _RESERVED_LABELS.isdisjoint(labels) or bool(hardware.get("utilityVolumes") or status.get("volumeRequests"))
 
 
 class MachineStrategy(_ReservedStrategy):
@@ -90,11 +92,11 @@ class MachineStrategy(_ReservedStrategy):
         template = _template(new)
         if template is None:
             return new
-        around = template["metadata"] = template.get("metadata") or {}
-        around["annotations"] = {_TOPOLOGY_VERSION: "v3", **(around.get("annotations") or {})}
         preference = self._name_sizes(new, context)
         self._identify(template["spec"], metadata.get("uid", ""))
         self._say_machine(template["spec"], preference)
+        around = template["metadata"] = template.get("metadata") or {}
+        _say_topology(around, template["spec"])
         _choose_class(new["spec"], preference)
         return new
 
@@ -186,6 +188,7 @@ class InstanceStrategy(_ReservedStrategy):
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
         self._preset(new, context)
         self._complete(new, context)
+        _complete_identity(new)
         given = (new.get("status") or {}) if is_trusted(context) else {}
         began = [{"phase": "Pending", "phaseTransitionTimestamp": context.now}]
         new["status"] = {**given, "phase": "Pending", "phaseTransitionTimestamps": began}
@@ -221,6 +224,7 @@ class InstanceStrategy(_ReservedStrategy):
             configuration = from_data(installed, KubeVirt).spec.configuration if installed is not None else None
             spec = from_data(new.get("spec") or {}, instances.VirtualMachineInstanceSpec)
             host = defaults.installation(configuration, self._settings.architecture)
+            host = msgspec.structs.replace(host, binds_bare_interfaces=is_trusted(context))
             new["spec"] = to_data(defaults.defaulted(spec, host))
         except (msgspec.ValidationError, PaddockError):
             # What cannot be read is refused by the schema or a rule, with everything else that is wrong.
@@ -229,6 +233,24 @@ class InstanceStrategy(_ReservedStrategy):
     def grace_seconds(self, old: Data, asked: int | None) -> int:
         """Without a wish of its own, a deletion leaves the guest what the spec says."""
         return asked if asked is not None else grace_of(old.get("spec") or {})
+
+
+def _complete_identity(instance: Data) -> None:
+    """Set, in place, what the guest reads of itself, and how its PCI bus is laid out."""
+    hardware, metadata = instance.get("spec"), instance["metadata"]
+    if not isinstance(hardware, dict) or not isinstance(hardware.get("domain"), dict):
+        return
+    firmware = hardware["domain"]["firmware"] = dict(hardware["domain"].get("firmware") or {})
+    if not firmware.get("uuid"):
+        firmware["uuid"] = str(uuid5(_UUID, metadata.get("uid", "")))
+    _say_topology(metadata, hardware)
+
+
+def _say_topology(metadata: Data, hardware: Data) -> None:
+    """Note, in place, the layout of the PCI bus of a machine that has one and says nothing of it."""
+    kind = ((hardware.get("domain") or {}).get("machine") or {}).get("type") or ""
+    if defaults.has_pcie(hardware.get("architecture") or "", kind):
+        metadata["annotations"] = {_TOPOLOGY_VERSION: "v3", **(metadata.get("annotations") or {})}
 
 
 def _same_addresses(new: Data, old: Data | None, view: ObjectView) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import msgspec
 
 from paddock.apiserver.builtin import (
     claims,
+    clones,
     datavolumes,
     events,
     fronts,
@@ -52,6 +53,7 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
+        **clones.strategies(),
         **pools.strategies(settings),
         **powerstates.strategies(),
         **fronts.strategies(settings),

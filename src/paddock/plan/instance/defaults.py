@@ -38,6 +38,8 @@ class InstallationDefaults(msgspec.Struct, frozen=True):
 
     architecture: str = "amd64"
     default_binding: str = "bridge"
+    # gives it also to interfaces that say none, which older machines have and admission refuses now
+    binds_bare_interfaces: bool = True
     cpu_model: str = "host-model"
     machine_type: str = ""
     eviction_strategy: str = "None"
@@ -123,6 +125,11 @@ def _arm_firmware(firmware: Firmware) -> Firmware:
     return replace(firmware, bootloader=bootloader)
 
 
+def has_pcie(architecture: str, machine_type: str) -> bool:
+    """Return whether a machine has a PCI Express bus, whose layout is kept over restarts."""
+    return architecture in ("amd64", "arm64", "") and (not machine_type or "q35" in machine_type or machine_type.startswith("virt"))
+
+
 def is_on(feature: object) -> bool:
     """Return whether a named feature is enabled: it is unless it says otherwise."""
     return getattr(feature, "enabled", None) is not False
@@ -156,7 +163,8 @@ def _most_sockets(sockets: int, each: int, host: InstallationDefaults) -> int:
 
 def _with_feature(cpu: CPU, name: str) -> CPU:
     if any(feature.name == name for feature in cpu.features or ()):
-        return cpu
+        required = [replace(each, policy="require") if each.name == name else each for each in cpu.features or ()]
+        return replace(cpu, features=required)
     return replace(cpu, features=[*(cpu.features or ()), CPUFeature(name=name, policy="require")])
 
 
@@ -212,13 +220,13 @@ def _enabled(feature: _Switch) -> _Switch:
 
 
 def _hyperv(hyperv: HyperV) -> HyperV:
-    """Everything that is named is on, and what depends on something else switches that on, too."""
+    """Everything that is named is on, and what depends on something else switches that on, too, unless it is switched off."""
     given = {name: getattr(hyperv, name) for name in HyperV.__struct_fields__}
     found = {name: _enabled(feature) for name, feature in given.items() if feature is not None}
 
     def needs(name: str, other: str, value: object = _ON) -> None:
-        if name in found and is_on(found[name]) and not (other in found and is_on(found[other])):
-            found[other] = value
+        if name in found and is_on(found[name]):
+            found.setdefault(other, value)
 
     needs("synictimer", "synic")
     for name in ("synic", "tlbflush", "ipi"):
@@ -290,14 +298,15 @@ def _networks(spec: VirtualMachineInstanceSpec, host: InstallationDefaults) -> t
     interfaces = list(spec.domain.devices.interfaces or ())
     networks = spec.networks
     if not interfaces and not networks and spec.domain.devices.autoattachPodInterface is not False:
-        interfaces, networks = [Interface(name="default")], [Network(name="default", pod=PodNetwork())]
+        binding: dict[str, object] = {host.default_binding: Empty()}
+        interfaces, networks = [replace(Interface(name="default"), **binding)], [Network(name="default", pod=PodNetwork())]
     if not interfaces:
         return networks, spec.domain.devices.interfaces
     return networks, [_interface(interface, host) for interface in interfaces]
 
 
 def _interface(interface: Interface, host: InstallationDefaults) -> Interface:
-    if any(getattr(interface, name) is not None for name in _BINDINGS):
+    if any(getattr(interface, name) is not None for name in _BINDINGS) or not host.binds_bare_interfaces:
         return interface
     binding: dict[str, object] = {host.default_binding: Empty()}
     return replace(interface, **binding)

@@ -18,6 +18,8 @@ import (
 	admission "k8s.io/api/admission/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,10 +68,16 @@ type Verdict struct {
 
 type handler func(http.ResponseWriter, *http.Request)
 
+// Schema is what the definition of a kind says: what is wrong with an object, and what is there by default.
+type Schema struct {
+	validator validation.SchemaValidator
+	defaults  *structural.Structural
+}
+
 // Kind is how virt-api judges the objects of one kind.
 type Kind struct {
 	resource string
-	schema   *extensions.CustomResourceValidation
+	schema   *Schema
 	mutate   handler
 	validate handler
 	// judges changes; where there is none, the other judges these, too
@@ -189,13 +197,18 @@ func kinds(config *configuration.ClusterConfig, client kubecli.KubevirtClient) m
 	return known
 }
 
-func parsed(text string) *extensions.CustomResourceValidation {
+func parsed(text string) *Schema {
 	if text == "" {
 		return nil
 	}
-	into := &extensions.CustomResourceValidation{}
+	into, internal := &extensions.CustomResourceValidation{}, &apiextensions.CustomResourceValidation{}
 	must(yaml.Unmarshal([]byte(text), into))
-	return into
+	must(extensions.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(into, internal, nil))
+	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	must(err)
+	defaults, err := structural.NewStructural(internal.OpenAPIV3Schema)
+	must(err)
+	return &Schema{validator: validator, defaults: defaults}
 }
 
 func asked(serve handler, kind Kind, object, old *unstructured.Unstructured) (*admission.AdmissionResponse, error) {
@@ -257,12 +270,8 @@ func checked(kind Kind, object *unstructured.Unstructured) []Cause {
 	if kind.schema == nil {
 		return nil
 	}
-	internal := &apiextensions.CustomResourceValidation{}
-	must(extensions.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(kind.schema, internal, nil))
-	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
-	must(err)
 	causes := []Cause{}
-	for _, each := range validation.ValidateCustomResource(nil, object.UnstructuredContent(), validator) {
+	for _, each := range validation.ValidateCustomResource(nil, object.UnstructuredContent(), kind.schema.validator) {
 		causes = append(causes, Cause{string(each.Type), each.Field, each.ErrorBody()})
 	}
 	return causes
@@ -302,6 +311,9 @@ func judged(kinds map[string]Kind, line []byte) (verdict Verdict) {
 		return Verdict{Message: "unknown kind " + object.GetKind()}
 	}
 	served(object, old)
+	if kind.schema != nil {
+		defaulting.Default(object.UnstructuredContent(), kind.schema.defaults)
+	}
 	if kind.mutate != nil {
 		answer, err := asked(kind.mutate, kind, object, old)
 		if err != nil {
