@@ -77,12 +77,16 @@ def _requests(document: Data) -> Iterator[PlayedRequest]:
     kind, version = _kind(asked["resource"]), asked["resource"].get("version", "")
     if kind is None or asked.get("subResource") or not isinstance(asked.get("object"), dict):
         return
-    if asked["operation"] == "CREATE":
+    # Tests of creations leave the operation out at times.
+    if asked["operation"] in ("CREATE", ""):
         given = _given(kind, asked["object"], asked["object"], version)
         if kind.kind == _INSTANCE:
             yield from _both(given.get("spec") or {}, given["metadata"], test)
         else:
             yield PlayedRequest(kind, given, None, test)
+        template = (given.get("spec") or {}).get("template")
+        if (kind.group, kind.kind) == ("kubevirt.io", _MACHINE) and isinstance(template, dict):
+            yield from _both(template.get("spec") or {}, template.get("metadata") or {}, test)
     elif asked["operation"] == "UPDATE" and isinstance(asked.get("oldObject"), dict):
         old = asked["oldObject"]
         yield PlayedRequest(kind, _given(kind, asked["object"], old, version), _given(kind, old, old, version), test)
