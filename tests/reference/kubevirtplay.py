@@ -108,13 +108,14 @@ def _kind(resource: Data) -> KindFacts | None:
 
 def _given(kind: KindFacts, data: Data, named: Data, version: str = "") -> Data:
     """Return an object of a test as a client sends it, in the namespace `default`."""
-    metadata = {key: each for key, each in (data.get("metadata") or {}).items() if key not in _SERVERS}
+    metadata = {key: each for key, each in (data.get("metadata") or {}).items() if key not in _SERVERS and each is not None}
     name = (named.get("metadata") or {}).get("name") or ""
     metadata["name"] = name if _NAME.fullmatch(name) else "a"
     metadata.pop("namespace", None)
     metadata.pop("generateName", None)
     if kind.namespaced:
         metadata["namespace"] = "default"
+    data = _without_nulls(data)
     return {**data, "apiVersion": f"{kind.group}/{version or kind.storage_version}", "kind": kind.kind, "metadata": metadata}
 
 
@@ -164,6 +165,13 @@ async def _judged(api: Harness, request: PlayedRequest) -> Verdict:
     if reply.status < 300:
         return Verdict(reply.data)
     return Verdict(None, "; ".join(f"{field}: {message}" for field, message in _causes(reply.data)), failed=reply.status >= 500)
+
+
+def _without_nulls(data: Any) -> Any:
+    """Return data as a server stores it: a member that is null is none."""
+    if isinstance(data, dict):
+        return {key: _without_nulls(each) for key, each in data.items() if each is not None}
+    return [_without_nulls(each) for each in data] if isinstance(data, list) else data
 
 
 def _revision(api: Harness, key: StoreKey) -> int:

@@ -40,7 +40,6 @@ _RECORDED = (
     (re.compile(r"(\w+) \*admissionv1\.AdmissionReview\b"), "recorded.Review({})"),
     (re.compile(r"(\w+) \*(?:v1|virtv1)\.VirtualMachineInstanceSpec\b"), "recorded.Spec({})"),
     (re.compile(r"(\w+) \*(?:v1|virtv1)\.VirtualMachineInstance\b"), "recorded.Spec(&{}.Spec)"),
-    (re.compile(r"(\w+) \[\]v1\.Volume\b"), "recorded.Volumes({})"),
 )
 
 

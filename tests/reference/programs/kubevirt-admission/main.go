@@ -313,8 +313,13 @@ func judged(kinds map[string]Kind, line []byte) (verdict Verdict) {
 	served(object, old)
 	if kind.schema != nil {
 		defaulting.Default(object.UnstructuredContent(), kind.schema.defaults)
+		if old != nil {
+			defaulting.Default(old.UnstructuredContent(), kind.schema.defaults)
+		}
 	}
-	if kind.mutate != nil {
+	// The others complete objects that are created.
+	changing := object.GetKind() == "VirtualMachine" || object.GetKind() == "VirtualMachineInstance"
+	if kind.mutate != nil && (old == nil || changing) {
 		answer, err := asked(kind.mutate, kind, object, old)
 		if err != nil {
 			return Verdict{Message: err.Error()}

@@ -102,3 +102,22 @@ async def test_a_clone_names_its_target(target: dict[str, Any] | None) -> None:
         made = (await api.post(CLONES, clone)).data
     assert made["spec"]["target"]["name"].startswith("clone-web-")
     assert made["spec"]["target"]["kind"] == "VirtualMachine"
+
+
+MIGRATIONS = VMIS.replace("instances", "instancemigrations")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [({}, "spec.vmiName"), ({"vmiName": "gone"}, "spec.vmiName"), ({"vmiName": "a", "priority": "system-critical"}, "spec.priority")],
+)
+@pytest.mark.spec("kubevirt", 166)
+@scripted
+async def test_a_migration_is_of_an_instance_that_there_is(spec: dict[str, Any], field: str) -> None:
+    move = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration", "metadata": {"name": "move"}}
+    async with Harness() as api:
+        await api.post(VMIS, instance())
+        refused = await api.post(MIGRATIONS, {**move, "spec": spec})
+        taken = await api.post(MIGRATIONS, {**move, "spec": {"vmiName": "a"}})
+    assert refused.status == 422 and field in refused.causes
+    assert taken.status == 201

@@ -40,13 +40,6 @@ func Spec(spec any) {
 	}
 }
 
-// Volumes records the spec of an instance that has nothing else.
-func Volumes(volumes any) {
-	if place := test(); place != "" {
-		write(Document{Test: place, Spec: map[string]any{"domain": map[string]any{"devices": map[string]any{}}, "volumes": volumes}})
-	}
-}
-
 // test returns the file of the calling test. A function that is called by KubeVirt itself was handed something that is recorded already.
 func test() string {
 	_, file, _, known := runtime.Caller(caller)
