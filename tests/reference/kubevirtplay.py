@@ -209,7 +209,7 @@ def _differ(path: str, sides: list[Any], found: dict[str, tuple[Any, Any]]) -> N
         for index in range(len(one)):
             below = asked[index] if isinstance(asked, list) and len(asked) == len(one) else None
             _differ(f"{path}[{index}]", [one[index], other[index], below], found)
-    elif not _same(path, one, other) and not (path.endswith(_RANDOM) and one and other and asked is None):
+    elif not _same(path, one, other) and not (path.endswith(_RANDOM) and one and other and not asked):
         found[path] = (one, other)
 
 
