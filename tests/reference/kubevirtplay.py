@@ -220,7 +220,7 @@ def _zero(value: Any) -> bool:
 
 def _same(path: str, one: Any, other: Any) -> bool:
     """Return whether two values say the same. Go writes some empty members, and quantities in another form."""
-    if one == other or (not one and not other and (path.endswith(_EMPTY) or _zero(one) and _zero(other))):
+    if one == other or (not one and not other and (path.endswith(_EMPTY) or (_zero(one) and _zero(other)))):
         return True
     try:
         return quantity.parse(one) == quantity.parse(other)

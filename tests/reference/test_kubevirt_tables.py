@@ -1,4 +1,4 @@
-"""The requests of KubeVirt's unit tests are decided and completed as by its own webhooks, but for the differences of `kubevirt-tables.toml`."""
+"""KubeVirt decides and completes the requests of its unit tests as a dry-run here does, but for what `kubevirt-tables.toml` lists."""
 
 import asyncio
 import re
@@ -40,7 +40,9 @@ def played(pytestconfig: pytest.Config) -> dict[str, list[Played]]:
     requests = kubevirtplay.requests(kubevirttables.recorded(say))
     found = {}
     for setting, gates in (("default", ()), ("gates", kubevirtplay.alpha_gates(program))):
-        verdicts = zip(requests, kubevirtplay.theirs(program, requests, gates), asyncio.run(kubevirtplay.ours(requests, gates)), strict=True)
+        verdicts = zip(
+            requests, kubevirtplay.theirs(program, requests, gates), asyncio.run(kubevirtplay.ours(requests, gates)), strict=True
+        )
         found[setting] = [Played(*each) for each in verdicts]
     for setting, each in found.items():
         judged = [one for one in each if not one.theirs.failed]
