@@ -54,6 +54,7 @@ FORBIDDEN = {
 EXCEPTIONS = {
     "apiserver": (
         "apiserver.builtin.claimsizes -> plan.storage.claimsizes",
+        "apiserver.builtin.clones -> plan.snapshots.clones",
         "apiserver.builtin.datavolumes -> plan.storage.contents",
         "apiserver.builtin.datavolumes -> plan.storage.datavolumeclaims",
         "apiserver.builtin.datavolumes -> plan.storage.requesters",
