@@ -15,6 +15,7 @@ from paddock.apiserver.builtin import (
     namespaces,
     pools,
     powerstates,
+    restores,
     secrets,
     services,
     tabled,
@@ -54,6 +55,7 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         **machines.strategies(settings),
         **pools.strategies(settings),
         **powerstates.strategies(),
+        **restores.strategies(settings),
         **fronts.strategies(settings),
     }
     for kind in catalog.facts():
