@@ -2,7 +2,7 @@
 
 Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
 
-Pending waits for volumes or for room; Scheduling has what it needs; Scheduled is in the start queue, or QEMU is coming up; Running has
+Pending waits for volumes; Scheduling has them, and waits for room, images or Secrets; Scheduled is in the start queue, or QEMU is coming up; Running has
 its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks gets its time, too.
 """
 
