@@ -262,7 +262,7 @@ class VirtualMachineReconciler:
         if look.decision.step is not RunStep.STOP or data is None or not _is_behind(sight):
             return
         before = await self._acts.started_from(sight, _revision(data))
-        if before is not None and not liveupdate.update(before, sight.data["spec"], data, live=False).restart:
+        if before is not None and liveupdate.update(before, sight.data["spec"], data, live=False).is_complete:
             await self._bring_up_to_date(look, [])
 
     async def _follow(self, look: _Look) -> None:
@@ -279,7 +279,7 @@ class VirtualMachineReconciler:
         if is_suspended(sight.instance):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
-        if not update.restart:
+        if update.is_complete:
             await self._bring_up_to_date(look, list(update.patch))
         elif update.patch:
             await self._change_instance(look, list(update.patch))

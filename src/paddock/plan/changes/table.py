@@ -156,7 +156,7 @@ def _machine(at: str) -> Rows:
     return (
         EffectRow(f"{at}.runStrategy", LIVE, _POWER),
         EffectRow(f"{at}.running", LIVE, _POWER),
-        EffectRow(f"{at}.template.metadata", LIVE, _LABELS),
+        EffectRow(f"{at}.template.metadata", RESTART, "the running instance keeps its labels and annotations"),
         *_instance(f"{at}.template.spec"),
         EffectRow(f"{at}.dataVolumeTemplates", NONE, "DataVolumes are made once: one that exists keeps its data and its size"),
         EffectRow(f"{at}.dataVolumeTemplates[]", LIVE, "a new DataVolume is made", _COMING),

@@ -2,8 +2,9 @@
 
 Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
 
-Pending waits for volumes; Scheduling has them, and waits for room, images or Secrets; Scheduled is in the start queue, or QEMU is coming up; Running has
-its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks gets its time, too.
+Pending waits for volumes; Scheduling has them, and waits for room, images or Secrets; Scheduled is in the start queue, or QEMU is coming
+up; Running has its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks has its time,
+too.
 """
 
 from collections.abc import Collection, Sequence
