@@ -64,11 +64,8 @@ def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Liv
     """Compare the machine's spec of the start with that of now. Without `live` (rollout strategy Stage) everything waits."""
     if any(before.get(each) != now.get(each) for each in ("instancetype", "preference")):
         return LiveUpdate(restart=OTHER)
-    if not live:
-        waits = before["template"].get("metadata") != now["template"].get("metadata")
-        return LiveUpdate(restart="" if before["template"]["spec"] == now["template"]["spec"] else OTHER, metadata_waits=waits)
     work = _Work(before["template"], now["template"], instance)
-    for step in (_eviction, _placement, _sockets, _memory, _disks, _cards):
+    for step in (_eviction, _placement, _sockets, _memory, _disks, _cards) if live else ():
         step(work)
     old, new = (_metadata(each) for each in (work.before, work.now))
     if work.before != work.now:
