@@ -32,7 +32,7 @@ from tests.scenario.hosts.snapshotting import (
 # --- snapshots ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("kubevirt", 157)
+@pytest.mark.spec("kubevirt", 163)
 @pytest.mark.spec("kubevirt", 79)
 @pytest.mark.parametrize("agent", ["there", "absent", "refuses"])
 def test_online_snapshot_freezes_and_always_thaws(play: Play, agent: str) -> None:

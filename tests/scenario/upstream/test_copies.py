@@ -276,7 +276,7 @@ def test_a_snapshot_has_disks_that_were_plugged_and_so_has_its_restore(play: Pla
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 155)
+@pytest.mark.spec("kubevirt", 161)
 def test_a_restore_waits_for_its_snapshot(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host, "Halted")
@@ -291,7 +291,7 @@ def test_a_restore_waits_for_its_snapshot(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 154)
+@pytest.mark.spec("kubevirt", 160)
 def test_a_restore_is_refused_while_another_one_is_in_progress(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host)
@@ -358,7 +358,7 @@ def test_a_new_machine_may_have_another_address(play: Play, address: str | None)
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 156)
+@pytest.mark.spec("kubevirt", 162)
 @pytest.mark.parametrize("strategy", ["Always", "Halted"])
 @pytest.mark.parametrize("target", ["web", "new"])
 @pytest.mark.parametrize("source", ["kept", "gone"])

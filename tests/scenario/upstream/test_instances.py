@@ -84,7 +84,7 @@ def test_a_secret_may_come_later(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 158)
+@pytest.mark.spec("kubevirt", 164)
 def test_a_selector_that_no_node_fits_stays_what_it_was(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(instance("here", nodeSelector={"kubernetes.io/hostname": "host"}), instance("away", nodeSelector={"a": "b"}))

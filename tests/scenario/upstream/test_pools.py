@@ -135,7 +135,7 @@ LABEL = operation("add", f"{TEMPLATE_LABELS}/newlabel", "newvalue")
 SELECTED = {"proactive": {"selectionPolicy": {"selectors": {"labelSelector": {"matchLabels": {"app": "test"}}}}}}
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 166)
 @pytest.mark.parametrize(
     ("strategy", "labels", "updated", "restarted"),
     [

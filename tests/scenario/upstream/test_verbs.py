@@ -226,7 +226,7 @@ async def guest_that_runs(host: FakeHost) -> Any:
     return await host.running()
 
 
-@pytest.mark.spec("kubevirt", 159)
+@pytest.mark.spec("kubevirt", 165)
 @pytest.mark.parametrize("grace", [10, None])
 def test_a_guest_that_shuts_down_when_it_is_asked_to_has_succeeded(play: Play, grace: int | None) -> None:
     async def script(host: FakeHost) -> None:
