@@ -94,7 +94,7 @@ class RestoreReconciler:
             # The one is gone at the next look; with the other, the status cannot be written either.
             raise
         except PaddockError as error:
-            await self._wait(seen, restore, plan.RestoreWait(str(error), plan.ERROR))
+            await self._wait(seen, restore, plan.RestoreWait(str(error), plan.RESTORE_ERROR))
             raise
         if waits is None:
             return DONE
@@ -105,7 +105,7 @@ class RestoreReconciler:
         """Go as far as possible; what is waited for, or None when it is done."""
         content = await self._content(seen.key.namespace, restore.spec.virtualMachineSnapshotName)
         if content is None:
-            return plan.RestoreWait(f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready", plan.ERROR)
+            return plan.RestoreWait(f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready", plan.RESTORE_ERROR)
         found = plan.volumes(restore, content)
         target = Key(seen.key.namespace, restore.spec.target.name)
         machine = self._caches.machines.cache.get(target)
@@ -368,7 +368,7 @@ class RestoreReconciler:
 
     async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, refused: plan.RestoreRefused) -> None:
         await self._statuses.write(seen, plan.failed(restore, refused, ages.timestamp(self._clock.seconds())))
-        self._teller.tell(reference(RESTORES, seen.meta), "Warning", plan.ERROR, str(refused))
+        self._teller.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
         await self._unlock(restore)
 
 

@@ -322,7 +322,7 @@ class VirtualMachineReconciler:
                         sight.instance if sight.is_ours else None,
                         disks=sight.disks,
                         wants_start=wants,
-                        start_is_due=wants and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
+                        start_is_due=wants and look.trouble is None and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
                         failing=lifecycle.is_failing(sight.machine, look.failure, sight.instance),
                     )
                 ),
@@ -413,6 +413,8 @@ def wire(program: ControllerManager) -> Controller:
     controller.watch(caches.disks, caches.users_of_claim)
     controller.watch(caches.claims, caches.users_of_claim)
     controller.watch(caches.sources, caches.users_of_source)
+    for kind, informer in caches.sizes.items():
+        controller.watch(informer, caches.users_of_size(kind))
     controller.watch(caches.installations, lambda change: ())
     program.add(controller)
     return controller

@@ -1,8 +1,9 @@
 """Changes of a machine that runs: what its instance asks for now and did not ask for when the machine was started.
 
 The instance is the goal: disks and interfaces that it names and the machine lacks are plugged, plugged ones that it no longer names are
-unplugged; links go up and down; sockets and memory grow; disks grow with their claims; its memory is dumped to a claim. A step that fails
-does not keep the others from running; its error stands in the status of the volume, in a condition, or in an event.
+unplugged; drives get the media that it names; links go up and down; sockets and memory grow; disks grow with their claims; its memory is
+dumped to a claim. A step that fails does not keep the others from running; its error stands in the status of the volume, in a condition,
+or in an event.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from paddock.engine.storage.errors import VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.plan.instance.prerequisites import MissingPrerequisite
-from paddock.plan.instance.volumes import DUMPED, DUMPING, NOT_DUMPED, Dump, claim_of, is_hotplugged
+from paddock.plan.instance.volumes import DUMPED, DUMPING, NOT_DUMPED, Dump, claim_of, is_hotplugged, plugged
 from paddock.plan.storage import claimsizes
 from paddock.runtime.controller import EventRecorder
 
@@ -168,7 +169,7 @@ class LiveChanges:
     # --- disks and interfaces ---------------------------------------------------------------------------------------------
 
     async def _disks(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
-        hot = [each for each in instance.spec.volumes or () if is_hotplugged(each) and each.memoryDump is None]
+        hot = [each for each in plugged(instance.spec) if each.memoryDump is None]
         there = {disk.name: disk for disk in machine.config.disks}
         named = {each.name for each in instance.spec.volumes or ()}
         pending: dict[str, str] = {}
@@ -178,7 +179,34 @@ class LiveChanges:
         for disk in there.values():
             if disk.hotplugged and disk.name not in named:
                 await self._unplug(instance, machine, disk)
-        self._pending[machine.id] = pending
+        self._pending[machine.id] = pending | await self._media(instance, machine)
+
+    async def _media(self, instance: VirtualMachineInstance, machine: QemuMachine) -> dict[str, str]:
+        """Give each drive the medium that the instance names; return the reasons why some are not there yet, by volume."""
+        volumes = {each.name: each for each in instance.spec.volumes or ()}
+        pending: dict[str, str] = {}
+        for drive in machine.config.disks:
+            volume = volumes.get(drive.name)
+            if drive.role != "cdrom" or (volume is None and drive.layer is None):
+                continue
+            try:
+                if volume is None:
+                    await machine.change_medium(msgspec.structs.replace(drive, layer=None))
+                elif is_hotplugged(volume) and not self._holds(instance, drive, volume):
+                    config = await self._preparer.hotplugged(instance, [volume.name])
+                    await machine.change_medium(next(each for each in config.disks if each.name == drive.name))
+            except MissingPrerequisite as waits:
+                pending[drive.name] = waits.blocker.message
+            except PaddockError as error:
+                self._once(instance, machine, "HotplugFailed", f"volume {drive.name}: {error}")
+                pending[drive.name] = str(error)
+        return pending
+
+    def _holds(self, instance: VirtualMachineInstance, drive: DiskConfig, volume: Volume) -> bool:
+        """Return whether the medium in a drive is the volume's. The layers of a claim lie in one folder."""
+        claim = self._objects.claim(key_of(instance), claim_of(volume))
+        held = self._volumes.get(claim.metadata.uid or "") if claim is not None else None
+        return held is not None and drive.layer is not None and drive.layer.path.parent == held.layer.path.parent
 
     async def _plug(self, instance: VirtualMachineInstance, machine: QemuMachine, volume: Volume) -> dict[str, str]:
         """Plug one volume; why it is not there yet, by its name."""

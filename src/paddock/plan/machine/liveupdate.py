@@ -166,19 +166,15 @@ def _disks(work: _Work) -> None:
     names = {name for side in sides for name, volume in side.items() if _is_plugged(volume)}
     # One that was there before it said so is no volume that can be pulled out.
     names -= {name for side in sides for name, volume in side.items() if name in names and not _is_plugged(volume)}
-    # Nor is one that is put into a drive which is there already: its medium is changed by the next start.
-    names -= _drives(work)
+    old, new = (_named(_part(each, "domain", "devices").get("disks")) for each in work.hardware())
+    # A drive comes and goes with a start; its medium does not. On the bus virtio it is a disk that is there from the start.
+    drives = {name for name, each in {**new, **old}.items() if "cdrom" in each}
+    names -= {name for name in drives if name not in old or old[name].get("cdrom", {}).get("bus") == "virtio"}
     if not names:
         return
     _exchange(work, (), "volumes", names, sides[1])
-    disks = _named(_part(work.now["spec"], "domain", "devices").get("disks"))
-    _exchange(work, ("domain", "devices"), "disks", names, disks)
-
-
-def _drives(work: _Work) -> set[str]:
-    """The drives for media that are there before and after the change."""
-    old, new = (_named(_part(each, "domain", "devices").get("disks")) for each in work.hardware())
-    return {name for name, each in new.items() if "cdrom" in each and name in old}
+    if plugged := names - drives:
+        _exchange(work, ("domain", "devices"), "disks", plugged, new)
 
 
 def _cards(work: _Work) -> None:
@@ -223,8 +219,8 @@ def _exchange(work: _Work, at: tuple[str, ...], member: str, names: set[str], wa
         if name not in names:
             kept.append(each)
         elif name in wanted:
-            # Defaults that the instance was given stay.
-            kept.append({**each, **wanted[name]})
+            # Defaults that a device of the instance was given stay. A volume is one source, and its other sources go.
+            kept.append(copied(wanted[name]) if member == "volumes" else {**each, **wanted[name]})
     there = {each.get("name", "") for each in has}
     kept += [copied(wanted[name]) for name in wanted if name in names and name not in there]
     work.wants("spec", *at, member, value=kept or None)

@@ -24,7 +24,8 @@ _NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
 
 
 # Reasons of Warning events, and of the conditions of a restore to a machine that the snapshot is not of.
-ERROR, TARGET_NOT_READY = "VirtualMachineRestoreError", "RestoreTargetNotReady"
+RESTORE_ERROR = "VirtualMachineRestoreError"
+TARGET_NOT_READY = "RestoreTargetNotReady"
 _OTHER_TARGET = "restore source and restore target are different but restore target already exists"
 
 
