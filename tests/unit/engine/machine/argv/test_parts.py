@@ -104,6 +104,29 @@ def test_an_address_that_is_asked_for_is_given(address: str, bus: str, addr: str
     assert [name for name, device in found.items() if (device.get("bus"), device.get("addr")) == (bus, addr)] == ["ua-d"]
 
 
+@pytest.mark.spec("kubevirt", 169)
+def test_a_bus_of_which_another_slot_is_wanted_is_a_bridge() -> None:
+    wanted = (DiskConfig("a", ROOT, pci_address="0000:02:01.0"), DiskConfig("b", ROOT, pci_address="0000:03:00.0"))
+    found = devices(machine(disks=(*wanted, DiskConfig("c", ROOT, pci_address="0000:02:02.0"), *disks(3))))
+    assert [(found[f"ua-{name}"]["bus"], found[f"ua-{name}"]["addr"]) for name in "abc"] == [
+        ("pci.2", "0x1.0x0"),
+        ("pci.3", "0x0.0x0"),
+        ("pci.2", "0x2.0x0"),
+    ]
+    assert (found["pci.2"]["driver"], found["pci.2"]["bus"]) == ("pcie-pci-bridge", "pci.1")
+    assert [name for name, device in found.items() if device.get("bus") == "pci.1"] == ["pci.2"]
+    # The ports follow each other on the root bus, whatever their numbers are.
+    assert [found[f"pci.{number}"]["addr"] for number in (1, 3, 4)] == ["0x2.0x0", "0x2.0x1", "0x2.0x2"]
+    assert "io-reserve" not in found["pci.1"] and found["pci.3"]["io-reserve"] == 0
+    assert not {"pci.1", "pci.2", "pci.3"} & set(spare_ports(machine(disks=wanted), TCG))
+
+
+def test_nothing_else_is_in_a_port_that_leads_to_a_bridge() -> None:
+    pair = (DiskConfig("a", ROOT, pci_address="0000:05:00.0"), DiskConfig("b", ROOT, pci_address="0000:06:01.0"))
+    error = refused(machine(disks=pair))
+    assert (error.reason, error.of) == ("bad-address", "disk a") and "disk b wants a slot" in error.why
+
+
 def test_two_functions_of_one_slot() -> None:
     pair = (DiskConfig("a", ROOT, pci_address="0000:03:00.0"), DiskConfig("b", ROOT, pci_address="0000:03:00.1"))
     found = devices(machine(disks=pair))
@@ -113,7 +136,7 @@ def test_two_functions_of_one_slot() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["0001:00:03.0", "0000:81:01.0", "0000:71:00.0", "0000:02:01.0", "0000:00:00.0", "0000:00:01.0", "0000:00:1f.0", "0000:02:00.3", "x"],
+    ["0001:00:03.0", "0000:81:01.0", "0000:71:00.0", "0000:01:01.0", "0000:00:00.0", "0000:00:01.0", "0000:00:1f.0", "0000:02:00.3", "x"],
 )
 def test_an_address_that_is_not_there_is_refused(address: str) -> None:
     error = refused(machine(disks=(DiskConfig("d", ROOT, pci_address=address),)))
