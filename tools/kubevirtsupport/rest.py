@@ -8,7 +8,7 @@ _LAYER = '"drive":"b-v.'
 VOLUMES = (
     SupportRow("volumes[].name", "volumes", "Joins volume and disk; a volume without a disk gets one."),
     SupportRow("volumes[].dataVolume.name", "volumes", "The claim that the DataVolume fills.", volume(dataVolume={"name": "x"}), _LAYER),
-    SupportRow("volumes[].dataVolume.hotpluggable", "volumes", "Was plugged in, and can be taken out."),
+    SupportRow("volumes[].dataVolume.hotpluggable", "volumes", "Comes and goes while the machine runs, also as the medium of a drive."),
     SupportRow(
         "volumes[].persistentVolumeClaim.claimName",
         "volumes",
@@ -17,7 +17,7 @@ VOLUMES = (
         _LAYER,
     ),
     SupportRow("volumes[].persistentVolumeClaim.readOnly", "volumes", "It is only read."),
-    SupportRow("volumes[].persistentVolumeClaim.hotpluggable", "volumes", "Was plugged in, and can be taken out."),
+    SupportRow("volumes[].persistentVolumeClaim.hotpluggable", "volumes", "Comes and goes while the machine runs, also as the medium of a drive."),
     SupportRow(
         "volumes[].containerDisk.**",
         "volumes",

@@ -101,15 +101,6 @@ def test_a_watchdog_that_is_not_fed(start: Start, work: Path, action: str) -> No
         assert qemu.console().count("<W>") == 1
 
 
-@pytest.mark.spec("kubevirt", 169)
-def test_cards_are_where_the_spec_says(boot: Any) -> None:
-    cards = {"one": ("e1000", "0000:02:01.0"), "two": ("virtio", "0000:03:00.0")}
-    interfaces = [{"name": name, "masquerade": {}, "model": model, "pciAddress": at} for name, (model, at) in cards.items()]
-    guest = boot(devices={"interfaces": interfaces})
-    vendors = [guest.shell(f"cat /sys/bus/pci/devices/{at}/vendor").strip() for _, at in cards.values()]
-    assert vendors == ["0x8086", "0x1af4"]
-
-
 @pytest.mark.spec("kubevirt", 86)
 @pytest.mark.needs("swtpm")
 def test_small_devices_are_found(boot: Any, work: Path) -> None:
