@@ -96,7 +96,7 @@ async def test_an_instancetype_that_is_missing_is_a_warning() -> None:
         assert "spec.instancetype: Failure to find instancetype: virtualmachineclusterinstancetypes.instancetype.kubevirt.io" in size
         assert "spec.preference: Failure to find preference" in preference
         body = machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small", "kind": "Flavour"})
-        odd = await api.post(f"{VMS}?dryRun=All", body)
+        odd = await api.post(VMS, {**body, "metadata": {"name": "odd"}})
         assert odd.status == 201 and "unknown kind Flavour" in odd.warnings[0]
 
 
@@ -368,7 +368,7 @@ async def test_a_server_without_controllers_leaves_machines_to_others() -> None:
 @scripted
 async def test_a_change_of_metadata_repeats_the_warnings_of_the_rest_and_none_of_its_past_mistakes() -> None:
     hardware = {**HARDWARE, "networks": [{"name": "default", "pod": {}}]}
-    hardware["domain"] = {**HARDWARE["domain"], "devices": {"interfaces": [{"name": "default"}]}}
+    hardware["domain"] = {**HARDWARE["domain"], "devices": {"interfaces": [{"name": "default", "masquerade": {}}]}}
     async with Harness() as api:
         made = await api.post(VMS, machine(hardware=hardware))
         # stored before the rule was known: a network without a card
