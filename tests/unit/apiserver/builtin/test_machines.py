@@ -368,7 +368,7 @@ async def test_a_server_without_controllers_leaves_machines_to_others() -> None:
 @scripted
 async def test_a_change_of_metadata_repeats_the_warnings_of_the_rest_and_none_of_its_past_mistakes() -> None:
     hardware = {**HARDWARE, "networks": [{"name": "default", "pod": {}}]}
-    hardware["domain"] = {**HARDWARE["domain"], "devices": {"interfaces": [{"name": "default", "masquerade": {}}]}}
+    hardware["domain"] = {**HARDWARE["domain"], "devices": {"interfaces": [{"name": "default"}]}}
     async with Harness() as api:
         made = await api.post(VMS, machine(hardware=hardware))
         # stored before the rule was known: a network without a card
