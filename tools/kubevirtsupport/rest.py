@@ -17,7 +17,9 @@ VOLUMES = (
         _LAYER,
     ),
     SupportRow("volumes[].persistentVolumeClaim.readOnly", "volumes", "It is only read."),
-    SupportRow("volumes[].persistentVolumeClaim.hotpluggable", "volumes", "Comes and goes while the machine runs, also as the medium of a drive."),
+    SupportRow(
+        "volumes[].persistentVolumeClaim.hotpluggable", "volumes", "Comes and goes while the machine runs, also as the medium of a drive."
+    ),
     SupportRow(
         "volumes[].containerDisk.**",
         "volumes",

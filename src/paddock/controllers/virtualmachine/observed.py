@@ -211,7 +211,7 @@ def _sizes(seen: CachedObject) -> Iterable[str]:
     for member, matcher in ((instancetypes.INSTANCETYPE, spec.instancetype), (instancetypes.PREFERENCE, spec.preference)):
         kind = instancetypes.kind_of(member, matcher.kind) if matcher is not None else None
         if matcher is not None and matcher.name and kind is not None:
-            namespace = "" if kind == instancetypes.KINDS[member][0] else seen.meta.namespace
+            namespace = "" if kind == instancetypes.KINDS[member][0] else seen.meta.namespace or ""
             yield _size(kind, Key(namespace, matcher.name))
 
 
