@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from paddock.engine.machine.errors import Unanswered
 from tests.enginefakes import FakeMachine
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
@@ -273,6 +274,30 @@ def test_a_medium_is_put_in_exchanged_and_taken_out(play: Play, bus: str) -> Non
             assert condition(await host.vm(), "RestartRequired") in ("", "False")
         assert len(found) == 3 and ran.observed.phase == "running"
         assert [each["name"] for each in (await host.vmi())["spec"]["domain"]["devices"]["disks"]] == ["cd"]
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 168)
+def test_a_medium_that_the_guest_has_mounted_goes_when_it_lets_go(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(drives())
+        ran = await host.running()
+        await disk(host, "one")
+        await with_medium(host, [{"name": "cd", "dataVolume": {"name": "one", "hotpluggable": True}}])
+        change = ran.change_medium
+
+        async def locked(drive: Any) -> None:
+            raise Unanswered("cannot change the medium", why="the guest keeps its tray locked")
+
+        ran.change_medium = locked  # type: ignore[method-assign]
+        await with_medium(host, [])
+        await asyncio.sleep(60)
+        assert ran.config.disks[0].layer is not None
+        assert (await host.events("web")).count("HotplugFailed") == 1
+        ran.change_medium = change  # type: ignore[method-assign]
+        await asyncio.sleep(15)
+        assert ran.config.disks[0].layer is None
 
     play(script)
 

@@ -131,6 +131,8 @@ class InstanceReconciler:
         waits = [left] if left else []
         if self._machines.unmanaged(seen.meta.uid) is not None:
             waits.append(_UNMANAGED_SECONDS)
+        if (retry := self._changes.retry_seconds(seen.meta.uid)) is not None:
+            waits.append(retry)
         if pause is not None:
             waits.append(max(pause, 0.05))
         return again(min(waits)) if waits else DONE

@@ -26,7 +26,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MemoryDumpInfo
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.machine.config import DiskConfig
-from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage.errors import VolumeMissing
 from paddock.engine.storage.volumes import Volumes
@@ -38,6 +38,8 @@ from paddock.runtime.controller import EventRecorder
 
 _LOG = logging.getLogger(__name__)
 _PART = ".part"
+# QEMU does not say that a guest unlocks a tray.
+_TRAY_SECONDS = 10.0
 
 
 class GuestMemoryDumps:
@@ -134,6 +136,8 @@ class LiveChanges:
         self._dumps = dumps
         # why a hot-plugged volume is not there yet, by machine and volume
         self._pending: dict[str, dict[str, str]] = {}
+        # machines of which a guest keeps the tray of a drive locked
+        self._locked: set[str] = set()
         # why sockets or memory are not what they should be, by machine and condition; tried again at each reconcile
         self._refused: dict[str, dict[str, str]] = {}
         # the failures that were recorded, by machine
@@ -142,6 +146,10 @@ class LiveChanges:
     def pending(self, machine: str) -> Mapping[str, str]:
         """Return the reasons why hot-plugged volumes of a machine are not there yet, by volume."""
         return self._pending.get(machine, {})
+
+    def retry_seconds(self, machine: str) -> float | None:
+        """Return the pause before the next attempt, where nothing tells that it may succeed."""
+        return _TRAY_SECONDS if machine in self._locked else None
 
     def refused(self, machine: str) -> Mapping[str, str]:
         """Return the reasons why a machine cannot have more sockets or memory while it runs, by condition."""
@@ -162,6 +170,7 @@ class LiveChanges:
     def forget(self, machine: str) -> None:
         """Drop what is known of a machine that is gone."""
         self._pending.pop(machine, None)
+        self._locked.discard(machine)
         self._refused.pop(machine, None)
         self._recorded.pop(machine, None)
         self._dumps.forget(machine)
@@ -185,6 +194,7 @@ class LiveChanges:
         """Give each drive the medium that the instance names; return the reasons why some are not there yet, by volume."""
         volumes = {each.name: each for each in instance.spec.volumes or ()}
         pending: dict[str, str] = {}
+        self._locked.discard(machine.id)
         for drive in machine.config.disks:
             volume = volumes.get(drive.name)
             if drive.role != "cdrom" or (volume is None and drive.layer is None):
@@ -198,6 +208,8 @@ class LiveChanges:
             except MissingPrerequisite as waits:
                 pending[drive.name] = waits.blocker.message
             except PaddockError as error:
+                if isinstance(error, Unanswered):
+                    self._locked.add(machine.id)
                 self._once(instance, machine, "HotplugFailed", f"volume {drive.name}: {error}")
                 pending[drive.name] = str(error)
         return pending

@@ -32,6 +32,8 @@ from paddock.engine.machine.users import hand_over_disk, lent
 SECTOR = 512
 _RETRIES = 40
 _RETRY_SECONDS = 0.05
+# Nobody else can ask anything of the machine meanwhile.
+_TRAY_SECONDS = 2.0
 
 
 class Hotplug:
@@ -122,18 +124,17 @@ class Hotplug:
         owner.observe(disks={**owner.observed.disks, drive.name: DiskState(size=sizes.get(device, 0))})
 
     async def _open_tray(self, name: str) -> None:
-        """Without force: a guest that has mounted the medium is asked to let go of it."""
+        """Without force: a guest that has mounted the medium is asked to let go of it, and may do so until the next attempt."""
         owner, device = self._owner, names.device(name)
         await owner.execute("blockdev-open-tray", {"id": device})
-        patience = owner.surroundings.times.unplug
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(_TRAY_SECONDS):
                 while not probe.medium(device, await owner.execute("query-block"))[1]:
                     await asyncio.sleep(_RETRY_SECONDS)
         except TimeoutError:
-            why = f"the guest has not unlocked its tray within {patience:g} s"
+            why = "the guest keeps its tray locked"
             what = f"cannot change the medium of disk {name} of machine {owner.id}"
-            raise Unanswered(what, why=why, fix="unmount it in the guest and try again") from None
+            raise Unanswered(what, why=why, fix="unmount it in the guest") from None
 
     async def plug_nic(self, nic: Nic) -> None:
         """Repeated it finds the card there."""
