@@ -130,7 +130,7 @@ def test_a_guest_reads_the_medium_that_is_in_its_drive(place: Place, tiny_guest:
         drive = DiskConfig("cd", None, bus="scsi", role="cdrom")
         machine = await machines.define("a", replace(_config(tiny_guest), disks=(drive,)))
         await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 600)
         await until_said(machine, reads, lambda said: said == "none")
         for text in ("one", "two"):
             await machine.change_medium(replace(drive, layer=media[text]))

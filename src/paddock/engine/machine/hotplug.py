@@ -32,8 +32,6 @@ from paddock.engine.machine.users import hand_over_disk, lent
 SECTOR = 512
 _RETRIES = 40
 _RETRY_SECONDS = 0.05
-# Nobody else can ask anything of the machine meanwhile.
-_TRAY_SECONDS = 2.0
 
 
 class Hotplug:
@@ -127,14 +125,13 @@ class Hotplug:
         """Without force: a guest that has mounted the medium is asked to let go of it, and may do so until the next attempt."""
         owner, device = self._owner, names.device(name)
         await owner.execute("blockdev-open-tray", {"id": device})
-        try:
-            async with asyncio.timeout(_TRAY_SECONDS):
-                while not probe.medium(device, await owner.execute("query-block"))[1]:
-                    await asyncio.sleep(_RETRY_SECONDS)
-        except TimeoutError:
-            why = "the guest keeps its tray locked"
-            what = f"cannot change the medium of disk {name} of machine {owner.id}"
-            raise Unanswered(what, why=why, fix="unmount it in the guest") from None
+        # Not for long: nobody else can ask anything of the machine meanwhile.
+        for _ in range(_RETRIES):
+            if probe.medium(device, await owner.execute("query-block"))[1]:
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+        what = f"cannot change the medium of disk {name} of machine {owner.id}"
+        raise Unanswered(what, why="the guest keeps its tray locked", fix="unmount it in the guest")
 
     async def plug_nic(self, nic: Nic) -> None:
         """Repeated it finds the card there."""
