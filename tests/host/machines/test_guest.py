@@ -146,7 +146,7 @@ def test_a_guest_reads_the_medium_that_is_in_its_drive(place: Place, tiny_guest:
         await machine.stop(0)
         await until_phase(machine, "ended")
 
-    run(script)
+    run(script, 900)
 
 
 async def with_processors(machine: QemuMachine, sockets: int) -> None:
