@@ -8,10 +8,12 @@ import msgspec
 
 from paddock.apiserver.builtin import (
     claims,
+    clones,
     datavolumes,
     events,
     fronts,
     machines,
+    migrations,
     namespaces,
     pools,
     powerstates,
@@ -53,6 +55,8 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
+        **clones.strategies(),
+        **migrations.strategies(settings),
         **pools.strategies(settings),
         **powerstates.strategies(),
         **restores.strategies(settings),

@@ -128,6 +128,8 @@ def _sockets(work: _Work) -> None:
         work.restart.append("Reduction of CPU socket count requires a restart")
     elif wanted > max(most, has):
         work.restart.append("CPU sockets updated in template spec to a value higher than what's available")
+    elif wanted > has and cpu.get("dedicatedCpuPlacement"):
+        work.restart.append("CPUs of its own are given to a machine when it starts: more CPU sockets require a restart")
     else:
         work.wants("spec", "domain", "cpu", "sockets", value=wanted)
 
