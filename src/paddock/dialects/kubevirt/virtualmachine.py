@@ -66,7 +66,7 @@ class DataVolumeTemplate(Object):
 
     apiVersion: Annotated[str | None, Field("Has no meaning here.")] = None
     kind: Annotated[str | None, Field("Has no meaning here.")] = None
-    metadata: Annotated[TemplateMeta | None, Field("Name, labels and annotations of the DataVolume.", nullable=True)] = None
+    metadata: Annotated[TemplateMeta | None, Field("Name, labels, annotations and finalizers of the DataVolume.", nullable=True)] = None
     spec: Annotated[DataVolumeSpec, Field("What the DataVolume asks for.", required=True)] = DataVolumeSpec()
     status: Annotated[Freeform | None, Field("Has no meaning here.", nullable=True)] = None
 

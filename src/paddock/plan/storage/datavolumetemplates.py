@@ -38,5 +38,6 @@ def _metadata(given: TemplateMeta, owner: Resource) -> ObjectMeta:
         namespace=namespace_of(owner),
         labels=given.labels,
         annotations=given.annotations,
+        finalizers=given.finalizers,
         ownerReferences=owned_by(owner),
     )
