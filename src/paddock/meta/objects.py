@@ -49,7 +49,6 @@ class TemplateMeta(Object):
 
     name: Annotated[str | None, Field("Name, where the template says that it is used.")] = None
     namespace: Annotated[str | None, Field("Namespace, where the template says that it is used.")] = None
-    finalizers: Annotated[list[str] | None, Field("Finalizers, where the template says that it uses them.")] = None
     labels: Labels = None
     annotations: Annotations = None
 

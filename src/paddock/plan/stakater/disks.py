@@ -19,7 +19,7 @@ from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.stakater.rules import MACHINE_LABEL, MANAGED_BY
-from paddock.meta.objects import ObjectMeta, OwnerReference, TemplateMeta
+from paddock.meta.objects import ObjectMeta, OwnerReference
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.plan.machine import printable
 from paddock.plan.stakater.conditions import ApplyBlocker, creating, no
@@ -88,7 +88,7 @@ def with_held_root(machine: kubevirt.VirtualMachine, root: str) -> kubevirt.Virt
 
 
 def _held(template: kubevirt.DataVolumeTemplate) -> kubevirt.DataVolumeTemplate:
-    metadata = msgspec.structs.replace(template.metadata or TemplateMeta(), finalizers=[ROOT_FINALIZER])
+    metadata = msgspec.structs.replace(template.metadata or kubevirt.DataVolumeTemplateMeta(), finalizers=[ROOT_FINALIZER])
     return msgspec.structs.replace(template, metadata=metadata)
 
 
