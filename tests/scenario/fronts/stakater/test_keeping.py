@@ -132,7 +132,7 @@ def test_a_copy_of_a_machine_is_deleted_like_any_other(play: Play) -> None:
         template = found["spec"]["dataVolumeTemplates"][0]
         document = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "copy"}, "spec": found["spec"]}
         template["metadata"]["name"] = found["spec"]["template"]["spec"]["volumes"][0]["dataVolume"]["name"] = "copy-rootdisk"
-        await stage.host.make({**document, "spec": {**found["spec"], "runStrategy": "Halted"}})
+        await stage.host.make(document)
         await asyncio.sleep(30)
         assert (await stage.volume("copy-rootdisk"))["metadata"]["finalizers"]
         await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "copy")
