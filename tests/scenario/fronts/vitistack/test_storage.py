@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from paddock.engine.images.errors import ImageUnavailable
 from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
 from tests.scenario.hosts import snapshotting
 
@@ -49,6 +50,26 @@ def test_storage_is_pending_until_every_claim_is_bound(play: Play) -> None:
             reply = await host.api.merge(f"/api/v1/namespaces/default/persistentvolumeclaims/web-data{subresource}", body)
             assert reply.status == 200
         await asyncio.sleep(30)
+        assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 84)
+def test_an_import_that_fails_is_seen_while_its_claim_is_bound(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        address = "http://images/debian.qcow2"
+        host.engine.images.offer(address)
+        host.engine.images.script(address, [ImageUnavailable("Unreachable", "images:80 cannot be reached"), None])
+        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": address}}))
+        await asyncio.sleep(8)
+        assert (await host.seen("PersistentVolumeClaim", "web-root"))["status"]["phase"] == "Bound"
+        status, reason, message = await host.condition("StorageReady")
+        assert (status, reason) == ("False", "ImportFailed")
+        assert message == "DataVolume web-root is not filled: Error: images:80 cannot be reached"
+        assert (await host.condition("Ready"))[0] == "False"
+        # The next attempt fills it.
+        await asyncio.sleep(60)
         assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
 
     play(script)
