@@ -1,4 +1,4 @@
-"""The stand-in for CDI's webhooks, asked by a real API server: what CDI 1.66 refuses is refused in its words, and everything else is taken."""
+"""The stand-in for CDI's webhooks, asked by a real API server: it refuses what CDI 1.66 refuses, in its words."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -58,10 +58,14 @@ def cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield Cluster(api)
 
 
+NOBODY = {"sourceRef": {"kind": "DataSource", "name": "nobody"}, "storage": STORAGE}
+ARCHIVE = {"source": {"blank": {}}, "contentType": "archive", "storage": STORAGE}
+
+
 @pytest.mark.parametrize(
     ("spec", "webhook", "words"),
     [
-        ({"sourceRef": {"kind": "DataSource", "name": "nobody"}, "storage": STORAGE}, "mutate", 'datasources.cdi.kubevirt.io "nobody" not found'),
+        (NOBODY, "mutate", 'datasources.cdi.kubevirt.io "nobody" not found'),
         ({"source": {"pvc": {"namespace": "no", "name": "disk"}}, "storage": STORAGE}, "mutate", 'namespaces "no" not found'),
         ({"source": {"blank": {}}, "storage": {}}, "validate", " Storage size is missing"),
         ({"source": {"blank": {}}, "pvc": STORAGE}, "validate", " Required value: at least 1 access mode is required"),
@@ -69,9 +73,9 @@ def cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
         ({"source": {"blank": {}, "upload": {}}, "storage": STORAGE}, "validate", " Multiple Data volume sources"),
         ({"source": {"http": {"url": "ftp://x"}}, "storage": STORAGE}, "validate", " spec.source Invalid source URL scheme: ftp://x"),
         ({"source": {"registry": {"url": "http://x"}}, "storage": STORAGE}, "validate", " Illegal registry source URL scheme http://x"),
-        ({"source": {"blank": {}}, "contentType": "archive", "storage": STORAGE}, "validate", " SourceType cannot be blank and the contentType be archive"),
+        (ARCHIVE, "validate", " SourceType cannot be blank and the contentType be archive"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_refused_in_its_words(cluster: Cluster, spec: Json, webhook: str, words: str) -> None:
     answer = cluster.make("wrong", spec)
     assert (answer.ok, answer.message) == (False, f"{_DENIED.format(webhook)}{words}")
