@@ -268,8 +268,8 @@ def refusing(api: Api, directory: Path) -> Iterator[None]:
             made.append(f"{collection}/{each['metadata']['name']}")
         yield
     finally:
-        for each in made:
-            api.request("DELETE", each)
+        for path_of_one in made:
+            api.request("DELETE", path_of_one)
         server.shutdown()
         server.server_close()
         thread.join()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ class Cluster:
 
     api: Api
 
-    def make(self, name: str, spec: Json, *, by_user: bool = False, **metadata: Json) -> Answer:
+    def make(self, name: str, spec: Json, *, by_user: bool = False, **metadata: Any) -> Answer:
         """Make a DataVolume."""
         document = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": name, **metadata}, "spec": spec}
         return self.api.request("POST", _DISKS, document, headers=_USER if by_user else None)

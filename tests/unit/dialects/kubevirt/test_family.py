@@ -109,7 +109,7 @@ CONFIG = {
 VDDK = {"url": "https://vc", "uuid": "1", "backingFile": "d", "thumbprint": "t", "secretRef": "s", "certConfigMap": "ca"}
 SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
 DISK_SPEC = {"source": {"vddk": VDDK}, "serviceAccountName": "importer", "priorityClassName": "high", "storage": SIZE}
-NEWEST = (
+NEWEST: tuple[tuple[str, str, dict[str, Any], set[str]], ...] = (
     ("DataVolume", "v1beta1", DISK_SPEC, {"spec.priorityClassName", "spec.serviceAccountName"}),
     ("CDIConfig", "v1beta1", CONFIG, {f"spec.{name}" for name in CONFIG}),
     ("CDI", "v1alpha1", {"config": CONFIG}, {f"spec.config.{name}" for name in CONFIG}),
