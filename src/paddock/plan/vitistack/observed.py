@@ -153,7 +153,7 @@ class ObservedClaim(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
-class DataVolumeStatus(msgspec.Struct, frozen=True):
+class ObservedFillStatus(msgspec.Struct, frozen=True):
     """The status of a DataVolume."""
 
     phase: str = ""
@@ -164,7 +164,7 @@ class ObservedDataVolume(msgspec.Struct, frozen=True):
     """What fills a disk."""
 
     metadata: ObjectName
-    status: DataVolumeStatus = DataVolumeStatus()
+    status: ObservedFillStatus = ObservedFillStatus()
 
     @property
     def failure(self) -> str:

@@ -10,13 +10,13 @@ from paddock.meta.conditions import Condition
 from paddock.plan.vitistack import problems, report
 from paddock.plan.vitistack.events import news
 from paddock.plan.vitistack.observed import (
-    DataVolumeStatus,
     Instance,
     InstanceStatus,
     MachineProblem,
     ObjectName,
     ObservedClaim,
     ObservedDataVolume,
+    ObservedFillStatus,
     ObservedMachine,
     ObservedNetwork,
     ObservedNic,
@@ -57,7 +57,7 @@ def conditions(status: MachineStatus) -> dict[str, tuple[str, str | None]]:
 
 def filling(phase: str, reason: str) -> ObservedDataVolume:
     running = Condition(type="Running", status="True" if reason == "Pod is running" else "False", reason=reason)
-    return ObservedDataVolume(ObjectName("web-root"), DataVolumeStatus(phase, (running,)))
+    return ObservedDataVolume(ObjectName("web-root"), ObservedFillStatus(phase, (running,)))
 
 
 BOUND = (ObservedClaim("web-root", "Bound"),)
