@@ -166,7 +166,7 @@ def test_one_download_for_two_and_nothing_of_one_in_the_other(work: Path) -> Non
         asyncio.run(script())
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 177)
 def test_a_claim_that_is_deleted_comes_back_with_the_content_of_its_source(work: Path) -> None:
     server = Server()
     url = server.put("/a", disk(work))

@@ -55,7 +55,7 @@ def test_storage_is_pending_until_every_claim_is_bound(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("vitistack", 84)
+@pytest.mark.spec("vitistack", 95)
 def test_an_import_that_fails_is_seen_while_its_claim_is_bound(play: Play) -> None:
     async def script(host: Vitistack) -> None:
         address = "http://images/debian.qcow2"

@@ -91,7 +91,7 @@ def test_what_trying_again_cannot_help_fails_at_once(play: Play, error: Exceptio
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 177)
 @pytest.mark.parametrize("ends", ["at rest", "away", "at once"])
 def test_a_claim_that_is_deleted_comes_back_and_is_filled_again(play: Play, ends: str) -> None:
     async def script(host: Host) -> None:
@@ -124,7 +124,7 @@ def test_a_claim_that_is_deleted_comes_back_and_is_filled_again(play: Play, ends
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 177)
 def test_a_failed_import_is_tried_again_when_its_claim_is_deleted(play: Play) -> None:
     async def script(host: Host) -> None:
         host.images.offer(URL)
@@ -139,7 +139,7 @@ def test_a_failed_import_is_tried_again_when_its_claim_is_deleted(play: Play) ->
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 177)
 def test_a_disk_that_is_deleted_takes_its_claim_along(play: Play) -> None:
     async def script(host: Host) -> None:
         await host.data_volume("a", {"source": {"blank": {}}, "pvc": pvc()})

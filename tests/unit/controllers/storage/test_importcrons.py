@@ -143,7 +143,7 @@ def test_a_claim_is_copied_when_it_is_another_one(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 161)
+@pytest.mark.spec("kubevirt", 178)
 def test_data_sources_say_whether_what_they_name_is_there(play: Play) -> None:
     async def script(host: Host) -> None:
         async def ready(name: str) -> tuple[str, str, str]:

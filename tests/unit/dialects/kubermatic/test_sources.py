@@ -54,7 +54,7 @@ def test_the_documents_machine_and_source_are_accepted(raw: dict[str, Any], targ
 
 
 @pytest.mark.spec("kubermatic", 19)
-@pytest.mark.spec("kubevirt", 161)
+@pytest.mark.spec("kubevirt", 178)
 @pytest.mark.parametrize("target", ["embedded", "cluster"])
 def test_a_source_may_come_later(target: str) -> None:
     assert admitted(source({}), target=target).findings == ()

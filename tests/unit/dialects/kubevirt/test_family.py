@@ -117,7 +117,7 @@ NEWEST: tuple[tuple[str, str, dict[str, Any], set[str]], ...] = (
 )
 
 
-@pytest.mark.spec("kubevirt", 162, 164)
+@pytest.mark.spec("kubevirt", 179, 181)
 @pytest.mark.parametrize(("kind", "version", "spec", "without_effect"), NEWEST, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_the_newest_cdi_takes_is_taken(kind: str, version: str, spec: dict[str, Any], without_effect: set[str]) -> None:
     name = "config" if kind == "CDIConfig" else "x"

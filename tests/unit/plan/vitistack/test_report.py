@@ -130,7 +130,7 @@ def test_phases_and_reasons(before: str | None, seen: dict[str, Any], phase: str
         ({"problem": NO_NETWORK}, "NetworkReady", ("False", "NetworkFailed")),
     ],
 )
-@pytest.mark.spec("vitistack", 67, 84)
+@pytest.mark.spec("vitistack", 67, 95)
 def test_conditions(seen: dict[str, Any], type: str, said: tuple[str, str]) -> None:
     found = report.status(ObservedMachine(machine=machine("Creating"), **seen), NOW)
     assert conditions(found)[type] == said
