@@ -16,11 +16,21 @@ from paddock.controllers.vitistack.reader import VitistackCaches, references
 from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.dialects.vitistack.machine import Machine
 from paddock.plan.vitistack.claims import ExistingClaim
-from paddock.plan.vitistack.observed import Instance, MachineProblem, ObservedClaim, ObservedMachine, ObservedNetwork, Vm
+from paddock.plan.vitistack.observed import (
+    Instance,
+    MachineProblem,
+    ObservedClaim,
+    ObservedDataVolume,
+    ObservedMachine,
+    ObservedNetwork,
+    Vm,
+)
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import EventRecorder
 from paddock.runtime.reference import InvolvedObject, reference
 from paddock.translate.vitistack.cloudinit import secret_name
+
+_VOLUME = msgspec.json.Decoder(ObservedDataVolume)
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,7 @@ def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSett
         made=look.made,
         instance=look.instance,
         claims=tuple(look.claims) if look.claims is not None else None,
+        volumes=tuple(_VOLUME.decode(each.raw) for each in caches.volumes_of(look.key, look.seen.meta.uid)),
         networks=tuple(_networks(caches, look)),
         problem=look.problem,
         start_failure_limit=settings.start_failure_limit,

@@ -10,6 +10,8 @@ from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.meta.conditions import Condition
 
 FINAL = ("Succeeded", "Failed")
+# Reasons of a DataVolume that does not run yet, or any more.
+_UNDER_WAY = ("", "Pending", "ContainerCreating", "PodInitializing", "Completed")
 Aspect = Literal["spec", "network", "storage", "machine"]
 
 
@@ -151,6 +153,30 @@ class ObservedClaim(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
+class ObservedFillStatus(msgspec.Struct, frozen=True):
+    """The status of a DataVolume."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] | None = None
+
+
+class ObservedDataVolume(msgspec.Struct, frozen=True):
+    """What fills a disk."""
+
+    metadata: ObjectName
+    status: ObservedFillStatus = ObservedFillStatus()
+
+    @property
+    def failure(self) -> str:
+        """Why it is not filled, as CDI says it; empty while that is under way."""
+        running = next((each for each in self.status.conditions or () if each.type == "Running"), None)
+        if self.status.phase == "Succeeded" or running is None or running.status != "False":
+            return ""
+        if (running.reason or "") in _UNDER_WAY:
+            return ""
+        return f"{running.reason}: {running.message}" if running.message else running.reason or ""
+
+
 class ObservedNetwork(msgspec.Struct, frozen=True):
     """A network that a card names: whether it is known, and whether machines can be attached."""
 
@@ -169,6 +195,7 @@ class ObservedMachine(msgspec.Struct, frozen=True, kw_only=True):
     instance: Instance | None = None
     # None: nothing has been asked for yet
     claims: tuple[ObservedClaim, ...] | None = ()
+    volumes: tuple[ObservedDataVolume, ...] = ()
     networks: tuple[ObservedNetwork, ...] = ()
     problem: MachineProblem | None = None
     start_failure_limit: int = 5
