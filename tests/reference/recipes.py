@@ -60,6 +60,18 @@ KUBEVIRT = Recipe(
     stand_ins=HERE / "virtctl-1.9" / "templates",
 )
 
+# KubeVirt's functional tests, with alterations of their harness.
+FUNCTIONAL = Recipe(
+    name="kubevirt-tests",
+    module=HERE / "kubevirt-tests",
+    programs=(Program("functional", "kubevirt.io/kubevirt/tests"),),
+    release="kubevirt.io/kubevirt",
+    variables=("kubevirt.io/client-go/version.gitVersion",),
+    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+    stand_ins=HERE / "virtctl-1.9" / "templates",
+    alters=True,
+)
+
 # Older releases: what virt-operator installs, and virt-api. A module of ours stands in for the glog that KubeVirt 1.3 has of its own.
 OLDER_KUBEVIRTS = {
     release: replace(
