@@ -54,7 +54,7 @@ class LookAlike:
         shell = "-/bin/sh"
         assert shell in own["etc/inittab"]
         texts = {
-            "etc/inittab": own["etc/inittab"].replace(":/etc/rc", ":/sbin/start").replace(shell, "/sbin/getty -L 115200 ttyS0 vt100"),
+            "etc/inittab": own["etc/inittab"].replace(":/etc/rc", ":/sbin/start").replace(shell, "/bin/getty -L 115200 ttyS0 vt100"),
             "etc/passwd": own["etc/passwd"] + "".join(f"{name}:x:0:0:{name}:/home/{name}:/bin/sh\n" for name in others),
             "etc/shadow": own["etc/shadow"] + "".join(f"{name}:{word}:19000:0:99999:7:::\n" for name, word in others.items()),
             "etc/os-release": self.os_release,
