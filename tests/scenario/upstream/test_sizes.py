@@ -141,7 +141,7 @@ def test_more_memory_may_be_promised_than_there_is(play: Play) -> None:
         await host.running()
         domain = (await host.vmi())["spec"]["domain"]
         assert domain["memory"]["guest"] == "128Mi"
-        assert domain["resources"]["requests"]["memory"] == "114085068"
+        assert domain["resources"]["requests"]["memory"] == "114085072"
 
     play(script)
 

@@ -67,6 +67,15 @@ def test_a_loop_that_stands_still_is_reported_with_its_stack(seen: Seen) -> None
     assert "paddock_event_loop_stall_seconds_count 1" in metrics.text()
 
 
+def test_a_confined_program_whose_loop_stands_still_is_reported(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> list[str]:
+        raise PermissionError(13, "Permission denied", "/proc/self/task")
+
+    monkeypatch.setattr("os.listdir", refused)
+    still(MetricsRegistry(), seen)
+    assert len(seen.records) == 1
+
+
 def test_the_metric_is_there_before_anything_happens() -> None:
     async def script() -> str:
         metrics = MetricsRegistry()

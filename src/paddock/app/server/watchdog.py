@@ -170,6 +170,11 @@ def _times(thread: int) -> tuple[float, float]:
 
 
 def _other_waits(but: int) -> dict[int, float]:
-    """For how long each other thread of this process was ready to run and did not."""
+    """For how long each other thread of this process was ready to run and did not; nothing where /proc is out of reach."""
     own = {but, threading.get_native_id()}
-    return {thread: _times(thread)[1] for thread in map(int, os.listdir("/proc/self/task")) if thread not in own}
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        # The program of a Provider is confined to its own files.
+        return {}
+    return {thread: _times(thread)[1] for thread in map(int, threads) if thread not in own}
