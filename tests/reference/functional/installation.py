@@ -82,24 +82,7 @@ def _backup_kind(kind: str) -> Stub:
     )
 
 
-def _deployment(name: str, why: str) -> Stub:
-    labels = {"kubevirt.io": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": name, "image": f"{REGISTRY}/kubevirt/{name}:{TAG}"}]}}
-    return Stub(
-        why,
-        f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
-            "status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1, "observedGeneration": 1},
-        },
-    )
-
-
 STUBS = (
-    _deployment("virt-operator", "The suite waits before it begins, and after each spec, until a replica of virt-operator is ready."),
     _backup_kind("VirtualMachineBackup"),
     _backup_kind("VirtualMachineBackupTracker"),
 )
@@ -160,8 +143,6 @@ def _made(api: Api, stub: Stub) -> bool:
     if api.request("GET", path).ok:
         return False
     _must(api.request("POST", stub.collection, dict(stub.body)))
-    if status := stub.body.get("status"):
-        _must(api.request("PATCH", f"{path}/status", {"status": status}, headers=MERGE_PATCH))
     return True
 
 
