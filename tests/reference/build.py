@@ -206,9 +206,10 @@ def _build_all(done: Path, recipe: Recipe, say: Callable[[str], None]) -> None:
     partial = done.with_name(f"{done.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    options = (f"-modfile={recipe.modfile}",)
+    modfile: Path | str = recipe.modfile
     if recipe.alters:
-        options = (f"-modfile={altered.lay(recipe.module, recipe.modfile, partial / 'modules', recipe.environment)}",)
+        modfile = altered.lay(recipe.module, recipe.modfile, partial / "modules", recipe.environment)
+    options: tuple[str, ...] = (f"-modfile={modfile}",)
     if recipe.protocol is not None:
         options += _overlay(recipe, recipe.protocol, partial, say)
     for program in recipe.programs:

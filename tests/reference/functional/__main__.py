@@ -1,27 +1,44 @@
 """Runs groups of KubeVirt's functional tests against a `paddock up` of its own: `python -m tests.reference.functional [GROUP...]`.
 
-It prints a line for each spec and writes `results.json`. An interrupted group goes on where it ended. The exit code is 1 when a spec
+It prints a line for each spec and adds it to `results.json`. An interrupted group goes on where it ended. The exit code is 1 when a spec
 fails that `verdicts.toml` does not explain, or when specs are left.
 """
 
 import argparse
 import json
-import os
+import re
 import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from paddock.base.errors import PaddockError
-from tests.host.machine import lacks
-from tests.reference import recipes
-from tests.reference.build import built
 from tests.reference.functional import installation, results, suite
-from tests.reference.functional.suite import Ending, Group, Spec
+from tests.reference.functional.installation import Installation
+from tests.reference.functional.suite import Ending, Group, Programs, Spec
 
 # What an unfinished group has behind it.
 _UNFINISHED = Path(".cache/test-kubevirt")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which specs of a group run."""
+
+    # matches somewhere in their names
+    pattern: str = ""
+    failed_only: bool = False
+
+    def of(self, specs: Sequence[Spec]) -> list[Spec]:
+        """Those of some specs that are chosen."""
+        endings = results.read().endings if self.failed_only else {}
+        failed = {name for name, ending in endings.items() if ending.state in results.FAILED}
+        return [spec for spec in specs if re.search(self.pattern, spec.name) and (spec.name in failed or not self.failed_only)]
+
+    @property
+    def is_everything(self) -> bool:
+        """Return whether it leaves none out."""
+        return self == Choice()
 
 
 def main() -> int:
@@ -29,52 +46,59 @@ def main() -> int:
     known = suite.groups()
     parser = argparse.ArgumentParser(prog="python -m tests.reference.functional", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join([*known, "all"]))
-    wanted = parser.parse_args().groups
-    if unknown := set(wanted) - {*known, "all"}:
+    parser.add_argument("--only", default="", metavar="REGEX", help="run the specs whose names match")
+    parser.add_argument("--failed", action="store_true", help="run the specs that failed last")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.groups) - {*known, "all"}:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
-    if not wanted:
+    if not arguments.groups:
         print(f"test-kubevirt: say which groups, such as GROUP=access: {', '.join([*known, 'all'])}")
         return 2
-    if reason := lacks("qemu"):
+    if reason := suite.missing():
         print(f"test-kubevirt: left out: {reason}")
         return 0
+    chosen = [known[name] for name in (known if "all" in arguments.groups else arguments.groups)]
     try:
-        return _run([known[name] for name in (known if "all" in wanted else wanted)])
+        return _run(chosen, Choice(arguments.only, arguments.failed))
     except PaddockError as problem:
         print(problem, file=sys.stderr)
         return 1
 
 
-def _run(groups: Sequence[Group]) -> int:
-    program = built(recipes.FUNCTIONAL) / "functional"
-    specs = suite.specs(program)
-    # The claims of this run's server are no business of the host's own.
-    with tempfile.TemporaryDirectory(prefix="pdft-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        os.environ["PADDOCK_HOST_DIR"] = str(Path(folder, "claims"))
-        (root := Path(folder, "installation")).mkdir()
-        Path(folder).chmod(0o711)
-        with installation.running(root) as one:
-            codes = [_run_group(program, one, group, specs) for group in groups]
-    return max(codes)
+def _run(groups: Sequence[Group], choice: Choice) -> int:
+    programs = suite.programs()
+    specs = suite.specs(programs.tests)
+    with installation.installed() as one:
+        return max(_run_group(Run(programs, one, specs, choice), group) for group in groups)
 
 
-def _run_group(program: Path, one: installation.Installation, group: Group, specs: Sequence[Spec]) -> int:
-    wanted = suite.taken(specs, group)
-    folder = _UNFINISHED.absolute() / group.name
+@dataclass(frozen=True)
+class Run:
+    """What the groups of a run have in common."""
+
+    programs: Programs
+    installation: Installation
+    specs: Sequence[Spec]
+    choice: Choice
+
+
+def _run_group(run: Run, group: Group) -> int:
+    wanted = run.choice.of(suite.taken(run.specs, group))
+    folder = _UNFINISHED.absolute() / (group.name if run.choice.is_everything else "chosen")
     ended = _Ended(folder / "ended.jsonl")
+    if not run.choice.is_everything:
+        ended.forget()
     left = [spec for spec in wanted if spec.name not in ended.endings]
     print(f"{group.name}: {len(left)} of {len(wanted)} specs, the others ended before", flush=True)
-    try:
-        for ending in suite.run(program, one, left, folder, group.limit) if left else ():
-            ended.add(ending)
-            _say(ending)
-    finally:
-        results.record(ended.endings.values(), specs)
+    for ending in suite.run(run.programs, run.installation, left, folder, group.limit) if left else ():
+        ended.add(ending)
+        results.record([ending], run.specs)
+        _say(ending)
     red = _judge(list(ended.endings.values()))
     if unreached := [spec for spec in wanted if spec.name not in ended.endings]:
         print(f"{group.name}: {len(unreached)} specs are left; the same command goes on with them ({folder}/output.log)")
         return 1
-    ended.path.unlink(missing_ok=True)
+    ended.forget()
     return int(red)
 
 
@@ -86,6 +110,11 @@ class _Ended:
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text().splitlines() if path.exists() else ()
         self.endings = {ending.name: ending for ending in (Ending(**json.loads(line)) for line in lines)}
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.path.unlink(missing_ok=True)
+        self.endings = {}
 
     def add(self, ending: Ending) -> None:
         """Keep an ending, unless the run was cut short in the midst of it."""

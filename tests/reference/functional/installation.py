@@ -4,14 +4,17 @@ Everything lies in one folder and is gone when the block ends, guests and networ
 no such object by itself, so it vanishes once Paddock has one.
 """
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.host.guests import registry_in
 from tests.reference.client import MERGE_PATCH, Answer, Api
@@ -103,10 +106,22 @@ class Installation:
 
 
 @contextmanager
+def installed() -> Iterator[Installation]:
+    """An installation in a folder of its own, for the length of the block."""
+    # Sockets of guests have short paths.
+    with tempfile.TemporaryDirectory(prefix="pdft-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        (root := Path(folder, "installation")).mkdir()
+        # QEMU runs as a user of its own, below this directory.
+        for each in (Path(folder), root):
+            each.chmod(0o711)
+        # The claims of this server are no business of the host's own.
+        with patch.dict(os.environ, PADDOCK_HOST_DIR=str(Path(folder, "claims"))), running(root) as one:
+            yield one
+
+
+@contextmanager
 def running(root: Path) -> Iterator[Installation]:
     """An installation in a folder, for the length of the block."""
-    # QEMU runs as a user of its own, below this directory.
-    root.chmod(0o711)
     for name in ("registry", "host-disks"):
         (root / name).mkdir()
     with registry_in(root / "registry") as registry:

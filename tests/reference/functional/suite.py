@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,11 +15,38 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import Terminal
+from tests.host.machine import lacks
+from tests.reference import recipes
+from tests.reference.build import built, cache_root
 from tests.reference.functional.installation import NAMESPACE, REGISTRY, STORAGE, TAG, Installation
 
+_RECIPES = (recipes.FUNCTIONAL, recipes.VIRTCTLS["1.9"])
 _GROUPS = Path(__file__).parent / "groups.toml"
 # Give up a wait after this long, and look at least so often.
 LONGEST_WAIT, SLOWEST_LOOK = 60, 1
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What is built to run the tests."""
+
+    tests: Path
+    # some specs drive it
+    virtctl: Path
+
+
+def missing() -> str:
+    """The reason why the tests cannot run on this machine, if there is one."""
+    if reason := lacks("qemu"):
+        return reason
+    is_built = all((cache_root() / recipe.name / recipe.key).is_dir() for recipe in _RECIPES)
+    return "" if is_built or shutil.which("go") else "there is no `go` on PATH, which builds KubeVirt's tests"
+
+
+def programs(say: Callable[[str], None] = print) -> Programs:
+    """The programs; the first run on a machine builds them."""
+    tests, virtctl = (built(recipe, say=say) for recipe in _RECIPES)
+    return Programs(tests / "functional", virtctl / "virtctl")
 
 
 @dataclass(frozen=True)
@@ -103,7 +131,7 @@ def taken(known: Sequence[Spec], group: Group) -> tuple[Spec, ...]:
     return tuple(spec for spec in known if group.takes(spec) and not spec.labels & out.keys())
 
 
-def run(program: Path, installation: Installation, wanted: Sequence[Spec], folder: Path, limit: int) -> Iterator[Ending]:
+def run(programs: Programs, installation: Installation, wanted: Sequence[Spec], folder: Path, limit: int) -> Iterator[Ending]:
     """Run some specs, and yield how each ended as soon as it has."""
     folder.mkdir(parents=True, exist_ok=True)
     results, log = folder / "results.jsonl", folder / "output.log"
@@ -118,10 +146,10 @@ def run(program: Path, installation: Installation, wanted: Sequence[Spec], folde
         "KUBECONFIG": str(installation.kubeconfig),
     }
     with log.open("wb") as output:
-        command = _command(program, installation, wanted, folder, limit)
+        command = _command(programs, installation, wanted, folder, limit)
         # The tests look for files of their module from here.
         started = subprocess.Popen(
-            command, cwd=program.parent / "modules/kubevirt.io/kubevirt", env=environment, stdout=output, stderr=subprocess.STDOUT
+            command, cwd=programs.tests.parent / "modules/kubevirt.io/kubevirt", env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     try:
         yield from _followed(results, lambda: started.poll() is not None)
@@ -131,7 +159,7 @@ def run(program: Path, installation: Installation, wanted: Sequence[Spec], folde
             started.wait()
 
 
-def _command(program: Path, installation: Installation, wanted: Sequence[Spec], folder: Path, limit: int) -> list[str]:
+def _command(programs: Programs, installation: Installation, wanted: Sequence[Spec], folder: Path, limit: int) -> list[str]:
     registry = f"{REGISTRY}/kubevirt"
     options = {
         "kubeconfig": installation.kubeconfig,
@@ -141,7 +169,8 @@ def _command(program: Path, installation: Installation, wanted: Sequence[Spec], 
         "container-tag": TAG,
         "config": folder / "storage.json",
         "artifacts": folder,
-        "kubectl-path": "/usr/bin/kubectl",
+        "kubectl-path": shutil.which("kubectl") or "",
+        "virtctl-path": programs.virtctl,
         "test.timeout": 0,
         "ginkgo.timeout": f"{limit}s",
         "ginkgo.grace-period": "5s",
@@ -149,7 +178,7 @@ def _command(program: Path, installation: Installation, wanted: Sequence[Spec], 
     }
     flags = ("-ginkgo.no-color", "-skip-shasums-check")
     focus = (f"-ginkgo.focus= {re.escape(spec.name)}$" for spec in wanted)
-    return [str(program), *(f"-{name}={value}" for name, value in options.items()), *flags, *focus]
+    return [str(programs.tests), *(f"-{name}={value}" for name, value in options.items()), *flags, *focus]
 
 
 def _followed(results: Path, is_over: Callable[[], bool]) -> Iterator[Ending]:
