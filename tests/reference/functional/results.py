@@ -22,7 +22,6 @@ CAUSES = {
     "environment": "stumbles over the guest, the harness or the host of this run",
 }
 FAILED = ("failed", "panicked")
-_LONGEST_MESSAGE = 240
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def record(ended: Iterable[Ending], specs: Sequence[Spec], path: Path = RESULTS)
     """Write down what ended; what a run did not reach keeps its earlier ending, and what the suite no longer has goes."""
     names = {spec.name for spec in specs}
     endings = {name: ending for name, ending in read(path).endings.items() if name in names}
-    endings |= {ending.name: _shortened(ending) for ending in ended if ending.is_final}
+    endings |= {ending.name: ending for ending in ended if ending.is_final}
     left_out, elsewhere = _not_run(specs)
     entries = sorted(endings.values(), key=lambda ending: (ending.file, ending.name))
     lines = ",\n".join(f"  {json.dumps(_entry(ending), ensure_ascii=False)}" for ending in entries)
@@ -91,11 +90,6 @@ def _not_run(specs: Sequence[Spec]) -> tuple[dict[str, int], dict[str, int]]:
         elif labels := sorted(spec.labels & reasons.keys()):
             left_out[reasons[labels[0]]] = left_out.get(reasons[labels[0]], 0) + 1
     return dict(sorted(left_out.items())), dict(sorted(elsewhere.items()))
-
-
-def _shortened(ending: Ending) -> Ending:
-    message = " ".join(ending.message.split())[:_LONGEST_MESSAGE] if ending.state in FAILED else ""
-    return Ending(ending.name, ending.state, ending.seconds, ending.file, ending.where, message)
 
 
 def _entry(ending: Ending) -> dict[str, Any]:

@@ -24,6 +24,7 @@ _RECIPES = (recipes.FUNCTIONAL, recipes.VIRTCTLS["1.9"])
 _GROUPS = Path(__file__).parent / "groups.toml"
 # Give up a wait after this long, and look at least so often.
 LONGEST_WAIT, SLOWEST_LOOK = 60, 1
+_LONGEST_MESSAGE = 400
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,11 @@ class Group:
 
     def takes(self, spec: Spec) -> bool:
         """Return whether a spec stands in a file of this group."""
-        return any(re.fullmatch(pattern, spec.file) for pattern in self.files)
+        return self.takes_file(spec.file)
+
+    def takes_file(self, file: str) -> bool:
+        """Return whether the specs of a file are in this group."""
+        return any(re.fullmatch(pattern, file) for pattern in self.files)
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,10 @@ def _followed(results: Path, is_over: Callable[[], bool]) -> Iterator[Ending]:
 
 
 def _ending(line: Mapping[str, Any]) -> Ending:
-    return Ending(
-        line["name"], line["state"], round(line["seconds"], 1), below_tests(line["file"]), below_tests(line["where"]), line["message"]
-    )
+    files = (below_tests(line["file"]), below_tests(line["where"]))
+    return Ending(line["name"], line["state"], round(line["seconds"], 1), *files, _shortened(line["message"]))
+
+
+def _shortened(message: str) -> str:
+    """The beginning of a message, without addresses in memory."""
+    return re.sub(r"\b0x[0-9a-f]{6,}", "0x0", " ".join(message.split()))[:_LONGEST_MESSAGE]
