@@ -86,6 +86,27 @@ def _backup_kind(kind: str) -> Stub:
 
 
 STUBS = (
+    Stub(
+        "The tests ask the Pod of virt-handler whether the cluster has IPv4 and IPv6.",
+        f"/api/v1/namespaces/{NAMESPACE}/pods",
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "virt-handler", "namespace": NAMESPACE, "labels": {"kubevirt.io": "virt-handler"}},
+            "spec": {"containers": [{"name": "virt-handler", "image": f"{REGISTRY}/kubevirt/virt-handler:{TAG}"}]},
+            "status": {"phase": "Running", "podIP": "192.0.2.1", "podIPs": [{"ip": "192.0.2.1"}]},
+        },
+    ),
+    Stub(
+        "Network settings of guests name the address of the cluster's DNS.",
+        "/api/v1/namespaces/kube-system/services",
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "kube-dns", "namespace": "kube-system"},
+            "spec": {"ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]},
+        },
+    ),
     _backup_kind("VirtualMachineBackup"),
     _backup_kind("VirtualMachineBackupTracker"),
 )
@@ -158,6 +179,8 @@ def _made(api: Api, stub: Stub) -> bool:
     if api.request("GET", path).ok:
         return False
     _must(api.request("POST", stub.collection, dict(stub.body)))
+    if status := stub.body.get("status"):
+        _must(api.request("PATCH", f"{path}/status", {"status": status}, headers=MERGE_PATCH))
     return True
 
 
