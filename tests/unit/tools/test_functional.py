@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.reference.functional import results, suite
 from tests.reference.functional.results import Results, Verdict
 from tests.reference.functional.suite import Ending, Spec
+from tools import upstream
 from tools.referencepages import functional
+from tools.upstream import Case, Inventory
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "kubevirt-tests.md"
 SPEC = Spec("VM should start", "vm_test.go", frozenset())
@@ -28,6 +32,18 @@ def test_a_failure_without_a_reason_is_a_fault_and_so_is_a_reason_without_a_fail
     assert results.faults(recorded, [REASON]) == []
     assert len(results.faults(recorded, [])) == 1
     assert len(results.faults(recorded, [REASON, elsewhere])) == 1
+
+
+def test_no_test_of_ours_is_said_to_show_what_the_original_does_not() -> None:
+    inventory = upstream.read(Path(__file__).parents[2] / "upstream")
+    assert functional.softened(results.read(), results.verdicts(), inventory) == []
+
+
+@pytest.mark.parametrize(("verdict", "is_fault"), [("shown", True), ("replica", True), ("differs", False), ("skipped", False)])
+def test_a_case_that_is_shown_although_its_original_differs_is_found(verdict: str, is_fault: bool) -> None:
+    case = Case("tests/vm_test.go", "VM / should start", verdict)
+    recorded = Results(1, {}, {}, {FAILURE.name: FAILURE})
+    assert bool(functional.softened(recorded, [REASON], Inventory("v1", {}, [case]))) is is_fault
 
 
 def test_the_page_counts_what_can_be_decided() -> None:
