@@ -8,6 +8,7 @@ case $word in
 '$'*) for user in fedora cirros; do ! grep -q "^$user:" /etc/shadow || echo "$user:$word" | chpasswd -e; done ;;
 esac
 [ ! -e /etc/root-without-password ] || sed -i 's/^root:[^:]*:/root::/' /etc/shadow
+for user in fedora cirros; do ! grep -q "^$user:" /etc/passwd || mkdir -p "/home/$user"; done
 for home in /home/*; do
     [ -d "$home/.ssh" ] || { mkdir -p "$home/.ssh" && cp /root/.ssh/authorized_keys "$home/.ssh/" && chmod 700 "$home/.ssh"; }
     chown -R "${home#/home/}:${home#/home/}" "$home"
