@@ -45,9 +45,8 @@ def render(recorded: Results, known: Sequence[Verdict]) -> str:
     lines = [_about(recorded, counts), *_groups(recorded, known)]
     for cause, title in _TITLES.items():
         lines += [f"## {title}", ""]
-        for verdict, endings in reasons.items():
-            if verdict.cause == cause:
-                lines += [*textwrap.wrap(f"{verdict.why} ({len(endings)}):", _WIDTH), "", *map(_line, endings), ""]
+        for why, endings in reasons.get(cause, {}).items():
+            lines += [*textwrap.wrap(f"{why} ({len(endings)}):", _WIDTH), "", *map(_line, endings), ""]
     return "\n".join([*lines, *_not_run(recorded)]).rstrip() + "\n"
 
 
@@ -84,12 +83,12 @@ def _column(ending: Ending, known: Sequence[Verdict]) -> str:
     return verdict.cause if verdict is not None else "environment"
 
 
-def _reasons(endings: Iterable[Ending], known: Sequence[Verdict]) -> dict[Verdict, list[Ending]]:
-    """Return the failures by their reasons, in the order of the reasons."""
-    found: dict[Verdict, list[Ending]] = {verdict: [] for verdict in known}
+def _reasons(endings: Iterable[Ending], known: Sequence[Verdict]) -> dict[str, dict[str, list[Ending]]]:
+    """Return the failures by cause and reason; several verdicts may give the same reason."""
+    found: dict[str, dict[str, list[Ending]]] = {}
     for ending in endings:
         if ending.state in results.FAILED and (verdict := results.verdict_of(ending, known)) is not None:
-            found[verdict].append(ending)
+            found.setdefault(verdict.cause, {}).setdefault(verdict.why, []).append(ending)
     return found
 
 
