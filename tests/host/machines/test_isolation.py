@@ -201,14 +201,17 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
 @pytest.mark.spec("kubevirt", 161)
 def test_a_qemu_reads_the_tables_and_the_files_of_its_firmware(place: Place) -> None:
     async def script() -> None:
-        machines = place.open()
-        table, ignition = place.root / "slic.acpi", place.root / "ignition.json"
+        # A server's own folder, which the user of a QEMU cannot pass through.
+        place.root.chmod(0o700)
+        (place.root / "engine").mkdir()
+        engine = Place(place.root / "engine")
+        table, ignition = engine.root / "slic.acpi", engine.root / "ignition.json"
         table.write_bytes(b"SLIC\x24\0\0\0\x01\x49CRASH ME" + bytes(8) + b"\x88\x04\0\0qemu" + bytes(4))
         ignition.write_bytes(b"{}")
         for each in (table, ignition):
             each.chmod(0o600)
         firmware = FirmwareConfig(acpi_tables=(table,), files=(("opt/com.coreos/config", ignition),))
-        machine = await machines.define("guest", place.guest("guest", firmware=firmware))
+        machine = await engine.open().define("guest", engine.guest("guest", firmware=firmware))
         await machine.start()
         await until_phase(machine, "running", "ended")
         assert machine.observed.end is None, machine.observed.end
