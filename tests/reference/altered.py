@@ -107,7 +107,9 @@ def _sources(folder: Path, modfile: str, modules: list[str], environment: Mappin
     command = ["go", "mod", "download", f"-modfile={modfile}", "-json", *modules]
     told = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
     if told.returncode:
-        raise Terminal(f"cannot fetch {', '.join(modules)}", why=told.stdout + told.stderr, fix="check that the Go module proxy can be reached")
+        raise Terminal(
+            f"cannot fetch {', '.join(modules)}", why=told.stdout + told.stderr, fix="check that the Go module proxy can be reached"
+        )
     decoder, text, found = json.JSONDecoder(), told.stdout.strip(), {}
     while text:
         entry, end = decoder.raw_decode(text)

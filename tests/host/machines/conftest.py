@@ -79,7 +79,9 @@ class Place:
 
     def open(self, count: int = 2, patience: float = TIMES.start, efi: EfiFiles | None = None) -> Machines:
         around = replace(
-            surroundings(count), times=replace(TIMES, start=patience), look=lambda config: replace(look(config), efi=efi, secure_efi=efi, root=self.root)
+            surroundings(count),
+            times=replace(TIMES, start=patience),
+            look=lambda config: replace(look(config), efi=efi, secure_efi=efi, root=self.root),
         )
         _open.append(Machines(self.machines, around))
         return _open[-1]
