@@ -310,7 +310,7 @@ def test_sizes_stay_references(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 182)
 @pytest.mark.parametrize("policy", ["expand", "expandAll"])
 def test_sizes_are_written_into_a_new_machine_where_the_installation_says_so(play: Play, policy: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -324,7 +324,7 @@ def test_sizes_are_written_into_a_new_machine_where_the_installation_says_so(pla
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 182)
 @pytest.mark.parametrize("policy", ["expand", "expandAll"])
 def test_a_machine_with_copies_is_expanded_by_expand_all_once_it_is_off(play: Play, policy: str) -> None:
     async def script(host: FakeHost) -> None:
