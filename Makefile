@@ -26,7 +26,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference cluster cluster-down test-host deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-kubevirt cluster cluster-down test-host deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
 	fi
+
+test-kubevirt: setup ## run groups of KubeVirt's functional tests with real guests: GROUP="access pools", GROUP=all; ONLY=regex runs specs by name, FAILED=1 those that failed last (needs Go)
+	@$(PY) -m tests.reference.functional $(GROUP) $(if $(ONLY),--only '$(ONLY)') $(if $(FAILED),--failed)
 
 cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt, also on a node that runs; WEIGHT=N (docs/guide/cluster.md)
 	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt) $(if $(WEIGHT),--weight $(WEIGHT))

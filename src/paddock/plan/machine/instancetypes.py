@@ -218,12 +218,23 @@ def expanded(hardware: Data, size: Data | None, wishes: Data | None) -> Data:
     return made
 
 
-def expanded_machine(machine: Data, found: Iterable[ResolvedInstancetype]) -> Data:
+def is_to_expand(policy: str | None, machine: Data) -> bool:
+    """Return whether a machine is to say everything itself, as `referencePolicy` wants it: with `expand` one that has no copies yet."""
+    spec, status = machine["spec"], machine.get("status") or {}
+    if policy not in ("expand", "expandAll") or not any(spec.get(member) for member in KINDS):
+        return False
+    has_copies = any((status.get(f"{member}Ref") or {}).get("controllerRevisionRef") for member in KINDS)
+    return policy == "expandAll" or not has_copies
+
+
+def expanded_machine(machine: Data, found: Iterable[ResolvedInstancetype], binding: str = "bridge") -> Data:
     """A VirtualMachine that says everything itself, as `expand-spec` answers it: the references are gone."""
     specs = {each.member: each.spec for each in found}
     made: Data = copied(machine)
     template = made["spec"]["template"]
     template["spec"] = expanded(template["spec"], specs.get(INSTANCETYPE), specs.get(PREFERENCE))
+    if specs.get(PREFERENCE) is not None:
+        preferences.bind(template["spec"], binding)
     given: Data = {}
     for spec in specs.values():
         given = {**(spec.get("annotations") or {}), **given}
