@@ -6,6 +6,7 @@ import msgspec
 
 from paddock.cli.diagnosis import verdict
 from paddock.cli.diagnosis.links import (
+    MACHINE_CLASS,
     NETWORK,
     PRIORITY,
     RIGAUD_IMAGE,
@@ -61,6 +62,7 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
     PRIORITY: ("priorityclass-missing", "PriorityClass", "priorityclasses"),
     ATTACHMENT: ("network-missing", "NetworkAttachmentDefinition", "network-attachment-definitions"),
     NETWORK: ("networkconfiguration-missing", "NetworkConfiguration", "networkconfigurations"),
+    MACHINE_CLASS: ("template-missing", "MachineClass", "machineclasses"),
     TEMPLATE: ("template-missing", "MachineTemplate", "machinetemplates"),
     MACHINE: ("machine-missing", "VirtualMachine", "vm"),
     IMAGE: ("datasource-missing", "Image", "images.virtualization.k8c.io"),
