@@ -308,7 +308,7 @@ def _grow_vitistack(machine: MachineView, data: Data, name: str, size: str) -> s
     spec = place(data, "spec")
     disk = named(spec.get("disks"), name)
     if is_own_form(data):
-        own = disk if disk is not None else {"name": name} if name == ROOT and not spec.get("disks") else None
+        own: Data | None = disk if disk is not None else {"name": name} if name == ROOT and not spec.get("disks") else None
         if own is None:
             raise _unknown(machine, name, spec.get("disks"))
         own["sizeGB"] = _gib(machine, size)
