@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.dialects.admission import admit, admit_change
+from paddock.dialects.admission import AdmissionResult, admit, admit_change
 from paddock.dialects.vitistack import machineclass, ownform
 from paddock.schema.finding import Severity
 from paddock.schema.kind import AdmissionSettings
@@ -45,7 +45,7 @@ def test_what_is_taken(spec: Json) -> None:
         (own(disks=[{**ROOT, "encrypted": True}]), "spec.disks[0].encrypted", "disks are not encrypted"),
         (own(disks=[{**ROOT, "type": "gp3"}]), "spec.disks[0].type", 'supported values: "virtio", "sata", "scsi", "nvme"'),
         (own(sshKeys=["AAAA"]), "spec.sshKeys[0]", "must be a public key as OpenSSH writes it"),
-        (own(name="No Label"), "spec.name", "lower case"),
+        (own(name="No Label"), "spec.name", "DNS-1123"),
         (own(userData="a", cloudInit={"userData": "b"}), "spec.userData", "in spec.userData or in spec.cloudInit, not in both"),
         (own(cloudInit={"userDataBase64": "%"}), "spec.cloudInit.userDataBase64", "not base64"),
         (own(userData="#cloud-config\n- a\n"), "spec.userData", "not valid cloud-config"),
@@ -80,9 +80,15 @@ def test_a_machine_of_neither_form_is_asked_for_what_the_document_asks() -> None
     ],
 )
 def test_disks_do_not_shrink_in_either_form(before: Json, after: Json, field: str) -> None:
-    found = errors(admit_change(machine(before), machine(after), AdmissionSettings()))
+    found = errors(changed(before, after))
     assert [path for path, message in found] == [field] and "shrink" in found[0][1]
-    assert errors(admit_change(machine(after), machine(before), AdmissionSettings())) == []
+    assert errors(changed(after, before)) == []
+
+
+def changed(before: Json, after: Json) -> AdmissionResult:
+    old, new = admitted(before), admitted(after)
+    assert old.value is not None
+    return admit_change(old.value, new, AdmissionSettings())
 
 
 def test_nothing_of_the_own_form_is_given_to_a_machine_of_the_document() -> None:
