@@ -147,9 +147,7 @@ def _vitistack_memory(_: MachineView, data: Data, value: str) -> None:
 
 def _vitistack_template(machine: MachineView, data: Data, value: str) -> None:
     if is_own_form(data):
-        raise ChangeRefused(
-            f"cannot set template={value} of {machine}", why="Vitistack's own form has classes", fix=f"write class={value}"
-        )
+        raise ChangeRefused(f"cannot set template={value} of {machine}", why="Vitistack's own form has classes", fix=f"write class={value}")
     place(data, "spec")["template"] = value
 
 

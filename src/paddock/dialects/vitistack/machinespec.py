@@ -25,7 +25,7 @@ from paddock.meta.conditions import Condition
 from paddock.schema.field import Field, Object, Time
 
 _NO_CLOUD = "the provider kubevirt has none of it"
-_PROVIDER = "supported values: \"kubevirt\"; machines of other providers belong to the operators of those"
+_PROVIDER = 'supported values: "kubevirt"; machines of other providers belong to the operators of those'
 
 _KEY = "^(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+ +[A-Za-z0-9+/=]+( .*)?$"
 

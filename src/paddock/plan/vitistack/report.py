@@ -172,7 +172,12 @@ def _notes(sight: ObservedMachine) -> Iterator[str]:
 
 def has_nothing_to_boot(machine: Machine) -> bool:
     """Return whether the guest finds nothing to boot at its first start: blank disks, no installation image, no network first."""
-    if ownform.is_own(machine.spec) or boot.root_image(machine) or boot.iso_url(machine) or (machine.spec.bootOrder or [""])[0] == "network":
+    if (
+        ownform.is_own(machine.spec)
+        or boot.root_image(machine)
+        or boot.iso_url(machine)
+        or (machine.spec.bootOrder or [""])[0] == "network"
+    ):
         return False
     return boot.annotation(machine, marks.OS_INSTALLED) != "true"
 

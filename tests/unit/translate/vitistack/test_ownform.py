@@ -93,7 +93,10 @@ def test_a_machine_without_disks_has_a_root_disk_and_boots_from_the_network() ->
     assert (claim.metadata.name, to_data(claim)["spec"]["resources"]["requests"]["storage"]) == ("web-root", "10Gi")
 
 
-@pytest.mark.parametrize(("given", "annotations"), [({"isoUri": "http://e.org/a.iso"}, {}), ({"imageID": "http://e.org/a.iso"}, {"kubevirt.io/boot-source": "datavolume"})])
+@pytest.mark.parametrize(
+    ("given", "annotations"),
+    [({"isoUri": "http://e.org/a.iso"}, {}), ({"imageID": "http://e.org/a.iso"}, {"kubevirt.io/boot-source": "datavolume"})],
+)
 def test_an_installation_image_goes_into_a_drive(given: Json, annotations: dict[str, str]) -> None:
     source = machine({"provider": "kubevirt", "os": given}, annotations=annotations)
     (vm,) = (each for each in to_kubevirt(source, ObjectSet(), STANDARD).value if isinstance(each, VirtualMachine))
@@ -142,7 +145,10 @@ def test_keys_come_with_cloud_init() -> None:
     ],
 )
 def test_documents_come_from_where_they_are(cloud_init: Json, volume: Json) -> None:
-    others = (secret("keys", userdata="u", foo="f", networkdata="n"), config_map("texts", userdata="text", bar="bar's", networkdata="version: 2"))
+    others = (
+        secret("keys", userdata="u", foo="f", networkdata="n"),
+        config_map("texts", userdata="text", bar="bar's", networkdata="version: 2"),
+    )
     assert instance({"cloudInit": cloud_init}, *others)["volumes"][-1]["cloudInitNoCloud"] == volume
     as_drive = instance({"cloudInit": {**cloud_init, "type": "configDrive"}}, *others)["volumes"][-1]
     assert as_drive["cloudInitConfigDrive"] == volume
@@ -195,7 +201,9 @@ def test_what_both_forms_can_say_comes_out_the_same(spec: Json) -> None:
     def shown(objects: tuple[Resource, ...]) -> list[Json]:
         data = [to_data(each) for each in objects]
         for each in data:
-            labels = [each["metadata"]["labels"], each["spec"]["template"]["metadata"]["labels"]] if each["kind"] == "VirtualMachine" else []
+            labels = (
+                [each["metadata"]["labels"], each["spec"]["template"]["metadata"]["labels"]] if each["kind"] == "VirtualMachine" else []
+            )
             for place in labels or [each["metadata"].get("labels", {})]:
                 for key in template:
                     place.pop(key, None)

@@ -163,7 +163,9 @@ DOCUMENTS = {
     "network": document("NetworkConfiguration", NETWORK, "lan"),
     "template": document("MachineTemplate", TEMPLATE, "own"),
 }
-OWN_DOCUMENTS = [{**DOCUMENTS, "machine": document("Machine", spec, "web"), "class": document("MachineClass", CLASS, "own")} for spec in OWN]
+OWN_DOCUMENTS = [
+    {**DOCUMENTS, "machine": document("Machine", spec, "web"), "class": document("MachineClass", CLASS, "own")} for spec in OWN
+]
 OTHER_DOCUMENTS = {**DOCUMENTS, "machine": document("Machine", OTHER_MACHINE, "web")}
 
 
