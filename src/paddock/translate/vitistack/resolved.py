@@ -30,7 +30,6 @@ from paddock.translate.vitistack.errors import (
     UntranslatableMachine,
 )
 
-
 _OWN_NETWORK: Path = ("spec", "network", "networkNamespaceName")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.dialects.admission import AdmissionResult, FieldValidation, admit
+from paddock.dialects.admission import AdmissionResult, admit
 from paddock.dialects.vitistack import rules
 from paddock.schema.finding import CauseType, Severity
 from paddock.schema.kind import AdmissionSettings

@@ -33,7 +33,8 @@ def disk_names_are_free(machine: "Machine", settings: AdmissionSettings) -> Iter
     "vitistack/disk-size",
     Cel(
         "spec",
-        f"{ownform.OWN_CEL} || ({_TEMPLATED} && !(self.template in {_BUILT_IN})) || self.disks.all(d, has(d.size) || ({_TEMPLATED} && d.name == 'root'))",
+        f"{ownform.OWN_CEL} || ({_TEMPLATED} && !(self.template in {_BUILT_IN})) || "
+        f"self.disks.all(d, has(d.size) || ({_TEMPLATED} && d.name == 'root'))",
         "a disk that the template does not have needs a size",
         ".disks",
         "FieldValueRequired",

@@ -81,7 +81,8 @@ def memory_is_given(machine: "Machine", settings: AdmissionSettings) -> Iterator
     "vitistack/disks",
     Cel(
         "spec",
-        f"{ownform.OWN_CEL} || {_TEMPLATED} || self.disks.size() > 0 || (has(self.bootOrder) && self.bootOrder.size() > 0 && self.bootOrder[0] == 'network')",
+        f"{ownform.OWN_CEL} || {_TEMPLATED} || self.disks.size() > 0 || "
+        "(has(self.bootOrder) && self.bootOrder.size() > 0 && self.bootOrder[0] == 'network')",
         "a machine without a template needs a disk",
         ".disks",
         "FieldValueRequired",
