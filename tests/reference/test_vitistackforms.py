@@ -49,7 +49,12 @@ REFUSED = (
 def test_both_judges_agree(api: Api, installed: list[Crd], spec: dict[str, Any]) -> None:
     kind = catalog.find("vitistack.io", "Machine")
     assert isinstance(kind, Kind)
-    document = {"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": {"name": "forms", "namespace": "default"}, "spec": spec}
+    document = {
+        "apiVersion": "vitistack.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": "forms", "namespace": "default"},
+        "spec": spec,
+    }
     question = Question(document, resource_of(kind, "v1alpha1"))
     ours, theirs = judge(question), verdict.ask(api, question)
     assert (ours.accepted, theirs.accepted) == (spec in TAKEN, spec in TAKEN), (ours, theirs)
