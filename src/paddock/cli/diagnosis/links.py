@@ -45,6 +45,7 @@ POOLS: tuple[KindId, ...] = (("kubevirt.io", "VirtualMachinePool"), ("pool.kubev
 STAKATER: KindId = ("infrastructure.stakater.com", "VirtualMachine")
 VITISTACK: KindId = ("vitistack.io", "Machine")
 NETWORK: KindId = ("vitistack.io", "NetworkConfiguration")
+MACHINE_CLASS: KindId = ("vitistack.io", "MachineClass")
 TEMPLATE: KindId = ("vitistack.io", "MachineTemplate")
 VIRTRIGAUD = "infra.virtrigaud.io"
 RIGAUD_MACHINE: KindId = (VIRTRIGAUD, "VirtualMachine")

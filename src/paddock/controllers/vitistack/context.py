@@ -14,6 +14,7 @@ from paddock.controllers.vitistack import targets
 from paddock.controllers.vitistack.metrics import VitistackMetrics
 from paddock.controllers.vitistack.reader import VitistackCaches, references
 from paddock.controllers.vitistack.settings import VitistackSettings
+from paddock.dialects.vitistack import ownform
 from paddock.dialects.vitistack.machine import Machine
 from paddock.plan.vitistack.claims import ExistingClaim
 from paddock.plan.vitistack.observed import (
@@ -28,6 +29,7 @@ from paddock.plan.vitistack.observed import (
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import EventRecorder
 from paddock.runtime.reference import InvolvedObject, reference
+from paddock.translate.vitistack import keys
 from paddock.translate.vitistack.cloudinit import secret_name
 
 _VOLUME = msgspec.json.Decoder(ObservedDataVolume)
@@ -111,7 +113,7 @@ def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSett
 
 
 def _networks(caches: VitistackCaches, look: MachineContext) -> list[ObservedNetwork]:
-    names = dict.fromkeys(each.networkName for each in look.machine.spec.networks)
+    names = dict.fromkeys(each.networkName for each in ownform.networks(look.machine.spec))
     return [_network(caches, Key(look.key.namespace, name), attached=name in look.attached) for name in names]
 
 
@@ -124,8 +126,8 @@ def revisions(caches: VitistackCaches, seen: CachedObject) -> tuple[Any, ...]:
     """The revisions of all that a look reads. When they are the same, so is what comes of it."""
     key = seen.key
     found: list[Any] = [seen.meta.resourceVersion]
-    own = Key(key.namespace, secret_name(key.name))
-    for cache, place in ((caches.vms.cache, key), (caches.instances.cache, key), (caches.secrets.cache, own)):
+    secrets = [(caches.secrets.cache, Key(key.namespace, name(key.name))) for name in (secret_name, keys.secret_name)]
+    for cache, place in ((caches.vms.cache, key), (caches.instances.cache, key), *secrets):
         one = cache.get(place)
         found.append(one.meta.resourceVersion if one is not None else None)
     found += [each.meta.resourceVersion for each in caches.claims_of(key, seen.meta.uid)]

@@ -6,7 +6,8 @@ import msgspec
 
 from paddock.dialects.vitistack import marks
 from paddock.dialects.vitistack.boot import annotation
-from paddock.dialects.vitistack.machine import Machine, MachineStatus
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.meta.conditions import Condition
 
 FINAL = ("Succeeded", "Failed")
@@ -118,11 +119,31 @@ class ObservedNic(msgspec.Struct, frozen=True):
     name: str | None = None
     ipAddress: str | None = None
     ipAddresses: tuple[str, ...] | None = None
+    mac: str | None = None
+    linkState: str | None = None
+    infoSource: str | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """All addresses."""
         return self.ipAddresses or ((self.ipAddress,) if self.ipAddress else ())
+
+
+class ObservedClaimInfo(msgspec.Struct, frozen=True):
+    """The claim behind a volume of a running machine."""
+
+    claimName: str = ""
+    capacity: dict[str, int | str] | None = None
+    volumeMode: str | None = None
+    accessModes: tuple[str, ...] | None = None
+
+
+class ObservedVolumeStatus(msgspec.Struct, frozen=True):
+    """A volume of a running machine."""
+
+    name: str = ""
+    target: str = ""
+    persistentVolumeClaimInfo: ObservedClaimInfo | None = None
 
 
 class InstanceStatus(msgspec.Struct, frozen=True):
@@ -131,6 +152,7 @@ class InstanceStatus(msgspec.Struct, frozen=True):
     phase: str = ""
     nodeName: str | None = None
     interfaces: tuple[ObservedNic, ...] | None = None
+    volumeStatus: tuple[ObservedVolumeStatus, ...] | None = None
 
 
 class Instance(msgspec.Struct, frozen=True):

@@ -96,7 +96,7 @@ def disks(resolved: VitistackInputs, order: BootOrder) -> tuple[list[Device], li
     """The disks of the machine and, name by name, their volumes."""
     devices, volumes = [], []
     for disk in resolved.effective.disks:
-        target = DiskTarget(bus="virtio", readonly=True if disk.accessMode == "ReadOnlyMany" else None)
+        target = DiskTarget(bus=disk.bus, readonly=True if disk.accessMode == "ReadOnlyMany" else None)
         rank = order.disk if disk == resolved.effective.root else None
         devices.append(Device(name=disk.name, disk=target, bootOrder=rank))
         name = claim_name(resolved.name, disk.name)

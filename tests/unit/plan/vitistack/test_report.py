@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.dialects.vitistack.machine import Machine, MachineStatus
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.meta.conditions import Condition
 from paddock.plan.vitistack import problems, report
 from paddock.plan.vitistack.events import news
