@@ -1,4 +1,4 @@
-"""A machine moves over a claim from the server's own engine to a libvirtd and back, where root runs the server and another user its child."""
+"""A machine moves over a claim to a libvirtd and back, where root runs the server and another user its provider."""
 
 import asyncio
 import base64
