@@ -27,7 +27,10 @@ DRIVERS = (
         "fake",
         ("pvc",),
         ("pvc",),
-        (("s3", "its disks are in memory and its files in one directory"), ("nfs", "its disks are in memory and its files in one directory")),
+        (
+            ("s3", "its disks are in memory and its files in one directory"),
+            ("nfs", "its disks are in memory and its files in one directory"),
+        ),
     ),
     DriverStorages("qemu", ("pvc", "s3"), ("pvc", "s3"), (("nfs", "it runs inside the server, which mounts no NFS exports"),)),
     DriverStorages("libvirt", STORAGES, STORAGES),
@@ -61,9 +64,9 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield from ("# Migrations between drivers", "", reference.HEADER, "")
     yield from (
-        "A [VMMigration](virtrigaud/vmmigration.md) moves a machine from one Provider to another, also between two Providers of the same type.",
-        "The table has the kinds of `spec.storage` over which each pair can move machines. Storage of type `nfs` needs the export mounted beside",
-        "both providers (`PROVIDER_NFS_MOUNTS`). The driver `fake` is for tests.",
+        "A [VMMigration](virtrigaud/vmmigration.md) moves a machine from one Provider to another, which may be of the same type.",
+        "The table has the kinds of `spec.storage` over which each pair can move machines. Storage of type `nfs` needs the export",
+        "mounted beside both providers (`PROVIDER_NFS_MOUNTS`). The driver `fake` is for tests.",
         "",
     )
     names = [each.name for each in DRIVERS]
@@ -73,12 +76,13 @@ def _lines() -> Iterator[str]:
         yield f"| {source} | {' | '.join(', '.join(shared(source, each)) or 'refused' for each in names)} |"
     yield from ("", "## What is refused", "")
     yield from (
-        "The phase `Validating` refuses such a migration with the reason `UnsupportedByProvider`, before it touches the source or the storage.",
-        "The message names both Providers and everything that one of them lacks.",
+        "The phase `Validating` refuses such a migration with the reason `UnsupportedByProvider`, before it touches the source or the",
+        "storage. The message names the Providers and everything that they lack.",
         "",
         "| driver | refused | reason |",
         "| --- | --- | --- |",
     )
     for each in DRIVERS:
         for lacking, reason in each.reasons:
-            yield f"| {each.name} | {'every migration away from it' if lacking == 'export' else f'storage of type `{lacking}`'} | {reason} |"
+            what = "every migration away from it" if lacking == "export" else f"storage of type `{lacking}`"
+            yield f"| {each.name} | {what} | {reason} |"
