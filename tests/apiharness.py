@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import namespaces, served, trust
+from paddock.apiserver.builtin import namespaces, served, trust, views
 from paddock.apiserver.context import ServerParts, User
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.objects.encoding import stamp
@@ -176,12 +176,13 @@ class Harness:
         self.registry = ResourceRegistry()
         self.rbac = Rbac(self.store)
         self.registry.add(*served.resources(settings or AdmissionSettings(), self.rbac), *resources)
+        self._views = views.VIEWS if (settings or AdmissionSettings()).controllers else ()
         self._door = OpenDoor()
         # by target, with the revision of the store before the request
         self._answers: dict[str, tuple[int, Reply]] = {}
 
     async def __aenter__(self) -> "Harness":
-        self.parts = ServerParts(self.store, self.registry, clock=self.clock, judge=self.rbac.answers)
+        self.parts = ServerParts(self.store, self.registry, clock=self.clock, judge=self.rbac.answers, views=self._views)
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())

@@ -63,6 +63,8 @@ EXCEPTIONS = {
         "apiserver.builtin.machines -> plan.instance.defaults",
         "apiserver.builtin.machines -> plan.machine.instancetypes",
         "apiserver.builtin.machines -> plan.machine.presets",
+        "apiserver.builtin.views -> plan.views.components",
+        "apiserver.builtin.views -> plan.views.launchers",
         "apiserver.housekeeping.endpoints -> plan.network.mirrors",
         "apiserver.housekeeping.volumes -> plan.storage.binding",
     ),

@@ -60,6 +60,16 @@ KUBEVIRT = Recipe(
     stand_ins=HERE / "virtctl-1.9" / "templates",
 )
 
+# KubeVirt's webhooks as a program that reads objects and writes verdicts.
+KUBEVIRT_ADMISSION = Recipe(
+    name="kubevirt-admission",
+    module=HERE / "kubevirt-admission",
+    programs=(Program("admission", "."),),
+    release="kubevirt.io/kubevirt",
+    variables=("kubevirt.io/client-go/version.gitVersion",),
+    stand_ins=HERE / "virtctl-1.9" / "templates",
+)
+
 # Older releases: what virt-operator installs, and virt-api. A module of ours stands in for the glog that KubeVirt 1.3 has of its own.
 OLDER_KUBEVIRTS = {
     release: replace(

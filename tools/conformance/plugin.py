@@ -3,13 +3,14 @@
 The items travel as user properties of the test reports. With pytest-xdist the workers' reports reach the controlling
 process with their properties, so only that process writes the file and nothing has to be merged.
 
-A run of a part, in one process, keeps what the file says of tests that were left out: those of files that were not looked at, and those
-that a choice of names or marks passed over. What is there no more goes.
+A run of a part keeps what the file says of tests that were left out: those of files that were not looked at, and those that a choice of
+names or marks passed over. What is there no more goes. Workers collect, and tell the controlling process what they found.
 """
 
 from collections.abc import Generator, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ from tools.conformance.results import ItemId, Outcome, ProviderRun, TestResult, 
 _PROPERTY = "spec-item"
 # A run of the providers' conformance suite.
 RUN_PROPERTY = "provider-run"
+# Members of what a worker tells at its end.
+_SEEN, _CHOSEN = "conformance-seen", "conformance-chosen"
 
 
 class WrongMark(Exception):
@@ -34,8 +37,9 @@ class ConformanceRecorder:
         self._items: dict[str, tuple[ItemId, ...]] = {}
         self._runs: dict[str, tuple[ProviderRun, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
-        # the tests of every collected file, chosen or not; the process that controls workers collects none
+        # the tests of every collected file, and those that the run chose of them
         self._seen: set[str] = set()
+        self._chosen: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
@@ -59,9 +63,19 @@ class ConformanceRecorder:
             self._runs[report.nodeid] = runs
         self._outcomes[report.nodeid] = _worse(self._outcomes.get(report.nodeid, "passed"), _outcome(report))
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker has ended. One that crashed tells nothing, and the others have collected the same."""
+        told = getattr(node, "workeroutput", None) or {}
+        self._seen.update(told.get(_SEEN, ()))
+        self._chosen.update(told.get(_CHOSEN, ()))
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        is_worker = hasattr(session.config, "workerinput")
-        if self._results is None or is_worker:
+        self._chosen.update(item.nodeid for item in session.items)
+        told = getattr(session.config, "workeroutput", None)
+        if told is not None:
+            told.update({_SEEN: sorted(self._seen), _CHOSEN: sorted(self._chosen)})
+        if self._results is None or told is not None:
             return
         ran = [TestResult(node, items, self._outcomes[node], self._runs[node]) for node, items in self._items.items()]
         write(self._results, [*ran, *self._left_out(session)])
@@ -70,11 +84,10 @@ class ConformanceRecorder:
         """Yield the known results of tests that this run did not choose."""
         if not self._seen or self._results is None or not self._results.exists():
             return
-        chosen = {item.nodeid for item in session.items}
         files = {_file(node) for node in self._seen}
         for result in read(self._results):
             there = result.node in self._seen if _file(result.node) in files else (session.config.rootpath / _file(result.node)).exists()
-            if there and result.node not in chosen:
+            if there and result.node not in self._chosen:
                 yield result
 
     def _note_items(self, test: pytest.Item) -> None:

@@ -188,6 +188,8 @@ _SHARE = {"domain.devices.filesystems": [{"name": "v", "virtiofs": {}}], "volume
 _PATH = {"domain.devices.filesystems": [{"name": "v", "virtiofs": {}}], "volumes": [{"name": "v", "containerPath": {"path": "/x"}}]}
 _TABLET = {"name": "t", "type": "tablet"}
 _GPU = {"name": "gpu", "deviceName": "maker/gpu"}
+_CLAIMED = {"name": "gpu", "claimName": "c", "requestName": "r"}
+CLAIMS = {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}
 
 OTHERS = (
     SupportRow("domain.devices.filesystems[].**", "QEMU", "A directory by virtiofs, with memory that is shared.", _SHARE, '"tag":"v"'),
@@ -272,13 +274,13 @@ OTHERS = (
                 Code.DEVICE_MISSING,
             ),
             SupportRow(
-                f"domain.devices.{kind}[].claimName", "refused", "No DRA.", _devices(kind, [{**_GPU, "claimName": "c"}]), Code.CLAIM_REFUSED
+                f"domain.devices.{kind}[].claimName", "refused", "No DRA.", {**_devices(kind, [_CLAIMED]), **CLAIMS}, Code.CLAIM_REFUSED
             ),
             SupportRow(
                 f"domain.devices.{kind}[].requestName",
                 "refused",
                 "No DRA.",
-                _devices(kind, [{**_GPU, "requestName": "r"}]),
+                {**_devices(kind, [_CLAIMED]), **CLAIMS},
                 Code.CLAIM_REFUSED,
             ),
             SupportRow(f"domain.devices.{kind}[].tag", "seed disk", "In the config drive's metadata."),

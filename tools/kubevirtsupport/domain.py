@@ -17,6 +17,13 @@ def _hyperv(name: str, shows: str, text: str, **more: object) -> tuple[SupportRo
 MEMORY = (
     SupportRow("domain.memory.guest", "QEMU", "Memory at the start.", {"domain.memory.guest": "512Mi"}, "-m size=524288k"),
     SupportRow(
+        "domain.memory.maxGuest",
+        "QEMU",
+        "On hardware that memory cannot be plugged into: as much as there is.",
+        {"domain.memory": {"guest": "513Mi", "maxGuest": "2Gi"}},
+        Code.MEMORY_FIXED,
+    ),
+    SupportRow(
         "domain.memory.maxGuest", "QEMU", "Room for memory that is plugged in.", {"domain.memory.maxGuest": "2Gi"}, "maxmem=2097152k"
     ),
     SupportRow(
@@ -63,6 +70,13 @@ FIRMWARE = (
         {"domain.machine.type": "pc-q35-2.4"},
         Code.MACHINE_TYPE_TOO_OLD,
         host={"machine_types": {"pc-q35-2.4": "pc-q35-2.4", "q35": "pc-q35-7.2"}},
+    ),
+    SupportRow(
+        "domain.firmware.uuid",
+        "refused",
+        "A text that is no UUID.",
+        {"domain.firmware.uuid": "fake-uuid"},
+        Code.UUID_UNREADABLE,
     ),
     SupportRow(
         "domain.firmware.uuid",
@@ -149,7 +163,7 @@ FIRMWARE = (
         "domain.launchSecurity.**",
         "refused",
         "The host reads a guest's memory.",
-        {"domain.launchSecurity": {"sev": {}}},
+        {"domain.launchSecurity": {"sev": {}}, "domain.firmware.bootloader": {"efi": {"secureBoot": False}}},
         Code.CONFIDENTIAL_MISSING,
     ),
     SupportRow(

@@ -62,6 +62,14 @@ PROCESSORS = (
         host=_LARGE,
     ),
     SupportRow(
+        "domain.resources.requests",
+        "refused",
+        "More processors than QEMU gives to a machine of this type, where they are asked for.",
+        {"domain.cpu": {"sockets": 256, "maxSockets": 256}, "domain.resources.requests": {"cpu": "256"}},
+        Code.INSUFFICIENT_CPUS,
+        host=_LARGE,
+    ),
+    SupportRow(
         "domain.cpu.maxSockets",
         "QEMU",
         "More than QEMU takes: as many as it does.",

@@ -127,7 +127,9 @@ LIFE = (
     SupportRow("serviceAccountName", "seed disk", "Whose token a serviceAccount volume holds."),
     SupportRow("dnsPolicy", "networks", "DNS server of the guest."),
     SupportRow("dnsConfig.**", "networks", "Told by DHCP."),
-    SupportRow("resourceClaims[].**", "refused", "No DRA.", {"resourceClaims": [{"name": "c"}]}, Code.CLAIM_REFUSED),
+    SupportRow(
+        "resourceClaims[].**", "refused", "No DRA.", {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, Code.CLAIM_REFUSED
+    ),
     SupportRow(
         "utilityVolumes[].**",
         "no effect",

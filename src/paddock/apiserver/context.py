@@ -13,6 +13,7 @@ from paddock.apiserver.objects.holders import ValueHolders, ValuesOf
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.reading import ObjectReader
 from paddock.apiserver.objects.tables import ResourceTables
+from paddock.apiserver.objects.views import View, ViewedStore
 from paddock.apiserver.objects.watches import WatchHub
 from paddock.apiserver.objects.writing import ObjectWriter
 from paddock.apiserver.representation import Renderer, RepresentationForm
@@ -109,18 +110,26 @@ class ServerParts:
     """Store, memory and rules, wired."""
 
     def __init__(
-        self, store: Store, registry: ResourceRegistry, *, clock: Any = None, judge: Judge | None = None, off: Iterable[str] = ()
+        self,
+        store: Store,
+        registry: ResourceRegistry,
+        *,
+        clock: Any = None,
+        judge: Judge | None = None,
+        off: Iterable[str] = (),
+        views: Sequence[View] = (),
     ) -> None:
         self.store = store
         self.registry = registry
         self.clock = clock or ServerClock()
         self.index = ObjectIndex(store)
         self.view = StoreView(store)
-        self.reader = ObjectReader(store, self.index)
+        self.viewed = ViewedStore(store, views)
+        self.reader = ObjectReader(self.viewed, self.index)
         self.gate = AdmissionGate(AdmissionContext(store, registry, self.view, self.clock, judge), off)
-        self.writer = ObjectWriter(store, self.index, self.view, self.clock, self.gate)
-        self.rows = ResourceTables(store)
-        self.following = WatchHub(store, running_time)
+        self.writer = ObjectWriter(store, self.index, self.view, self.clock, self.gate, self.viewed)
+        self.rows = ResourceTables(store, self.viewed)
+        self.following = WatchHub(store, self.viewed, running_time)
         self.caller = Caller()
 
     async def served(self, resource: ServedResource, value: bytes) -> bytes:

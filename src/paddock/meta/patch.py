@@ -1,5 +1,7 @@
-"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed.
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed, and the result shares what no
+operation names.
 
+As in Kubernetes, `replace` adds a member that an object lacks. Other operations need what they name.
 A merge patch grows a document by its own size at most. A JSON patch can double a document with each copy, so it has limits, and they
 are those of kube-apiserver.
 """
@@ -10,7 +12,7 @@ from typing import Any
 import orjson
 
 from paddock.base.errors import Terminal
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import CONTAINERS, copied
 
 MOST_OPERATIONS = 10_000
 # Bytes that all copies of one patch may add.
@@ -34,23 +36,57 @@ class _Expense:
         self._copied = 0
         self._shifted = 0
 
-    def copy(self, value: Any) -> Any:
-        """Return a copy. Its JSON says how large it is, and reading that is faster than walking over the value."""
+    def copy(self, value: Any) -> None:
+        """Count a copy. The JSON of a value says how large it is."""
         try:
-            text = orjson.dumps(value)
+            size = len(orjson.dumps(value))
         except orjson.JSONEncodeError:
             # Earlier operations can nest a value deeper than any body is read.
             raise BadPatch("Unable to complete the copy, the value is nested too deep") from None
-        self._copied += len(text)
+        self._copied += size
         if self._copied > MOST_COPIED:
-            size = f"the accumulated size increase of copy is {self._copied}, exceeding the limit {MOST_COPIED}"
-            raise BadPatch(f"Unable to complete the copy, {size}")
-        return orjson.loads(text)
+            why = f"the accumulated size increase of copy is {self._copied}, exceeding the limit {MOST_COPIED}"
+            raise BadPatch(f"Unable to complete the copy, {why}")
 
     def shift(self, entries: int) -> None:
         self._shifted += entries
         if self._shifted > MOST_SHIFTED:
             raise BadPatch(f"the operations shift more than {MOST_SHIFTED} entries of lists; replace the list as a whole")
+
+
+class _Draft:
+    """A document while it changes. An object or list is copied before its first change; all others are those of the original."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self.expense = _Expense()
+        # What was copied, by its id. The parent of what stands here stands here, too.
+        self._own: dict[int, Any] = {}
+
+    def place(self, pointer: list[str]) -> Any:
+        """Return the object or list at a path, ready to be changed."""
+        _find(self.document, pointer)
+        self.document = place = self._owned(self.document)
+        for token in pointer:
+            key = token if isinstance(place, dict) else int(token)
+            place[key] = member = self._owned(place[key])
+            place = member
+        return place
+
+    def share(self, value: Any) -> None:
+        """Let a value stand in two places: a change of one of them copies it again."""
+        if self._own.pop(id(value), None) is None:
+            return
+        for member in value.values() if isinstance(value, dict) else value:
+            if isinstance(member, CONTAINERS):
+                self.share(member)
+
+    def _owned(self, value: Any) -> Any:
+        if id(value) in self._own or not isinstance(value, CONTAINERS):
+            return value
+        made = value.copy()
+        self._own[id(made)] = made
+        return made
 
 
 class TestFailed(BadPatch):
@@ -87,8 +123,7 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
     """The document after all operations, or `BadPatch` at the first that does not fit."""
     if len(operations) > MOST_OPERATIONS:
         raise PatchTooLarge(f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}")
-    expense = _Expense()
-    result = copied(document)
+    draft = _Draft(document)
     for index, operation in enumerate(operations):
         if not isinstance(operation, dict) or not isinstance(operation.get("op"), str) or not isinstance(operation.get("path"), str):
             raise BadPatch(f"operation {index} needs an op and a path")
@@ -96,10 +131,10 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
         if perform is None:
             raise BadPatch(f"operation {index}: unknown op {operation['op']!r}")
         try:
-            result = perform(result, operation, expense)
+            perform(draft, operation)
         except BadPatch as error:
             raise (TestFailed if isinstance(error, TestFailed) else BadPatch)(f"operation {index}: {error.what}") from None
-    return result
+    return draft.document
 
 
 def _value(operation: dict[str, Any]) -> Any:
@@ -136,77 +171,74 @@ def _find(document: Any, pointer: list[str]) -> Any:
     return document
 
 
-def _put(document: Any, pointer: list[str], value: Any, expense: _Expense | None) -> Any:
-    """Add a value, or replace one: a replacement costs nothing but the value."""
+def _put(draft: _Draft, pointer: list[str], value: Any, *, shifts: bool) -> None:
+    """Add a value; without `shifts`, replace the one that stands in a list there."""
     if not pointer:
-        return value
-    place = _find(document, pointer[:-1])
-    last = pointer[-1]
+        draft.document = value
+        return
+    place, last = draft.place(pointer[:-1]), pointer[-1]
     if isinstance(place, dict):
-        if expense is None and last not in place:
-            raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
         place[last] = value
-    elif isinstance(place, list):
-        if expense is None:
-            place[_index(place, last, end=len(place) - 1)] = value
-        else:
-            index = _index(place, last, end=len(place))
-            expense.shift(len(place) - index)
-            place.insert(index, value)
-    else:
+    elif not isinstance(place, list):
         raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
-    return document
+    elif shifts:
+        index = _index(place, last, end=len(place))
+        draft.expense.shift(len(place) - index)
+        place.insert(index, value)
+    else:
+        place[_index(place, last, end=len(place) - 1)] = value
 
 
-def _take(document: Any, pointer: list[str], expense: _Expense) -> Any:
+def _take(draft: _Draft, pointer: list[str]) -> None:
     """Remove a value."""
     if not pointer:
         raise BadPatch("the whole document cannot be removed")
-    place = _find(document, pointer[:-1])
-    _find(place, pointer[-1:])
+    _find(draft.document, pointer)
+    place, last = draft.place(pointer[:-1]), pointer[-1]
     if isinstance(place, list):
-        index = _index(place, pointer[-1], end=len(place) - 1)
-        expense.shift(len(place) - index)
+        index = int(last)
+        draft.expense.shift(len(place) - index)
         del place[index]
     else:
-        del place[pointer[-1]]
-    return document
+        del place[last]
 
 
-def _add(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
-    return _put(document, _pointer(operation), _value(operation), expense)
+def _add(draft: _Draft, operation: dict[str, Any]) -> None:
+    _put(draft, _pointer(operation), _value(operation), shifts=True)
 
 
-def _replace(document: Any, operation: dict[str, Any], _: _Expense) -> Any:
-    return _put(document, _pointer(operation), _value(operation), None)
+def _replace(draft: _Draft, operation: dict[str, Any]) -> None:
+    _put(draft, _pointer(operation), _value(operation), shifts=False)
 
 
-def _remove(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
-    return _take(document, _pointer(operation), expense)
+def _remove(draft: _Draft, operation: dict[str, Any]) -> None:
+    _take(draft, _pointer(operation))
 
 
-def _move(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
+def _move(draft: _Draft, operation: dict[str, Any]) -> None:
     source, target = _pointer(operation, "from"), _pointer(operation)
     if target[: len(source)] == source and target != source:
         raise BadPatch("a value cannot be moved into itself")
-    value = _find(document, source)
-    return _put(_take(document, source, expense), target, value, expense)
+    value = _find(draft.document, source)
+    _take(draft, source)
+    _put(draft, target, value, shifts=True)
 
 
-def _copy(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
-    value = expense.copy(_find(document, _pointer(operation, "from")))
-    return _put(document, _pointer(operation), value, expense)
+def _copy(draft: _Draft, operation: dict[str, Any]) -> None:
+    value = _find(draft.document, _pointer(operation, "from"))
+    draft.expense.copy(value)
+    draft.share(value)
+    _put(draft, _pointer(operation), value, shifts=True)
 
 
-def _test(document: Any, operation: dict[str, Any], _: _Expense) -> Any:
+def _test(draft: _Draft, operation: dict[str, Any]) -> None:
     pointer, wanted = _pointer(operation), _value(operation)
-    place = _find(document, pointer[:-1]) if pointer else document
+    place = _find(draft.document, pointer[:-1]) if pointer else draft.document
     if wanted is None and pointer and isinstance(place, dict) and pointer[-1] not in place:
         # An API server takes null for absent, and clients test so before they add a member.
-        return document
-    if not _equal(_find(document, pointer), wanted):
+        return
+    if not _equal(_find(draft.document, pointer), wanted):
         raise TestFailed(f"testing path {operation['path']} failed: the value is another one")
-    return document
 
 
 def _equal(left: Any, right: Any) -> bool:
@@ -220,7 +252,7 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-_OPERATIONS: dict[str, Callable[[Any, dict[str, Any], _Expense], Any]] = {
+_OPERATIONS: dict[str, Callable[[_Draft, dict[str, Any]], None]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,

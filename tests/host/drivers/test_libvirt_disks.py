@@ -81,6 +81,30 @@ def test_a_volume_of_somebody_else_is_never_written(libvirtd: Libvirtd, disk: st
     play(libvirtd, script)
 
 
+@pytest.mark.spec("virtrigaud", 168)
+@pytest.mark.parametrize("disk", ["root", "data"])
+def test_a_volume_that_appears_after_the_plan_is_never_taken(libvirtd: Libvirtd, disk: str) -> None:
+    async def script(found: DiskBench) -> None:
+        storage = VolumeStore(found.connection)
+        image = p.ImagePayload(path=str(libvirtd.pool / "template.qcow2"))
+        data = (p.DiskPayload(name="data", size_gib=1),)
+        given = MachineDescription(name=f"late-{disk}", hardware=p.ClassPayload(cpu=1, memory_mib=64), image=image, disks=data)
+        planned = await storage.plan(given, "0a7c1f7e-0000-4000-8000-000000000001")
+        foreign = libvirtd.pool / f"late-{disk}-{disk}.qcow2"
+        make_disk(foreign)
+        write(foreign, 3, 1)
+        await found.connection.run(lambda conn: conn.storagePoolLookupByName("default").refresh(0))
+        with Refused(ErrorKind.CONFLICT):
+            await storage.make(planned)
+        # The machine that could not be made goes, and what was in its way stays.
+        await storage.delete([each.path for each in planned])
+        assert holds(foreign, 3, 1)
+        assert [each for each in found.files() if each.startswith(f"late-{disk}-")] == [foreign.name]
+        foreign.unlink()
+
+    play(libvirtd, script)
+
+
 def test_a_copy_that_was_cut_off_is_made_again(libvirtd: Libvirtd) -> None:
     async def script(found: DiskBench) -> None:
         vm = await found.create("cut")

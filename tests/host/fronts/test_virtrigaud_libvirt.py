@@ -116,7 +116,9 @@ async def _life(talk: Talk, host: SshHost, libvirtd: "Libvirtd", pool: Path) -> 
     assert status["provider"]["uuid"] == status["id"] and domains(libvirtd) == {"web-server": (status["id"], True)}
     limits = condition(found, "Unsupported")["message"]
     assert all(f"placement.{each} has no effect" in limits for each in ("cluster", "folder", "resourcePool"))
-    assert volumes(pool) == ["web-server-data.qcow2", "web-server-root.qcow2"]
+    # Beside each volume a note says whose it is.
+    files = ("web-server-data.qcow2", "web-server-root.qcow2")
+    assert volumes(pool) == sorted(name + more for name in files for more in ("", ".json"))
     assert host.kubectl("apply", "-f", "-", stdin=SNAPSHOT).returncode == 0
     kept = await talk.until(f"{BASE}/vmsnapshots/kept", lambda each: phase(each) == "Ready", "it has a snapshot")
     assert snapshots(libvirtd) == [kept["status"]["snapshotID"]]

@@ -19,9 +19,12 @@ from typing import Any
 import orjson
 import yaml
 
+from tests import hostilebodies
+
 NAMESPACE = "hostile"
 HEAD_LIMIT = 1 << 16
 PAUSE_SECONDS = 30.0
+POUR_SECONDS = 10.0
 Data = dict[str, Any]
 _MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 _POOLS = f"/apis/pool.kubevirt.io/v1beta1/namespaces/{NAMESPACE}/virtualmachinepools"
@@ -54,6 +57,8 @@ class Attacker:
             self.watch_without_reading,
             self.import_drips,
             self.ask_for_the_impossible,
+            self.pour_bodies,
+            self.make_in_bulk,
         )
         while True:
             attack = self._chance.choice(attacks)
@@ -170,6 +175,38 @@ class Attacker:
         await self._ask("POST", _MACHINES, {**body, "spec": {"runStrategy": "Always", "template": template}})
         await asyncio.sleep(1)
         await self._ask("DELETE", f"{_MACHINES}/{name}")
+
+    async def pour_bodies(self) -> None:
+        """Forty connections whose bodies nobody reads."""
+        pour = self._chance.choice((hostilebodies.pipeline, hostilebodies.unfinished, hostilebodies.endless))
+
+        async def one(number: int) -> None:
+            with contextlib.suppress(OSError, TimeoutError):
+                _, writer = await self._connect()
+                try:
+                    async with asyncio.timeout(POUR_SECONDS):
+                        for piece in pour(random.Random(number), _MAPS, (f"authorization: Bearer {self._token}",)):
+                            writer.write(piece)
+                            await writer.drain()
+                            await asyncio.sleep(0)
+                finally:
+                    writer.transport.abort()
+
+        await asyncio.gather(*(one(number) for number in range(40)))
+
+    async def make_in_bulk(self) -> None:
+        """Fifteen running machines at once, and their deletion in one request."""
+        labels = {"made": "in-bulk"}
+        template = {"metadata": {"labels": labels}, "spec": {"domain": {"memory": {"guest": "16Mi"}, "devices": {}}}}
+        spec = {"runStrategy": "Always", "template": template}
+
+        async def one(number: int) -> None:
+            head = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": f"bulk-{number}", "labels": labels}}
+            await self._ask("POST", _MACHINES, {**head, "spec": spec})
+
+        await asyncio.gather(*(one(number) for number in range(15)))
+        await asyncio.sleep(self._chance.uniform(0, 5))
+        await self._ask("DELETE", f"{_MACHINES}?labelSelector=made%3Din-bulk")
 
     def _address(self) -> tuple[str, int]:
         """The server's address of now: each start has another port."""

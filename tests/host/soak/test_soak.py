@@ -1,7 +1,7 @@
 """Everything at once, for a long time: real guests at work, machines that come and go, kills of Paddock and of QEMU, a slow disk,
-and a client that means harm.
+providers that break the rules of HTTP/2, and a client that means harm.
 
-`make soak` runs it for half an hour, `make test-host` for a minute. SOAK_SECONDS sets another time, SOAK_SEED another seed. The run
+`make soak` runs it for an hour, `make test-host` for a minute. SOAK_SECONDS sets another time, SOAK_SEED another seed. The run
 prints its figures and writes them to `.cache/soak.json`.
 """
 
@@ -32,7 +32,7 @@ from tests.host.chaos import test_kills as chaos
 from tests.host.guests import Registry, Shelf, serving
 from tests.host.machines import bootsector
 from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk
-from tests.host.soak import hostile, residents, slowdisk
+from tests.host.soak import hostile, providers, residents, slowdisk
 from tests.scenario.chaos.client import Client as LedgerClient
 from tests.scenario.chaos.client import Lost, context_of
 from tests.scenario.chaos.ledger import Ledger
@@ -58,6 +58,7 @@ class Figures:
     kills_of_paddock: int = 0
     kills_of_qemu: int = 0
     turns: int = 0
+    hostile_providers: int = 0
     acknowledged: int = 0
     lines_of_residents: int = 0
     resident_bytes: list[int] = field(default_factory=list)
@@ -139,6 +140,7 @@ class Soak:
             tasks = [group.create_task(_until_cut(each.run())) for each in players]
             tasks += [group.create_task(self._write(each)) for each in self._writers]
             tasks += [group.create_task(self._probe(Talk(self.host, client))), group.create_task(self._kill_guests())]
+            tasks.append(group.create_task(self._connect_providers(Talk(self.host, client))))
             await asyncio.sleep(min(self._chance.uniform(5, 90), max(1.0, self._end - time.monotonic())))
             for each in living:
                 if each.done():
@@ -177,6 +179,13 @@ class Soak:
                 await talk.get(VMS)
                 self.figures.waits.append(time.monotonic() - begun)
                 await asyncio.sleep(0.5)
+
+    async def _connect_providers(self, talk: Talk) -> None:
+        """Provider after Provider at a peer that breaks the rules; each can be deleted while its peer goes on."""
+        with contextlib.suppress(PaddockError, OSError):
+            while True:
+                await providers.live(talk, self._chance)
+                self.figures.hostile_providers += 1
 
     async def _kill_guests(self) -> None:
         """QEMUs of machines that come and go end, or stand still for a while."""
@@ -274,6 +283,7 @@ async def _enrol(talk: Talk) -> str:
     quota = {"metadata": {"name": "all"}, "spec": {"hard": {"count/virtualmachines.kubevirt.io": "50"}}}
     await talk.make(f"{inside}/resourcequotas", quota)
     await talk.make(f"{inside}/serviceaccounts", {"metadata": {"name": "intruder"}})
+    await talk.make(f"{inside}/secrets", {"metadata": {"name": "tls"}, "stringData": {"username": "nobody", "password": "none"}})
     subject = {"kind": "ServiceAccount", "name": "intruder", "namespace": hostile.NAMESPACE}
     for role in ("edit", "kubevirt.io:edit", "cdi.kubevirt.io:edit"):
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
@@ -286,6 +296,7 @@ def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, sec
     disk = bootsector.write(work / "disk.img")
     host = Host(work / "d", registry.address)
     host.root.mkdir()
+    host.options = ("--provider-from", "127.0.0.1")
     host.environment = slowdisk.environment(work, FLUSH_MILLISECONDS, RARE_FLUSH)
     with serving(partial(Drip)) as drip:
         soak = Soak(host, seconds, web.put(disk), registry.push("disks/boot:1", {"disk/disk.img": disk}), f"http://{drip}")
@@ -306,7 +317,7 @@ def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, sec
     assert max(soak.figures.resident_bytes) < ROOM
     assert soak.figures.stalls == [], "\n".join(each for each in said.splitlines() if "event loop stalled" in each)
     # Otherwise nothing was proven.
-    assert soak.figures.kills_of_paddock and soak.figures.hostile["attacks"]
+    assert soak.figures.kills_of_paddock and soak.figures.hostile["attacks"] and soak.figures.hostile_providers
 
 
 @pytest.mark.needs("qemu", "cc")
@@ -316,5 +327,5 @@ def test_a_minute_of_everything(work: Path, registry: Registry, web: Shelf, tiny
 
 @pytest.mark.soak
 @pytest.mark.needs("qemu", "cc")
-def test_half_an_hour_of_everything(work: Path, registry: Registry, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
-    _play(work, registry, web, tiny_guest, float(os.environ.get("SOAK_SECONDS", "1800")))
+def test_an_hour_of_everything(work: Path, registry: Registry, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
+    _play(work, registry, web, tiny_guest, float(os.environ.get("SOAK_SECONDS", "3600")))

@@ -7,21 +7,21 @@ import asyncio
 import contextlib
 import random
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 
+from tests import hostilebodies
 from tests.scenario.chaos.server import Server
 
 _PATIENCE = 300.0
-_BODY = 3 * 1024 * 1024
 _MIB = 1024 * 1024
 MAPS = "/api/v1/namespaces/default/configmaps"
 # A connection sends no more than this, read or not.
-_MOST = 4 * _BODY
+_MOST = 4 * hostilebodies.BODY
 # What the process may take for its own work, for the bodies of one user, and for what TLS keeps of a connection that is not read.
 _WORK, _SHARE, _UNREAD = 16 * _MIB, 32 * _MIB, _MIB // 2
 
@@ -31,55 +31,20 @@ def _resident(pid: int) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def _post(size: int, *fields: str) -> bytes:
-    head = [f"POST {MAPS} HTTP/1.1", "host: a", "content-type: application/json", f"content-length: {size}", *fields]
-    return ("\r\n".join(head) + "\r\n\r\n").encode()
-
-
-_FILLING = b" " * 65536
-
-
-def _pipeline(chance: random.Random) -> Iterator[bytes]:
-    """A watch, and requests behind it."""
-    yield f"GET {MAPS}?watch=1 HTTP/1.1\r\nhost: a\r\n\r\n".encode()
-    for _ in range(4):
-        yield _post(_BODY)
-        for _ in range(_BODY // len(_FILLING)):
-            yield _FILLING
-
-
-def _unfinished(chance: random.Random) -> Iterator[bytes]:
-    """A body that lacks its last byte."""
-    yield _post(_BODY)
-    left = _BODY - 1
-    while left:
-        piece = min(left, chance.choice((1, 1000, 16384, 65536)))
-        yield _FILLING[:piece]
-        left -= piece
-
-
-def _endless(chance: random.Random) -> Iterator[bytes]:
-    """A body without a length that never ends."""
-    yield f"POST {MAPS} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n".encode()
-    while True:
-        size = chance.choice((1, 5000, 65536))
-        yield b"%x\r\n%b\r\n" % (size, _FILLING[:size])
-
-
 class Kind(msgspec.Struct, frozen=True):
     """A kind of flood."""
 
-    pieces: Callable[[random.Random], Iterator[bytes]]
+    pieces: hostilebodies.Pour
     has_credentials: bool
     allowed: int
 
 
 FLOODS = {
-    "pipelines behind watches": Kind(_pipeline, True, _WORK),
-    "unfinished bodies of a user": Kind(_unfinished, True, _WORK + _SHARE),
-    "unfinished bodies of anybody": Kind(_unfinished, False, _WORK),
-    "endless bodies of a user": Kind(_endless, True, _WORK + _SHARE),
-    "endless bodies of anybody": Kind(_endless, False, _WORK),
+    "pipelines behind watches": Kind(hostilebodies.pipeline, True, _WORK),
+    "unfinished bodies of a user": Kind(hostilebodies.unfinished, True, _WORK + _SHARE),
+    "unfinished bodies of anybody": Kind(hostilebodies.unfinished, False, _WORK),
+    "endless bodies of a user": Kind(hostilebodies.endless, True, _WORK + _SHARE),
+    "endless bodies of anybody": Kind(hostilebodies.endless, False, _WORK),
 }
 
 
@@ -97,7 +62,7 @@ class _Flood:
         context = self._known if kind.has_credentials else self._stranger
         for number in range(count):
             chance = random.Random(seed * 100_000 + number)
-            self.tasks.append(asyncio.create_task(self._send(kind.pieces(chance), context)))
+            self.tasks.append(asyncio.create_task(self._send(kind.pieces(chance, MAPS, ()), context)))
 
     async def _send(self, pieces: Iterator[bytes], context: ssl.SSLContext) -> None:
         with contextlib.suppress(OSError):

@@ -318,9 +318,13 @@ def test_a_restore_does_not_take_the_place_of_another_machine(play: Play) -> Non
     play(script)
 
 
-def test_a_new_machine_may_have_another_address(play: Play) -> None:
+@pytest.mark.parametrize("address", [MAC, None])
+def test_a_new_machine_may_have_another_address(play: Play, address: str | None) -> None:
     async def script(host: FakeHost) -> None:
-        await host.make(source())
+        body = source()
+        interface = body["spec"]["template"]["spec"]["domain"]["devices"]["interfaces"][0]
+        interface["macAddress"] = address
+        await host.make(body)
         await asyncio.sleep(10)
         await host.make(snapshot())
         await asyncio.sleep(10)
@@ -330,7 +334,7 @@ def test_a_new_machine_may_have_another_address(play: Play) -> None:
         await asyncio.sleep(30)
         assert (await restored(host))["complete"] is True
         cards = [(await host.vm(name))["spec"]["template"]["spec"]["domain"]["devices"]["interfaces"][0] for name in ("web", "new")]
-        assert [each["macAddress"] for each in cards] == [MAC, OTHER_MAC]
+        assert [each.get("macAddress") for each in cards] == [address, OTHER_MAC]
         await runs(host, "new")
 
     play(script)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.engine.machine import guest
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
@@ -56,6 +57,8 @@ async def dumped(host: FakeHost, claim: str) -> None:
     await asked(host, "web", "memorydump", {"claimName": claim}, seconds=30)
     request = (await host.vm())["status"]["memoryDumpRequest"]
     assert (request["claimName"], request["phase"]) == (claim, "Completed"), request
+    notes = (await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["annotations"]
+    assert notes["kubevirt.io/memory-dump"] == request["fileName"]
 
 
 async def forgotten(host: FakeHost) -> None:
@@ -64,6 +67,7 @@ async def forgotten(host: FakeHost) -> None:
     assert not (await host.vm())["spec"]["template"]["spec"].get("volumes")
 
 
+@pytest.mark.spec("kubevirt", 150)
 def test_memory_is_dumped_again_and_to_another_claim(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(machine())
@@ -93,5 +97,27 @@ def test_a_dump_outlives_the_run_it_is_of(play: Play, then: str) -> None:
             await host.running()
             assert (await host.vm())["status"]["memoryDumpRequest"]["claimName"] == "one"
         await forgotten(host)
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 151)
+def test_a_dump_waits_for_a_claim_that_is_not_bound_until_it_is_removed(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine())
+        await host.running()
+        resources = {"requests": {"storage": "1Gi"}}
+        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "no-exist", "resources": resources}
+        await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuck"}, "spec": spec})
+        await asked(host, "web", "memorydump", {"claimName": "stuck"}, seconds=60)
+        assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "InProgress"
+        await forgotten(host)
+        claim = await host.get("PersistentVolumeClaim", "v1", "stuck")
+        assert "kubevirt.io/memory-dump" not in (claim["metadata"].get("annotations") or {})
+        await asked(host, "web", "memorydump", {"claimName": "stuck"})
+        made = await host.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "no-exist"}, "provisioner": PROVISIONER})
+        assert made.status == 201, made.data
+        await asyncio.sleep(60)
+        assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "Completed"
 
     play(script)

@@ -232,6 +232,7 @@ def test_ready_follows_what_runs(play: Play) -> None:
     play(script)
 
 
+MANY: Data = {"devices": {}, "memory": {"guest": "64Mi"}, "resources": {"requests": {"cpu": "1M"}}}
 HUGE = {"devices": {}, "resources": {"requests": {"memory": "1Ei"}}}
 
 
@@ -239,11 +240,12 @@ HUGE = {"devices": {}, "resources": {"requests": {"memory": "1Ei"}}}
     ("more", "status"),
     [
         ({"domain": HUGE}, "ErrorUnschedulable"),
+        ({"domain": MANY}, "ErrorUnschedulable"),
         ({"nodeSelector": {"kubernetes.io/hostname": "nowhere"}}, "ErrorUnschedulable"),
         ({"volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "missing"}}]}, "ErrorPvcNotFound"),
         ({"volumes": [{"name": "root", "dataVolume": {"name": "missing"}}]}, "ErrorPvcNotFound"),
     ],
-    ids=["memory", "node", "claim", "datavolume"],
+    ids=["memory", "processors", "node", "claim", "datavolume"],
 )
 def test_what_hinders_a_start_is_the_status(play: Play, more: Data, status: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -253,6 +255,24 @@ def test_what_hinders_a_start_is_the_status(play: Play, more: Data, status: str)
         await host.make(made)
         await asyncio.sleep(20)
         assert await host.status() == status
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 155)
+def test_a_machine_without_memory_is_kept_and_starts_when_it_has_some(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        made = machine()
+        del made["spec"]["template"]["spec"]["domain"]["memory"]
+        await host.make(made)
+        await asyncio.sleep(20)
+        (failure,) = [each for each in (await host.vm())["status"]["conditions"] if each["type"] == "Failure"]
+        assert (failure["status"], failure["reason"]) == ("True", "FailedCreate")
+        assert "no memory requested: give memory.guest" in failure["message"]
+        await host.change("web", {"spec": {"template": {"spec": {"domain": {"memory": {"guest": "64Mi"}}}}}})
+        await host.running(seconds=300)
+        assert (await host.vmi())["spec"]["domain"]["memory"]["guest"] == "64Mi"
+        assert condition(await host.vm(), "Failure") in ("", "False")
 
     play(script)
 

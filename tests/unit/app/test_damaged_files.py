@@ -203,13 +203,13 @@ def _pools(root: Path) -> tuple[Path, Callable[[], None]]:
 
 
 def _addresses(path: Path) -> tuple[Path, Callable[[], None]]:
-    AddressStore.open(path, lambda: AddressTable("10.0.0.0/24", "0123456789")).give(("vm", "a"), 0.0)
+    asyncio.run(AddressStore.open(path, lambda: AddressTable("10.0.0.0/24", "0123456789")).give(("vm", "a"), 0.0))
 
     def read() -> None:
         store = AddressStore.open(path, lambda: AddressTable(""))
-        store.release("vm", 0.0)
+        asyncio.run(store.release("vm", 0.0))
         with refused(NetworkUnusable, path):
-            store.give(("vm", "a"), 0.0)
+            asyncio.run(store.give(("vm", "a"), 0.0))
 
     return path, read
 
@@ -225,7 +225,7 @@ def _bridge_addresses(root: Path) -> tuple[Path, Callable[[], None]]:
 
     def release() -> None:
         network = RoutedPodNetwork(PodNetworkSettings(root, "10.96.0.0/12", "cluster.local"))
-        network.release("vm", 0.0)
+        asyncio.run(network.release("vm", 0.0))
         asyncio.run(network.close())
         read()
 

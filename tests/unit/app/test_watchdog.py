@@ -71,7 +71,7 @@ def test_a_confined_program_whose_loop_stands_still_is_reported(seen: Seen, monk
     def refused(*_: object) -> list[str]:
         raise PermissionError(13, "Permission denied", "/proc/self/task")
 
-    monkeypatch.setattr(watchdogs.os, "listdir", refused)
+    monkeypatch.setattr("os.listdir", refused)
     still(MetricsRegistry(), seen)
     assert len(seen.records) == 1
 

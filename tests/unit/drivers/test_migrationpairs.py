@@ -107,7 +107,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: tmp_path_factory.mktemp(name) for name in NAMES}
 
 
-@pytest.mark.spec("virtrigaud", 168)
+@pytest.mark.spec("virtrigaud", 173)
 @pytest.mark.parametrize(("source", "target", "storage"), CASES)
 def test_what_drivers_report_decides_as_the_documents_say(source: str, target: str, storage: str, folders: dict[str, Path]) -> None:
     wanted = msgspec.convert(migration(storage=PLACES[storage]), VMMigration)
@@ -121,7 +121,7 @@ def test_what_drivers_report_decides_as_the_documents_say(source: str, target: s
 REFUSED = tuple(case for case in CASES if migrationpairs.refusal(*case))
 
 
-@pytest.mark.spec("virtrigaud", 168)
+@pytest.mark.spec("virtrigaud", 173)
 @pytest.mark.parametrize(("source", "target", "storage"), REFUSED)
 def test_a_refused_pair_is_named_before_anything_is_touched(
     source: str, target: str, storage: str, folders: dict[str, Path], tmp_path: Path
@@ -176,7 +176,7 @@ async def known(world: Any, reports: list[DriverReport]) -> bool:
 SIMULATED = [(*pair, storage) for pair in PAIRS if set(pair) <= migrationsides.OPENERS.keys() for storage in migrationpairs.shared(*pair)]
 
 
-@pytest.mark.spec("virtrigaud", 169)
+@pytest.mark.spec("virtrigaud", 174)
 @pytest.mark.parametrize(("source", "target", "storage"), SIMULATED)
 def test_a_disk_arrives_as_it_was(source: str, target: str, storage: str, tmp_path: Path) -> None:
     ends = (migrationsides.OPENERS[source], migrationsides.OPENERS[target])

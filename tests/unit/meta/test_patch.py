@@ -16,6 +16,7 @@ APPLIED = [
     ({"a": {"b": 1}}, [{"op": "remove", "path": "/a/b"}], {"a": {}}),
     ({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}], {"a": [2]}),
     ({"a": 1}, [{"op": "replace", "path": "/a", "value": [1]}], {"a": [1]}),
+    ({"a": {"b": 1}}, [{"op": "replace", "path": "/a/c", "value": 2}], {"a": {"b": 1, "c": 2}}),
     ({"a": 1, "b": {}}, [{"op": "move", "from": "/a", "path": "/b/c"}], {"b": {"c": 1}}),
     ({"a": [1]}, [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/b/-", "value": 2}], {"a": [1], "b": [1, 2]}),
     ({"a/b": 1, "c~d": 2}, [{"op": "test", "path": "/a~1b", "value": 1}, {"op": "remove", "path": "/c~0d"}], {"a/b": 1}),
@@ -24,7 +25,7 @@ APPLIED = [
 ]
 
 
-@pytest.mark.spec("kube-api", 72)
+@pytest.mark.spec("kube-api", 72, 163)
 @pytest.mark.parametrize(("document", "operations", "result"), APPLIED)
 def test_json_patches(document: Any, operations: list[Any], result: Any) -> None:
     before = copy.deepcopy(document)
@@ -49,7 +50,9 @@ def test_a_copy_of_what_operations_have_nested_deep_is_refused() -> None:
         ({"a": 1}, {"op": "test", "path": "/a", "value": True}),
         ({"a": {"b": 0}}, {"op": "test", "path": "/a", "value": {"b": False}}),
         ({}, {"op": "remove", "path": "/a"}),
-        ({}, {"op": "replace", "path": "/a", "value": 1}),
+        ({}, {"op": "replace", "path": "/a/b", "value": 1}),
+        ({"a": [1]}, {"op": "replace", "path": "/a/1", "value": 2}),
+        ({"a": [1]}, {"op": "replace", "path": "/a/-", "value": 2}),
         ({}, {"op": "add", "path": "/a/b", "value": 1}),
         ({"a": []}, {"op": "add", "path": "/a/1", "value": 1}),
         ({"a": [1]}, {"op": "add", "path": "/a/01", "value": 1}),
@@ -299,3 +302,30 @@ def test_ten_thousand_operations_are_read_and_no_more() -> None:
 def test_a_long_list_is_not_shifted_thousands_of_times(operation: Any) -> None:
     with pytest.raises(patch.BadPatch, match="shift more than"):
         patch.apply_json_patch({"a": [0] * 1_000_000}, [operation] * 100)
+
+
+@pytest.mark.parametrize("changed", ["/left", "/right"])
+def test_a_copy_and_its_source_change_apart(changed: str) -> None:
+    original = {"left": {"deep": {"a": [1, {"b": 2}]}}}
+    operations = [
+        {"op": "replace", "path": "/left/deep/a/0", "value": 3},
+        {"op": "copy", "from": "/left", "path": "/right"},
+        {"op": "add", "path": f"{changed}/deep/a/1/c", "value": 4},
+        {"op": "remove", "path": f"{changed}/deep/a/0"},
+    ]
+    other = {"/left": "right", "/right": "left"}[changed]
+    made = patch.apply_json_patch(original, operations)
+    assert made == {changed[1:]: {"deep": {"a": [{"b": 2, "c": 4}]}}, other: {"deep": {"a": [3, {"b": 2}]}}}
+    assert original == {"left": {"deep": {"a": [1, {"b": 2}]}}}
+
+
+def test_what_moved_can_be_copied_and_changed() -> None:
+    operations = [
+        {"op": "add", "path": "/a/b", "value": {"c": []}},
+        {"op": "move", "from": "/a", "path": "/d"},
+        {"op": "copy", "from": "/d/b", "path": "/e"},
+        {"op": "add", "path": "/d/b/c/-", "value": 1},
+        {"op": "copy", "from": "/d", "path": "/d/f"},
+        {"op": "add", "path": "/d/f/b/c/-", "value": 2},
+    ]
+    assert patch.apply_json_patch({"a": {}}, operations) == {"d": {"b": {"c": [1]}, "f": {"b": {"c": [1, 2]}}}, "e": {"c": []}}

@@ -35,6 +35,16 @@ def test_how_processors_are_arranged(guest: int, wishes: Data, wanted: tuple[int
     assert found["sockets"] * found["cores"] * found["threads"] == guest
 
 
+@pytest.mark.spec("kubevirt", 153)
+@pytest.mark.parametrize(
+    ("guest", "percent", "request_"),
+    [("192Mi", 15, "171127616"), ("128Mi", 15, "114085072"), ("1Gi", 50, "512Mi"), ("4G", 25, "3G"), ("1Gi", 100, "0")],
+)
+def test_overcommitted_memory_is_reckoned_in_single_precision(guest: str, percent: int, request_: str) -> None:
+    size = {"cpu": {"guest": 1}, "memory": {"guest": guest, "overcommitPercent": percent}}
+    assert expanded({"domain": {"devices": {}}}, size, None)["domain"]["resources"]["requests"] == {"memory": request_}
+
+
 def test_an_instancetype_is_set() -> None:
     size = {
         "cpu": {"guest": 2, "model": "EPYC", "dedicatedCPUPlacement": True, "maxSockets": 8},
@@ -47,7 +57,7 @@ def test_an_instancetype_is_set() -> None:
     domain = made["domain"]
     assert domain["cpu"] == {"sockets": 2, "cores": 1, "threads": 1, "model": "EPYC", "dedicatedCpuPlacement": True, "maxSockets": 8}
     assert domain["memory"] == {"guest": "4Gi", "hugepages": {"pageSize": "2Mi"}}
-    assert domain["resources"]["requests"] == {"memory": str(3 * 2**30)}
+    assert domain["resources"]["requests"] == {"memory": "3Gi"}
     assert made["nodeSelector"] == {"zone": "a"} and domain["devices"]["gpus"] and domain["ioThreadsPolicy"] == "auto"
 
 

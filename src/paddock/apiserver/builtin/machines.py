@@ -151,8 +151,11 @@ class MachineStrategy(_ReservedStrategy):
             raise failure.invalid(about, [_not_found(("spec", member, "inferFromVolume"), missing.why)]) from None
         if matcher is None:
             del spec[member]
-        else:
-            spec[member] = matcher
+            return
+        if member == instancetypes.INSTANCETYPE and spec[member].get("inferFromVolumeFailurePolicy") == "Ignore":
+            # `virtctl create vm` writes both: memory for the case that nothing can be inferred.
+            (_template(new) or {}).get("spec", {}).get("domain", {}).pop("memory", None)
+        spec[member] = matcher
 
     def _identify(self, hardware: Data, uid: str) -> None:
         firmware = hardware.setdefault("domain", {}).get("firmware")

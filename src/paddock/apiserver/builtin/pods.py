@@ -30,6 +30,14 @@ EPHEMERAL, RESIZE, BINDING, EVICTION = "ephemeralcontainers", "resize", "binding
 # what a write of these subresources changes of the spec
 _PARTS = {EPHEMERAL: ("ephemeralContainers",), RESIZE: ("containers", "initContainers")}
 _STREAMS = ("attach", "exec", "portforward")
+# what there is for a machine in place of each of these; the Pod of a machine is a view, and has no process
+_WAYS = {
+    "log": "no container writes a log; what the guest wrote to its serial console: paddock logs {0}",
+    "attach": "there is no container; the console of the guest: paddock console {0} or virtctl console {0}",
+    "exec": "there is no container; a command in the guest: paddock exec {0} or virtctl ssh USER@vmi/{0}",
+    "portforward": "there is no container; a port of the guest: paddock forward {0} or virtctl port-forward vmi/{0}",
+    "proxy": "there is no container; a port of the guest: paddock forward {0} or virtctl port-forward vmi/{0}",
+}
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS = 300
 _CHANGEABLE = (
@@ -236,7 +244,12 @@ def handlers(parts: ServerParts) -> dict[tuple[str, str, str, str], Subhandler]:
 async def _no_kubelet(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """Nobody has output or a shell: the answer says what is missing."""
     record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
-    node = (decode(record.value).get("spec") or {}).get("nodeName")
+    pod = decode(record.value)
+    if parts.viewed.explanation(record.key):
+        (owner,) = pod["metadata"]["ownerReferences"]
+        why = _WAYS[call.route.subresource.partition("/")[0]].format(owner["name"])
+        raise failure.forbidden(call.resource.about(call.route.name), why)
+    node = (pod.get("spec") or {}).get("nodeName")
     if not node:
         raise failure.bad_request(f"pod {call.route.name} does not have a host assigned")
     if parts.view.get("nodes", "", node) is None:

@@ -1,7 +1,8 @@
 """The roles that an installation of KubeVirt brings, under its names: what they let a user do with machines that run.
 
 `kubevirt.io:admin`, `:edit` and `:view` become part of the roles of the same name without the prefix. Who may look at machines
-may not look at their screens: the console and the display need rights of their own.
+may not look at their screens: the console and the display need rights of their own. The rules are KubeVirt's, also those for kinds
+that are not served here, and a few of Paddock's own for subresources of its own.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,15 +15,16 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
 # all of them at once
 _SWEEP = ("deletecollection",)
+_CLUSTER_KINDS = ("virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences")
 _KINDS = {
     "kubevirt.io": ("virtualmachines", "virtualmachineinstances", "virtualmachineinstancepresets", "virtualmachineinstancereplicasets"),
     "snapshot.kubevirt.io": ("virtualmachinesnapshots", "virtualmachinesnapshotcontents", "virtualmachinerestores"),
+    "backup.kubevirt.io": ("virtualmachinebackups", "virtualmachinebackuptrackers"),
     "export.kubevirt.io": ("virtualmachineexports",),
     "clone.kubevirt.io": ("virtualmachineclones",),
-    "instancetype.kubevirt.io": ("virtualmachineinstancetypes", "virtualmachinepreferences"),
+    "instancetype.kubevirt.io": ("virtualmachineinstancetypes", "virtualmachinepreferences", *_CLUSTER_KINDS),
     "pool.kubevirt.io": ("virtualmachinepools",),
 }
-_CLUSTER_KINDS = ("virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences")
 _MIGRATIONS = ("virtualmachineinstancemigrations",)
 
 
@@ -38,12 +40,24 @@ def _kinds(verbs: Iterable[str]) -> list[Data]:
     return [_rule(verbs, group, resources) for group, resources in _KINDS.items()]
 
 
-_VIEW = [*_subresources("view"), *_kinds(_READ), _rule(_READ, "kubevirt.io", _MIGRATIONS)]
-_EDIT = [*_VIEW, *_subresources("edit"), *_kinds(_WRITE)]
-_ADMIN = [*_EDIT, *_kinds(_SWEEP)]
-_MIGRATE = [*_subresources("migrate"), _rule((*_READ, *_WRITE, *_SWEEP), "kubevirt.io", _MIGRATIONS)]
+def _plugins(verbs: Iterable[str]) -> Data:
+    return _rule(verbs, "plugin.kubevirt.io", ("plugins",))
+
+
+_INSTALLATION = _rule(("get", "list"), "kubevirt.io", ("kubevirts",))
+_MOVES = [_rule(_READ, "kubevirt.io", _MIGRATIONS), _rule(_READ, "migrations.kubevirt.io", ("migrationpolicies",))]
+_ALL = (*_READ, *_WRITE, *_SWEEP)
+_VIEW = [*_subresources("view"), *_kinds(_READ), *_MOVES, _INSTALLATION, _plugins(_READ)]
+_EDIT = [*_subresources("view"), *_subresources("edit"), *_kinds((*_READ, *_WRITE)), *_MOVES, _INSTALLATION]
+_ADMIN = [
+    *(rule for role in ("view", "edit", "admin") for rule in _subresources(role)),
+    *_kinds(_ALL),
+    *_MOVES,
+    _plugins(_ALL),
+]
+_MIGRATE = [*_subresources("migrate"), _rule(_ALL, "kubevirt.io", _MIGRATIONS)]
 _DEFAULT = [
-    _rule(("get", "list"), "kubevirt.io", ("kubevirts",)),
+    _INSTALLATION,
     *({**rule, "verbs": ["get", "list"]} for rule in _subresources("default")),
 ]
 

@@ -10,12 +10,13 @@ import msgspec
 
 from paddock.apiserver.objects.encoding import Data, decode, envelope
 from paddock.apiserver.objects.index import ObjectIndex
+from paddock.apiserver.objects.views import ViewedStore
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.base.errors import PaddockError
 from paddock.meta import failure, fieldpath
 from paddock.meta.matching import FieldQuery, LabelQuery
 from paddock.schema import finding
-from paddock.store.contract import Compacted, Store, StoredValue, StoreKey
+from paddock.store.contract import Compacted, StoredValue, StoreKey
 
 Match = Literal["", "NotOlderThan", "Exact"]
 
@@ -69,9 +70,9 @@ def read_revision(text: str) -> int:
 
 
 class ObjectReader:
-    """Reads the committed objects."""
+    """Reads the committed objects and the views of them."""
 
-    def __init__(self, store: Store, index: ObjectIndex) -> None:
+    def __init__(self, store: ViewedStore, index: ObjectIndex) -> None:
         self.store = store
         self.index = index
 
@@ -127,9 +128,9 @@ class ObjectReader:
             return self._narrow(query, () if record is None else (record,))
         keys = self.index.candidates(resource.collection, query.labels) if query.labels.requirements else None
         if keys is None:
-            return self._narrow(query, self.store.scan(resource.collection))
-        found = (self.store.get(key) for key in keys)
-        return self._narrow(query, (record for record in found if record is not None))
+            return self._narrow(query, self.store.scan(resource.collection, query.namespace))
+        found = (record for key in keys if (record := self.store.get(key)) is not None)
+        return self._narrow(query, self.store.with_views(resource.collection, found, query.namespace))
 
     def _narrow(self, query: Query, records: Iterable[StoredValue]) -> Iterable[StoredValue]:
         """The records that the query asks for."""
@@ -181,7 +182,7 @@ class ObjectReader:
 
     def _at(self, resource: ServedResource, query: Query, revision: int) -> Iterable[StoredValue]:
         """The collection at a revision; the newest state is as good when nothing in it has changed since."""
-        if not any(change.key.collection == resource.collection for change in self.store.history(revision)):
+        if not self.store.has_changed(resource.collection, revision):
             return self._latest(resource, query)
         return self._narrow(query, self.store.snapshot(resource.collection, revision))
 

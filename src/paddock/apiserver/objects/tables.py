@@ -7,6 +7,7 @@ is kept of an object is small: its cells as JSON, cut where its age stands, and 
 from typing import NamedTuple
 
 from paddock.apiserver.objects.encoding import decode, metadata_end
+from paddock.apiserver.objects.views import ViewedStore
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta.tables import Row, TableForm
 from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
@@ -21,9 +22,11 @@ class _Kept(NamedTuple):
 class TableLayout:
     """The table form of one resource, with the rows of its objects that clients requested."""
 
-    def __init__(self, resource: ServedResource) -> None:
+    def __init__(self, resource: ServedResource, *, has_views: bool) -> None:
         self.resource = resource
         self.form = TableForm(resource.columns, resource.cells)
+        # Nobody hears of it when a view goes.
+        self._keeps = self.form.lasts and not has_views
         self._kept: dict[StoreKey, _Kept] = {}
 
     def row(self, served: bytes, now: float, record: StoredValue | None = None) -> tuple[int, Row, int]:
@@ -31,7 +34,7 @@ class TableLayout:
         kept = None if record is None else self._kept.get(record.key)
         if kept is None or record is None or kept.revision != record.revision:
             kept = _Kept(0 if record is None else record.revision, self.form.row(decode(served), now), metadata_end(served))
-            if record is not None and self.form.lasts:
+            if record is not None and self._keeps:
                 self._kept[record.key] = kept
         return kept
 
@@ -43,7 +46,8 @@ class TableLayout:
 class ResourceTables:
     """The tables of all resources; follows the store to forget what has changed."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, views: ViewedStore) -> None:
+        self._views = views
         self._shown: dict[str, dict[str, TableLayout]] = {}
         store.follow(self._changed)
 
@@ -52,7 +56,7 @@ class ResourceTables:
         versions = self._shown.setdefault(resource.collection, {})
         shown = versions.get(resource.api_version)
         if shown is None or shown.resource is not resource:
-            shown = versions[resource.api_version] = TableLayout(resource)
+            shown = versions[resource.api_version] = TableLayout(resource, has_views=self._views.has_views(resource.collection))
         return shown
 
     def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:

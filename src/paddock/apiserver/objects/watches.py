@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from paddock.apiserver.objects.encoding import Envelope, decode, encode, envelope, stamp
 from paddock.apiserver.objects.reading import Fields, Query
+from paddock.apiserver.objects.views import ViewedStore
 from paddock.apiserver.resources.conversion import Conversion
 from paddock.edge.http import StreamSink
 from paddock.meta.failure import Failure
@@ -194,8 +195,11 @@ class OpenWatch:
 class WatchHub:
     """All watches, and the events they may still have to see."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, views: ViewedStore, clock: Callable[[], float]) -> None:
         self._store = store
+        self._views = views
+        # Collections with views that somebody watches, and the revision after which their events are complete. Nobody makes the others'.
+        self._viewed: dict[str, int] = {}
         self._clock = clock
         self._events: dict[str, list[ServedEvent]] = {}
         # Both are dictionaries because watches are served in the order they came.
@@ -207,7 +211,7 @@ class WatchHub:
         # the last of them and its place: most watchers of a collection are sent the same
         self._last: tuple[Hashable, bytes] = (None, b"")
         for change in store.history(store.compacted):
-            self._events.setdefault(change.key.collection, []).append(ServedEvent(change))
+            self._note(change.key.collection, change)
         store.follow(self._committed)
 
     @property
@@ -218,6 +222,8 @@ class WatchHub:
     def add(self, watcher: OpenWatch) -> None:
         """Serve a watcher from its cursor on; raises `Compacted` when that is forgotten."""
         self._store.history(watcher.cursor)
+        if self._views.has_views(watcher.collection):
+            self._begin_views(watcher.collection, watcher.cursor)
         watcher.last_bookmark = self._clock()
         self._watchers.setdefault(watcher.collection, {})[watcher] = None
         self._wake(watcher.collection)
@@ -225,6 +231,8 @@ class WatchHub:
     def remove(self, watcher: OpenWatch) -> None:
         """Serve a watcher no longer."""
         self._watchers.get(watcher.collection, {}).pop(watcher, None)
+        if not self._watchers.get(watcher.collection) and self._viewed.pop(watcher.collection, None) is not None:
+            del self._events[watcher.collection]
         # Whoever is still going through the watchers must not write after the end of its stream.
         watcher.end()
 
@@ -281,9 +289,25 @@ class WatchHub:
 
     def _committed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
-            self._events.setdefault(change.key.collection, []).append(ServedEvent(change))
-            if self._watchers.get(change.key.collection):
-                self._wake(change.key.collection)
+            self._note(change.key.collection, change)
+            for target in self._views.targets(change.key.collection):
+                if target in self._viewed:
+                    for each in self._views.changes_of_views(change, target):
+                        self._note(target, each)
+
+    def _note(self, collection: str, change: CommittedWrite) -> None:
+        """Keep a change for those who watch, and wake them."""
+        if self._views.has_views(collection) and collection not in self._viewed:
+            return
+        self._events.setdefault(collection, []).append(ServedEvent(change))
+        if self._watchers.get(collection):
+            self._wake(collection)
+
+    def _begin_views(self, collection: str, cursor: int) -> None:
+        """Have the events of a collection with views that a watcher from this cursor on has to see."""
+        if self._viewed.get(collection, cursor + 1) > cursor:
+            self._events[collection] = [ServedEvent(change) for change in self._views.changes(collection, cursor)]
+            self._viewed[collection] = cursor
 
     def _wake(self, collection: str) -> None:
         self._dirty[collection] = None
@@ -334,7 +358,8 @@ class WatchHub:
                 self._wake(watcher.collection)
         lines, size = [], watcher.sink.backlog
         for event in coming:
-            if size > BACKLOG_BYTES:
+            # Views of one source have one revision, and are sent together.
+            if size > BACKLOG_BYTES and event.change.revision != watcher.cursor:
                 self._wait_for(watcher)
                 break
             line = watcher.line(event)

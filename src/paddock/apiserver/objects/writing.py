@@ -13,6 +13,7 @@ from paddock.apiserver.objects import deletion, metadata, unchanged
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, envelope, stamp
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
+from paddock.apiserver.objects.views import ViewedStore
 from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.resources.strategy import ObjectView, WriteContext
@@ -62,8 +63,11 @@ class _Draft:
 class ObjectWriter:
     """Decides writes."""
 
-    def __init__(self, store: Store, index: ObjectIndex, view: ObjectView, clock: ObjectClock, admission: AdmissionChain) -> None:
+    def __init__(
+        self, store: Store, index: ObjectIndex, view: ObjectView, clock: ObjectClock, admission: AdmissionChain, views: ViewedStore
+    ) -> None:
         self._store_of = store
+        self._views = views
         self._index = index
         self._view = view
         self._clock = clock
@@ -136,6 +140,8 @@ class ObjectWriter:
             await self._settled(key)
             terminating = bool(decode(before.value)["metadata"].get("deletionTimestamp"))
             raise failure.already_exists(resource.about(name), terminating=terminating)
+        if self._views.explanation(key):
+            raise failure.already_exists(resource.about(name), terminating=False)
         return await self._store(draft, (key, 0), form=form)
 
     async def replace(self, resource: ServedResource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
@@ -146,7 +152,7 @@ class ObjectWriter:
             before = self._store_of.decided(key)
             if before is None:
                 await self._settled(key)
-                raise failure.not_found(resource.about(name))
+                raise self._absent(resource, key)
             encoder = self.encoder(resource)
             (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
             old = self._former(resource, value)
@@ -212,7 +218,7 @@ class ObjectWriter:
         before = self._store_of.decided(key)
         if before is None:
             await self._settled(key)
-            raise failure.not_found(resource.about(name))
+            raise self._absent(resource, key)
         encoder = self.encoder(resource)
         # A deletion changes metadata only, so it works on the stored form and nobody need be asked.
         old = encoder.read(before.value) if resource.conversion is None else decode(before.value)
@@ -245,6 +251,11 @@ class ObjectWriter:
         form = None if resource.conversion is None else ConvertedForm(draft.new)
         written = await self._store(draft, (key, before.revision), delete=gone, form=form)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""), warnings=written.warnings)
+
+    def _absent(self, resource: ServedResource, key: StoreKey) -> failure.Failure:
+        """Return the failure of a write to what is not stored: a view says why it cannot be written."""
+        why = self._views.explanation(key)
+        return failure.forbidden(resource.about(key.name), why) if why else failure.not_found(resource.about(key.name))
 
     def _former(self, resource: ServedResource, value: bytes) -> Data:
         """A stored object as this version has it: written under an older schema, it may lack defaults."""

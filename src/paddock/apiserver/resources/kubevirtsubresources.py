@@ -8,7 +8,7 @@ MACHINES, INSTANCES = "virtualmachines", "virtualmachineinstances"
 
 
 class SubresourceGrant(NamedTuple):
-    """A right to some paths below a kind of objects; without a kind, to paths of their own."""
+    """A right to some paths below a kind of objects; without a kind, to paths of their own. No role has those without a role."""
 
     role: str
     verb: str
@@ -22,10 +22,10 @@ class SubresourceGrant(NamedTuple):
 
 
 _READ = ("guestosinfo", "filesystemlist", "userlist", "sev/fetchcertchain", "sev/querylaunchmeasurement", "objectgraph")
-_CONNECT = ("console", "vnc", "vnc/screenshot", "portforward", "usbredir", "vsock")
+_CONNECT = ("console", "vnc", "portforward", "usbredir")
 _CONTROL = (
     *("pause", "unpause", "addvolume", "removevolume", "freeze", "unfreeze", "softreboot", "reset"),
-    *("sev/setupsession", "sev/injectlaunchsecret", "evacuate/cancel", "backup", "redefine-checkpoint"),
+    *("sev/setupsession", "sev/injectlaunchsecret", "evacuate/cancel"),
 )
 _RUN = ("start", "stop", "restart", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
 GRANTS = (
@@ -48,9 +48,19 @@ GRANTS = (
     # A renewal follows an upgrade of the host's QEMU, as a migration would.
     SubresourceGrant("migrate", "update", MACHINES, ("migrate",)),
     SubresourceGrant("migrate", "update", INSTANCES, ("renew",)),
+    SubresourceGrant("admin", "get", INSTANCES, ("vnc/screenshot",)),
     # Paths without a name are lists to the authorizer.
-    SubresourceGrant("default", "list", "", ("version", "guestfs", "healthz")),
+    SubresourceGrant("default", "list", "", ("version", "guestfs")),
+    SubresourceGrant("", "list", "", ("healthz",)),
+    SubresourceGrant("", "get", INSTANCES, ("vsock",)),
+    SubresourceGrant("", "update", INSTANCES, ("backup", "redefine-checkpoint")),
 )
+
+
+def right_to(path: str) -> str:
+    """Return the subresource that rights to a path name: the whole path, but for the port behind `portforward`."""
+    first = path.partition("/")[0]
+    return first if first == "portforward" else path
 
 
 def paths_of(role: str) -> Iterator[tuple[str, list[str]]]:

@@ -2,9 +2,8 @@
 
 from urllib.parse import unquote
 
-import msgspec
-
 from paddock.apiserver.context import User
+from paddock.apiserver.resources import kubevirtsubresources
 from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Identities
@@ -32,12 +31,8 @@ class Guard:
     def check(self, request: HttpRequest, place: RequestRoute, user: User) -> None:
         """Raises a `Failure` of 403 when the user may not do it."""
         asked = attributes(request, place, user)
-        if not self._rbac.allows(asked) and not self._allows_below(asked, place):
+        if not self._rbac.allows(asked):
             raise refusal(asked)
-
-    def _allows_below(self, asked: Attributes, place: RequestRoute) -> bool:
-        """Return whether the whole name of a path below a subresource (`vnc/screenshot`) is allowed."""
-        return "/" in place.subresource and self._rbac.allows(msgspec.structs.replace(asked, subresource=place.subresource))
 
     def _impersonated(self, request: HttpRequest, user: User) -> User:
         headers = request.headers
@@ -87,7 +82,8 @@ def attributes(request: HttpRequest, place: RequestRoute, user: User) -> Attribu
     if not place.is_resource:
         return Attributes(user.name, user.groups, "get" if place.verb == "head" else place.verb, path=place.path)
     name = place.name or _selected_name(request, place)
-    sub = place.subresource.partition("/")[0]
+    is_machine = place.group == kubevirtsubresources.GROUP
+    sub = kubevirtsubresources.right_to(place.subresource) if is_machine else place.subresource.partition("/")[0]
     namespace = "" if place.plural == "namespaces" and not place.group else place.namespace
     if place.plural == "namespaces" and not place.group:
         namespace = place.name

@@ -25,6 +25,7 @@ from paddock.controllers.virtualmachineinstance.controller import RECONCILES
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
+from paddock.plan.views import launchers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
@@ -175,7 +176,7 @@ class MetricsCollector:
         if used is None or machine is None:
             return
         yield from usage.samples(at, used)
-        yield from usage.container(seen.key.namespace, seen.key.name, used)
+        yield from usage.container(seen.key.namespace, launchers.name_of(seen.key.name, seen.meta.uid), used)
         yield usage.affinity(at, machine.config, machine.observed.sockets, len(self._engine.facts.cpus))
         guest = self._asking.guest(machine.id)
         if guest is not None:

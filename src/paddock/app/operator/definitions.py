@@ -25,6 +25,7 @@ _INSTALL = {
     "cdi.kubevirt.io": "install CDI, KubeVirt's Containerized Data Importer",
 }
 
+_KEEP_OUT = "leave this dialect out (--dialect), or use a cluster without that project"
 # Kinds that some releases serve in an older version only, which has the same form.
 _OLDER = {"virtualmachinepools.pool.kubevirt.io/v1beta1": "v1alpha1"}
 
@@ -52,6 +53,8 @@ class _Resources(msgspec.Struct):
 async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str, ...]:
     """Return the problems of these kinds' controllers, each with its remedy. Raises `ForeignDefinition`, and the client's errors."""
     found: list[str] = []
+    missing: list[Target[Any]] = []
+    foreign: set[str] = set()
     by_version: dict[tuple[str, str], list[Target[Any]]] = {}
     for each in targets:
         by_version.setdefault((each.group, each.version), []).append(each)
@@ -59,10 +62,16 @@ async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str,
         served = await _served(client, group, version)
         for target in sorted(those, key=lambda each: each.plural):
             if target.plural not in served:
-                found.append(f"{target.qualified}/{version} is not served: {remedy(group)}")
-            elif group in FRONT_GROUPS:
-                found += await _definition_problems(client, target)
-    return tuple(found)
+                missing.append(target)
+            elif group in FRONT_GROUPS and (problem := await _definition_problem(client, target)) is not None:
+                found.append(problem.text)
+                foreign |= {group} if problem.is_foreign else set()
+    # One command installs all definitions of a group, and would replace those that are another project's.
+    ways = {
+        each.group: f"another project has definitions of {each.group}: {_KEEP_OUT}" if each.group in foreign else remedy(each.group)
+        for each in missing
+    }
+    return (*(f"{each.qualified}/{each.version} is not served: {ways[each.group]}" for each in missing), *found)
 
 
 async def older(client: Client, targets: Iterable[Target[Any]]) -> Sequence[tuple[Target[Any], str]]:
@@ -93,22 +102,31 @@ async def _served(client: Client, group: str, version: str) -> frozenset[str]:
     return frozenset(each.name for each in msgspec.json.decode(body, type=_Resources).resources or ())
 
 
-async def _definition_problems(client: Client, target: Target[Any]) -> Sequence[str]:
+class _DefinitionProblem(msgspec.Struct, frozen=True):
+    text: str
+    # another project's objects are of this kind
+    is_foreign: bool = False
+
+
+async def _definition_problem(client: Client, target: Target[Any]) -> _DefinitionProblem | None:
     try:
         definition = await client.get(DEFINITIONS, Key("", target.qualified))
     except NotFound:
         # It is served by something else than a definition, as by the embedded server while it starts.
-        return ()
+        return None
     except Forbidden:
-        return (f"cannot see whose {target.qualified} is: allow get of customresourcedefinitions to the operator",)
+        return _DefinitionProblem(f"cannot see whose {target.qualified} is: allow get of customresourcedefinitions to the operator")
     owner = claimed_by(definition)
     if owner:
         raise ForeignDefinition(target.qualified, owner)
-    lacking = lacks(definition, target)
+    lacking, unknown = lacks(definition, target), adds(definition, target)
+    if lacking and unknown:
+        said = f"the definition of {target.qualified} is another project's: it has {', '.join(unknown)} and lacks {', '.join(lacking)}"
+        return _DefinitionProblem(f"{said}; {_KEEP_OUT}", is_foreign=True)
     if lacking:
-        said = f"the definition of {target.qualified} is older than this operator, or another project's: it lacks {', '.join(lacking)}"
-        return (f"{said}; {remedy(target.group)}",)
-    return ()
+        said = f"the definition of {target.qualified} is older than this operator: it lacks {', '.join(lacking)}"
+        return _DefinitionProblem(f"{said}; {remedy(target.group)}")
+    return None
 
 
 def claimed_by(definition: Data) -> str:
@@ -121,11 +139,23 @@ def claimed_by(definition: Data) -> str:
 
 def lacks(definition: Data, target: Target[Any]) -> tuple[str, ...]:
     """Members of the spec that the controllers know and a definition does not have."""
+    known, defined = _members(definition, target)
+    return tuple(f"spec.{name}" for name in sorted(known - defined))
+
+
+def adds(definition: Data, target: Target[Any]) -> tuple[str, ...]:
+    """Members of the spec that a definition has and the controllers do not know."""
+    known, defined = _members(definition, target)
+    return tuple(f"spec.{name}" for name in sorted(defined - known))
+
+
+def _members(definition: Data, target: Target[Any]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the members of the spec that the controllers know, and those that a definition has; nothing where either is open."""
     version: Data = next((each for each in definition["spec"]["versions"] if each["name"] == target.version), {})
     spec = version.get("schema", {}).get("openAPIV3Schema", {}).get("properties", {}).get("spec", {})
     if spec.get("x-kubernetes-preserve-unknown-fields") or not issubclass(target.cls, Object):
-        return ()
+        return frozenset(), frozenset()
     declared = shape_of(target.cls).properties.get("spec")
     if declared is None or not isinstance(declared.shape, ObjectShape):
-        return ()
-    return tuple(f"spec.{name}" for name in sorted(declared.shape.properties.keys() - spec.get("properties", {}).keys()))
+        return frozenset(), frozenset()
+    return frozenset(declared.shape.properties), frozenset(spec.get("properties", {}))

@@ -33,6 +33,7 @@ from paddock.drivers.kubevirt import credentials as kubeconfigs
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
+from paddock.plan.virtrigaud.programplaces import ProgramPlace
 from paddock.plan.virtrigaud.programs import embedded, environment, transport
 from paddock.plan.virtrigaud.programs.embedded import DriverOffer, EmbeddedChoice
 from paddock.plan.virtrigaud.programs.transport import TransportChoice
@@ -128,7 +129,7 @@ class EmbeddedPrograms:
         if problem:
             self._drop(key)
             phase = "Pending" if reason == "CredentialsMissing" else "Failed"
-            return ProgramState(ProviderRuntimeFacts(phase=phase, reason=reason, message=problem, tls=security.condition))
+            return ProgramState(ProviderRuntimeFacts(phase, reason, problem, tls=security.condition, place=ProgramPlace.CHILD))
         return self._in_child(key, provider, secrets, (choice, security, inputs))
 
     def _in_process(self, key: Key) -> ProgramState:
@@ -141,7 +142,7 @@ class EmbeddedPrograms:
             )
             driver = self._own[key] = KubeVirtDriver(self._client, settings)
         message = f"the machines are KubeVirt's, in the namespace {key.namespace} of this server"
-        return ProgramState(ProviderRuntimeFacts(message=message, endpoint=self._address()), driver)
+        return ProgramState(ProviderRuntimeFacts(message=message, endpoint=self._address(), place=ProgramPlace.OWN), driver)
 
     async def _judge(self, key: Key, inputs: str, provider: Provider, secrets: ProviderSecrets, security: TransportChoice) -> str:
         """The refusal of a program, looked for again after a while: a name may lead elsewhere by then."""
@@ -198,7 +199,7 @@ class EmbeddedPrograms:
             try:
                 kept = self._kept[key] = _Kept(None, inputs, self._free_user())
             except ChildFailed as error:
-                facts = ProviderRuntimeFacts(phase="Failed", reason="DeploymentError", message=str(error), tls=security.condition)
+                facts = ProviderRuntimeFacts("Failed", "DeploymentError", str(error), tls=security.condition, place=ProgramPlace.CHILD)
                 return ProgramState(facts)
         if kept.child is None and now >= kept.due:
             self._start(key, provider, secrets, (choice, security), kept)
@@ -214,7 +215,11 @@ class EmbeddedPrograms:
         if child is None:
             failed = kept.failures >= 5
             facts = ProviderRuntimeFacts(
-                phase="Failed" if failed else "Starting", reason="DeploymentNotReady", message=kept.problem, tls=security.condition
+                phase="Failed" if failed else "Starting",
+                reason="DeploymentNotReady",
+                message=kept.problem,
+                tls=security.condition,
+                place=ProgramPlace.CHILD,
             )
             return ProgramState(facts)
         place = f"127.0.0.1:{child.port}"
@@ -225,6 +230,7 @@ class EmbeddedPrograms:
             message=message,
             endpoint=place if child.serving else "",
             tls=security.condition,
+            place=ProgramPlace.CHILD,
         )
         if not child.serving:
             return ProgramState(facts)

@@ -1,7 +1,7 @@
 """Answers the requests of the group.
 
-Here a machine is a process of the host, and no Pod stands for it. Its use is published as that of the pod which KubeVirt would run it
-in, `virt-launcher-NAME` with the container `compute`: this is what `kubectl top pod` and dashboards look for.
+Here a machine is a process of the host. Its use is published as that of the Pod that shows it, with the container `compute`: this is what
+`kubectl top pod` and dashboards look for.
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from paddock.apiserver.objects.encoding import Data, encode
 from paddock.apiserver.objects.reading import Fields, Query
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import list_query
-from paddock.app.metrics.series.usage import CONTAINER, LAUNCHER
 from paddock.app.resourcemetrics import kinds
 from paddock.app.resourcemetrics.meter import MeasuredUse, UsageReading, UseMeter
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -26,6 +25,8 @@ from paddock.engine.machine import process
 from paddock.meta import failure
 from paddock.meta.wire import from_data
 from paddock.plan.network.endpoints import labels_of
+from paddock.plan.views import launchers
+from paddock.plan.views.launchers import CONTAINER
 from paddock.store.contract import StoredValue, StoreKey
 
 _INSTANCES, _NODES = "virtualmachineinstances.kubevirt.io", "nodes"
@@ -120,7 +121,7 @@ class _Endpoint:
     def _selected(self, query: Query) -> Iterator[tuple[str, Data]]:
         for (namespace, name), about in self._parts.view.noted(_INSTANCES, _labels):
             if query.namespace in ("", namespace) and query.labels.matches(about.labels):
-                yield about.uid, {"name": LAUNCHER + name, "namespace": namespace, "labels": about.labels}
+                yield about.uid, {"name": launchers.name_of(name, about.uid), "namespace": namespace, "labels": about.labels}
 
     def _object(self, kind: str, meta: Data, used: MeasuredUse) -> Data:
         now = self._parts.clock.now()

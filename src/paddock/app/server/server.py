@@ -13,10 +13,10 @@ import msgspec
 import orjson
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import components, namespaces, pods, served
+from paddock.apiserver.builtin import components, namespaces, pods, served, views
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.custom import assembly
-from paddock.apiserver.housekeeping import bootstrap, heartbeat, node
+from paddock.apiserver.housekeeping import bootstrap, heartbeat, installation, node
 from paddock.apiserver.housekeeping.background import BackgroundControllers
 from paddock.apiserver.objects.writing import LARGEST_OBJECT
 from paddock.apiserver.resources import kubevirtsubresources
@@ -80,7 +80,8 @@ class ServerHandle:
             controllers=self._settings.controllers, workloads=self._settings.workloads, host_disk_paths=host_disks
         )
         registry.add(*served.resources(admission, rbac, self._settings.network))
-        self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
+        shown = views.VIEWS if self._settings.controllers else ()
+        self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off, views=shown)
         self._lines, policy = self._audit()
         journal = AuditLog(self._lines, policy, self.parts.clock)
         credentials = ServerCredentials(self._settings)
@@ -115,6 +116,8 @@ class ServerHandle:
         if self.machines is not None:
             self._authority = credentials.trusted
             self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
+            self.machines.listeners.append(lambda problem: self._house.once(self._tell_installation))
+            await self._tell_installation()
             self.machines.start()
 
     def _report_health(self) -> None:
@@ -125,7 +128,7 @@ class ServerHandle:
         health.add_store(lambda: self.store.unavailable)
         health.add_start(lambda: "" if self._started else self._starting)
         self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
-        if self._settings.workloads == "stored":
+        if self._settings.workloads == "stored" or self._settings.controllers:
             self.api.subresources.update(pods.handlers(self.parts))
 
     async def _bootstrap(self) -> None:
@@ -181,6 +184,9 @@ class ServerHandle:
     def _problem(self) -> node.NodeProblem | None:
         """Return the reason why this host cannot run machines; None if it can, or if nobody wants it to."""
         return self.machines.problem if self.machines is not None else None
+
+    async def _tell_installation(self) -> None:
+        await installation.report(self.parts, self._problem())
 
     def _why_not(self) -> str:
         problem = self._problem()

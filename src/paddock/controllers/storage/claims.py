@@ -25,7 +25,7 @@ from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIO
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.transferwork import Goal, TransferWork
 from paddock.controllers.storage.view import StorageView
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import StoredVolume, too_large
@@ -241,11 +241,6 @@ class ClaimReconciler:
 
     def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
         self._teller.tell(reference(CLAIMS, meta), kind, reason, note)
-
-
-def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Return whether a claim has its volume."""
-    return claim.status is not None and claim.status.phase == "Bound"
 
 
 def persistent_volume(claim: PersistentVolumeClaim, found: StorageClass, size: str, path: str) -> Data:

@@ -9,12 +9,11 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Invalid
 from paddock.client.target import Key
 from paddock.controllers.storage import reporting
-from paddock.controllers.storage.claims import is_bound
 from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, DATA_VOLUMES, PROFILES
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.view import StorageView
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.meta import ages

@@ -9,12 +9,11 @@ from typing import Literal
 
 from paddock.base.errors import Transient
 from paddock.client.target import Key
-from paddock.controllers.storage.claims import is_bound
 from paddock.controllers.storage.ports import ImageLibraryPort, VolumeStorePort
 from paddock.controllers.storage.targets import POOL
 from paddock.controllers.storage.transfers import Tell, Transfers
 from paddock.controllers.storage.view import StorageView
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.engine.images.progress import Progress
 from paddock.engine.images.sources import Upload
 from paddock.engine.storage import archives, errors

@@ -6,6 +6,7 @@
 The status is written last and once. What a machine is for a moment only, on its way to Running, is not written.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -146,6 +147,7 @@ class VirtualMachineReconciler:
             if outcome.remains != request:
                 change["memoryDumpRequest"] = None
                 if outcome.remains is not None:
+                    await self._note_dump(sight.key.namespace, outcome.remains)
                     gone = {name: None for name in request if name not in outcome.remains}
                     change["memoryDumpRequest"] = {**outcome.remains, **gone}
         if identical(made, hardware) and not change:
@@ -157,6 +159,14 @@ class VirtualMachineReconciler:
             self._caches.machines.expectations.wrote(seen)
         await self._statuses.change(seen, change)
         return True
+
+    async def _note_dump(self, namespace: str, request: Data) -> None:
+        """The claim names its dump before the machine's status does: whoever waits for the status finds it."""
+        if notes := volumerequests.dump_notes(request):
+            with contextlib.suppress(NotFound):
+                await self._client.patch(
+                    targets.CLAIMS, Key(namespace, request["claimName"]), merge_patch({"metadata": {"annotations": notes}})
+                )
 
     async def _go_on(self, sight: ObservedVirtualMachine) -> Outcome:
         look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))

@@ -17,7 +17,7 @@ from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.controllers.virtualmachineinstance.seeder import Seeder, replace_file
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES, key_of
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import ContainerDisk, HostDisk, Volume
@@ -292,7 +292,7 @@ class DiskLayers:
         if lostvolumes.is_lost(claim):
             code, why = lostvolumes.loss_of(claim)
             raise prerequisites.failed("FailedPvcNotFound", f"PVC {name} is lost: {why}", code=code)
-        if claim.status is None or claim.status.phase != "Bound":
+        if not is_bound(claim):
             raise prerequisites.volumes("PVCNotBound", f"PVC {name} is not bound yet")
         if not _shared(claim) and not _shareable(instance, volume.name):
             self._reserve(instance, claim)

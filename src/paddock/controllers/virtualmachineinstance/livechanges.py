@@ -20,6 +20,7 @@ from paddock.controllers.virtualmachineinstance.nics import InstanceNics
 from paddock.controllers.virtualmachineinstance.preparer import Preparer
 from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.controllers.virtualmachineinstance.targets import key_of, reference_to
+from paddock.dialects.core.persistentvolumeclaim import is_bound
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MemoryDumpInfo
 from paddock.dialects.kubevirt.volumes import Volume
@@ -41,9 +42,9 @@ _PART = ".part"
 class GuestMemoryDumps:
     """Dumps of the memory of guests to claims, by machine and volume.
 
-    A volume of the instance asks for a dump, once for as long as the volume is there. A dump is a task, since it takes as long as the
-    memory is large. One that a restart of Paddock interrupted begins anew: the file gets its name when it is whole. `request` asks for a
-    reconcile of a machine.
+    A volume of the instance asks for a dump, once for as long as the volume is there. The dump waits until its claim is bound. It is a
+    task, since it takes as long as the memory is large. One that a restart of Paddock interrupted begins anew: the file gets its name when
+    it is whole. `request` asks for a reconcile of a machine.
     """
 
     def __init__(self, volumes: Volumes, objects: InstanceReferences, clock: Clock, request: Callable[[str], None]) -> None:
@@ -72,6 +73,9 @@ class GuestMemoryDumps:
             await self._cancel(machine.id, name)
         for name, claim in wanted.items():
             if (machine.id, name) in self._tasks or (name in known and known[name].phase in (DUMPED, NOT_DUMPED)):
+                continue
+            held = self._objects.claim(key_of(instance), claim)
+            if held is not None and not is_bound(held):
                 continue
             now = self._clock.seconds()
             file = f"{instance.metadata.name}-{claim}-{ages.timestamp(now).replace(':', '').replace('-', '')}.memory.dump"

@@ -43,6 +43,11 @@ def storage_request(spec: PersistentVolumeClaimSpec | None) -> Quantity | None:
     return (resources.requests or {}).get("storage") if resources else None
 
 
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Return whether the claim has its volume."""
+    return claim.status is not None and claim.status.phase == "Bound"
+
+
 @rule("core/claim")
 def claims_say_how_much(claim: PersistentVolumeClaim, settings: AdmissionSettings) -> Iterator[Finding]:
     """A claim names access modes and a size, and ReadWriteOncePod stands alone."""

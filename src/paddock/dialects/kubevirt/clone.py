@@ -29,11 +29,19 @@ class TemplateFilters(Object):
     labelFilters: Filters = None
 
 
+class CloneTargetReference(Object):
+    """The machine that a clone makes."""
+
+    apiGroup: Annotated[str | None, Field("Group of the machine: kubevirt.io.")] = None
+    kind: Annotated[str, Field("Kind of the machine.", required=True, min_length=1)] = ""
+    name: Annotated[str | None, Field("Name of the machine; default: it is made up.", empty_is_unset=True)] = None
+
+
 class CloneSpec(Object):
     """The source and the target of a clone."""
 
     source: Annotated[TypedLocalReference, Field("A machine or a snapshot of one.", required=True)] = TypedLocalReference()
-    target: Annotated[TypedLocalReference | None, Field("The new machine; default: a name is made up.")] = None
+    target: Annotated[CloneTargetReference | None, Field("The new machine; default: a name is made up.")] = None
     annotationFilters: Filters = None
     labelFilters: Filters = None
     template: Annotated[TemplateFilters | None, Field("Filters for the template of the machine.")] = None
@@ -102,7 +110,7 @@ def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings
 
 def _filters(filters: list[str] | None, path: Path) -> Iterator[Finding]:
     for index, text in enumerate(filters or ()):
-        if not text or _FILTER.match(text) is None:
+        if text in ("", "!") or _FILTER.match(text) is None:
             why = "must be a key, optionally with a leading ! and a closing *"
             yield finding.invalid((*path, index), text, why, "kubevirt/clone-filters")
 

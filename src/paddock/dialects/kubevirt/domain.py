@@ -41,12 +41,12 @@ class Realtime(Object):
 class CPU(Object):
     """The processors; the guest sees the product of sockets, cores and threads."""
 
-    cores: Annotated[int | None, Field("Cores per socket.", ge=1, bits=32)] = None
-    sockets: Annotated[int | None, Field("Sockets.", ge=1, bits=32)] = None
+    cores: Annotated[int | None, Field("Cores per socket; 0 means none given.", ge=0, bits=32)] = None
+    sockets: Annotated[int | None, Field("Sockets; 0 means none given.", ge=0, bits=32)] = None
     maxSockets: Annotated[
         int | None, Field("Sockets that can be reached while the machine runs; default: four times sockets.", ge=0, bits=32)
     ] = None
-    threads: Annotated[int | None, Field("Threads per core.", ge=1, bits=32)] = None
+    threads: Annotated[int | None, Field("Threads per core; 0 means none given.", ge=0, bits=32)] = None
     model: Annotated[str | None, Field("Model: host-model (the default), host-passthrough or a named one.")] = None
     features: Annotated[list[CPUFeature] | None, Field("Features of the processor.")] = None
     dedicatedCpuPlacement: Annotated[bool | None, Field("Pin every vCPU to a processor of its own.")] = None
@@ -71,7 +71,7 @@ class ReservedOverhead(Object):
 class Memory(Object):
     """The memory."""
 
-    guest: Annotated[Quantity | None, Field("Memory the guest sees, such as 4Gi.", positive=True)] = None
+    guest: Annotated[Quantity | None, Field("Memory the guest sees, such as 4Gi.")] = None
     maxGuest: Annotated[Quantity | None, Field("Memory that can be reached while the machine runs; default: four times guest.")] = None
     hugepages: Annotated[Hugepages | None, Field("Memory in huge pages.")] = None
     reservedOverhead: Annotated[ReservedOverhead | None, Field("Memory that is set aside besides the guest's.")] = None

@@ -59,9 +59,7 @@ class Firmware(Object):
     uuid: Annotated[
         str | None,
         Field(
-            "UUID the guest reads from SMBIOS; default: one that is made once and kept.",
-            pattern=r"^([0-9A-Fa-f]{2}-?){15}[0-9A-Fa-f]{2}$",
-            message="must be a UUID such as 5d307ca9-b3ef-428c-8861-06e72d69f223",
+            "UUID the guest reads from SMBIOS, such as 5d307ca9-b3ef-428c-8861-06e72d69f223; default: one that is made once and kept.",
             empty_is_unset=True,
         ),
     ] = None

@@ -3,13 +3,16 @@
 An instancetype gives a machine its size. What it sets, a machine that names it may not set: see `sizing`.
 """
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.dialects.kubevirt.devices import GPU, HostDevice
 from paddock.dialects.kubevirt.domain import NUMA, CPUFeature, Hugepages, IOThreads, LaunchSecurity, Realtime
 from paddock.meta.objects import Annotations, Resource
+from paddock.schema import finding
 from paddock.schema.field import Field, Object, Quantity
-from paddock.schema.kind import AGE, Kind, Version
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, AdmissionSettings, Kind, Version, rule
 
 GROUP = "instancetype.kubevirt.io"
 
@@ -17,7 +20,7 @@ GROUP = "instancetype.kubevirt.io"
 class InstancetypeCPU(Object):
     """The processors."""
 
-    guest: Annotated[int, Field("vCPUs the guest sees; a preference says how they are arranged.", required=True, ge=1, bits=32)] = 0
+    guest: Annotated[int, Field("vCPUs the guest sees; a preference says how they are arranged.", required=True, ge=0, bits=32)] = 0
     model: Annotated[str | None, Field("Model: host-model (the default), host-passthrough or a named one.")] = None
     dedicatedCPUPlacement: Annotated[bool | None, Field("Pin every vCPU to a processor of its own.")] = None
     isolateEmulatorThread: Annotated[bool | None, Field("One more processor for the emulator's other threads.")] = None
@@ -30,7 +33,7 @@ class InstancetypeCPU(Object):
 class InstancetypeMemory(Object):
     """The memory."""
 
-    guest: Annotated[Quantity, Field("Memory the guest sees, such as 4Gi.", required=True, positive=True)] = "0"
+    guest: Annotated[Quantity, Field("Memory the guest sees, such as 4Gi.", required=True)] = "0"
     maxGuest: Annotated[Quantity | None, Field("Memory that can be reached while the machine runs.")] = None
     hugepages: Annotated[Hugepages | None, Field("Memory in huge pages.")] = None
     overcommitPercent: Annotated[int | None, Field("Percent of the memory that is not reserved.", ge=0, le=100)] = None
@@ -66,6 +69,15 @@ class VirtualMachineClusterInstancetype(Resource):
     spec: Annotated[InstancetypeSpec, Field("The size.", required=True)] = InstancetypeSpec()
 
 
+@rule("kubevirt/instancetype-overcommit")
+def huge_pages_are_reserved(size: VirtualMachineInstancetype, settings: AdmissionSettings) -> Iterator[Finding]:
+    """Memory in huge pages is reserved as a whole, so that none of it can be promised twice."""
+    memory = size.spec.memory
+    if memory.overcommitPercent and memory.hugepages is not None:
+        path, why = ("spec", "memory", "overcommitPercent"), "overcommitPercent and hugepages exclude each other; leave one out"
+        yield finding.invalid(path, memory.overcommitPercent, why, "kubevirt/instancetype-overcommit")
+
+
 KINDS = (
     Kind(
         group=GROUP,
@@ -79,6 +91,7 @@ KINDS = (
         versions=(Version("v1beta1"),),
         columns=(AGE,),
         status=False,
+        rules=(huge_pages_are_reserved,),
     ),
     Kind(
         group=GROUP,
@@ -93,5 +106,6 @@ KINDS = (
         versions=(Version("v1beta1"),),
         columns=(AGE,),
         status=False,
+        rules=(huge_pages_are_reserved,),
     ),
 )

@@ -123,13 +123,13 @@ class VolumePreferences(Object):
 class CPURequirement(Object):
     """The least processors."""
 
-    guest: Annotated[int, Field("Least number of vCPUs.", required=True, ge=1, bits=32)] = 0
+    guest: Annotated[int, Field("Least number of vCPUs.", required=True, ge=0, bits=32)] = 0
 
 
 class MemoryRequirement(Object):
     """The least memory."""
 
-    guest: Annotated[Quantity, Field("Least memory.", required=True, positive=True)] = "0"
+    guest: Annotated[Quantity, Field("Least memory.", required=True)] = "0"
 
 
 class PreferenceRequirements(Object):
@@ -176,10 +176,13 @@ class VirtualMachineClusterPreference(Resource):
 def spread_is_possible(preference: VirtualMachinePreference, settings: AdmissionSettings) -> Iterator[Finding]:
     """Cores are spread over threads in the ratio of two only."""
     cpu = preference.spec.cpu
-    options = cpu.spreadOptions if cpu else None
-    if options is not None and options.across == "CoresThreads" and options.ratio not in (None, 2):
+    options = cpu.spreadOptions if cpu is not None and cpu.preferredCPUTopology in ("spread", "preferSpread") else None
+    if options is None or options.across != "CoresThreads":
+        return
+    ratio = options.ratio or preference.spec.preferSpreadSocketToCoreRatio or 2
+    if ratio != 2:
         path = ("spec", "cpu", "spreadOptions", "ratio")
-        yield finding.invalid(path, options.ratio, "only a ratio of 2 is allowed for CoresThreads", "kubevirt/preference-spread")
+        yield finding.invalid(path, ratio, "only a ratio of 2 is allowed for CoresThreads", "kubevirt/preference-spread")
 
 
 # What preferredEfi takes the place of.

@@ -1,13 +1,18 @@
 """`kubevirt.io VirtualMachineInstancePreset`: hardware for instances with some labels. Instancetypes took its place upstream."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.dialects.kubevirt.domain import DomainSpec
-from paddock.dialects.kubevirt.instance import GROUP
+from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstanceSpec
+from paddock.dialects.kubevirt.rules import disks
+from paddock.dialects.kubevirt.rules.place import HardwareContext
 from paddock.meta.objects import Resource
 from paddock.meta.selectors import LabelSelector
+from paddock.schema import finding
 from paddock.schema.field import Field, Object
-from paddock.schema.kind import AGE, Kind, Version
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, AdmissionSettings, Kind, Version, rule
 
 _DEPRECATED = "kubevirt.io/v1alpha3 is deprecated; use kubevirt.io/v1, or better an instancetype and a preference"
 
@@ -25,6 +30,19 @@ class VirtualMachineInstancePreset(Resource):
     spec: Annotated[PresetSpec | None, Field("Hardware for instances with some labels.")] = None
 
 
+@rule("kubevirt/preset-domain")
+def hardware_is_given(preset: VirtualMachineInstancePreset, settings: AdmissionSettings) -> Iterator[Finding]:
+    """A preset gives hardware, and each of its disks is one thing."""
+    if preset.spec is None:
+        return
+    if preset.spec.domain is None:
+        yield finding.required(("spec", "domain"), "kubevirt/preset-domain", "give the hardware that instances get")
+        return
+    place = HardwareContext(spec=VirtualMachineInstanceSpec(domain=preset.spec.domain), path=("spec",), settings=settings)
+    for rule_of_disks in (disks.disks_are_one_thing, disks.pci_addresses_fit, disks.block_sizes_fit):
+        yield from rule_of_disks(place)
+
+
 KINDS = (
     Kind(
         group=GROUP,
@@ -38,5 +56,6 @@ KINDS = (
         versions=(Version("v1", storage=False), Version("v1alpha3", deprecated=_DEPRECATED)),
         columns=(AGE,),
         status=False,
+        rules=(hardware_is_given,),
     ),
 )

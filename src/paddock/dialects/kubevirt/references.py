@@ -1,20 +1,32 @@
 """References to objects of more than one kind, and the rule that only certain kinds may stand there."""
 
 from collections.abc import Iterator
+from typing import Protocol
 
-from paddock.meta.storage import TypedLocalReference
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 
 VIRT = "kubevirt.io"
 SNAPSHOT = "snapshot.kubevirt.io"
 BACKUP = "backup.kubevirt.io"
+
+
+class KindReference(Protocol):
+    """A reference that says of which kind its object is."""
+
+    @property
+    def apiGroup(self) -> str | None: ...
+
+    @property
+    def kind(self) -> str: ...
+
+
 # (group, kind)
 GroupKind = tuple[str, str]
 MACHINE: GroupKind = (VIRT, "VirtualMachine")
 
 
-def reference_findings(reference: TypedLocalReference | None, path: Path, allowed: tuple[GroupKind, ...], rule: str) -> Iterator[Finding]:
+def reference_findings(reference: KindReference | None, path: Path, allowed: tuple[GroupKind, ...], rule: str) -> Iterator[Finding]:
     """A reference names an object of one of the allowed kinds, in the right group."""
     if reference is None or not reference.kind:
         return

@@ -109,7 +109,7 @@ class PVCStorage(Object):
     accessMode: Annotated[str, Field("Access mode of a new claim.", enum=("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany"))] = (
         "ReadWriteMany"
     )
-    mountPath: Annotated[str, Field("Where the providers mount it.")] = "/mnt/migration-storage"
+    mountPath: Annotated[str, Field("Where the providers mount it.")] = rules.DEFAULT_MOUNT
 
 
 class NFSStorage(Object):

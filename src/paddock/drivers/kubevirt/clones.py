@@ -12,7 +12,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ImagePayload, PlacementPayload
-from paddock.dialects.kubevirt.clone import CloneSpec, TemplateFilters, VirtualMachineClone
+from paddock.dialects.kubevirt.clone import CloneSpec, CloneTargetReference, TemplateFilters, VirtualMachineClone
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.driverkit import refusals
@@ -179,7 +179,7 @@ def _wish(source: VirtualMachine, name: str, namespace: str, whose: str) -> Virt
         ),
         spec=CloneSpec(
             source=_machine(source.metadata.name),
-            target=_machine(name),
+            target=CloneTargetReference(apiGroup="kubevirt.io", kind=targets.MACHINES.kind, name=name),
             labelFilters=["*", *_NOT_COPIED],
             annotationFilters=["*", *_NOT_COPIED, f"!{CLONED_FROM}", f"!{CLONED_FOR}"],
             template=TemplateFilters(labelFilters=["*"], annotationFilters=["*"]),

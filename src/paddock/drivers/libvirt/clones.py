@@ -206,8 +206,8 @@ class DomainCloning:
                 done = editing.marked(root, msgspec.structs.replace(marked, state=""))
                 await self._connection.run(_define, xmltree.text(done))
         except ProviderError as error:
-            foreign = records.exists(error.__cause__)
-            # A file that somebody has put there behind libvirt's back is not the clone's.
+            foreign = records.is_taken(error)
+            # A volume that somebody has put there is not the clone's.
             await self._connection.run(snapshots.remove, source.uuid, own)
             await self._undo(order, made if foreign else [each.path for each in disks.values()])
             raise
@@ -338,7 +338,7 @@ def _copy(conn: Any, of: DiskView, disk: DomainDisk) -> None:
     if source is None:
         raise refusals.not_found(f"disk {of.target} of the machine to clone is gone", reason=reasons.VOLUME_MISSING)
     made = VolumeOrder(name=disk.volume, capacity=disk.bytes, format=disk.format, thick=disk.kind == "block")
-    volumes.copy(conn, pools.active(conn, disk.pool), source, made)
+    volumes.copy(conn, source, disk, made)
 
 
 def _link(conn: Any, uuid: str, target: str, disk: DomainDisk) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import libvirt
 import msgspec
 
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.libvirt import failures, streams, volumexml
 from paddock.drivers.libvirt.volumexml import VolumeOrder
 
@@ -97,6 +98,21 @@ def begin(pool: Any, name: str) -> None:
     """Note that a volume is being made."""
     if lookup(pool, name + _MAKING) is None:
         pool.createXML(volumexml.volume(VolumeOrder(name=name + _MAKING, capacity=_BYTES, format=volumexml.RAW)), 0)
+
+
+class VolumeTaken(ProviderError):
+    """A volume of somebody else has the name of one that is to be made."""
+
+
+def taken(volume: str, pool: str) -> VolumeTaken:
+    """Return the refusal of a volume that somebody else has made."""
+    fix = "delete the volume, or rename the machine"
+    return VolumeTaken(ErrorKind.CONFLICT, f"volume {volume} exists in pool {pool}", why="it was not made by Paddock", fix=fix)
+
+
+def is_taken(error: ProviderError) -> bool:
+    """Return whether a call failed because somebody else's volume, or a file that libvirt does not know, has the name of one."""
+    return isinstance(error, VolumeTaken) or exists(error.__cause__)
 
 
 def exists(error: BaseException | None) -> bool:

@@ -42,6 +42,8 @@ class DomainDisk(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Mapping[str, str] = {}
     # the UUID of the machine that the volume is noted for
     machine: str = ""
+    # its volume was there when it was planned, and is the machine's
+    there: bool = False
 
 
 class StoredDisk(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 A disk of machine `web` called `data` is the volume `web-data.qcow2`, so that a call which is repeated finds what it made. A note beside it
 says whose it is, also when the domain was undefined. A volume of that name that is neither in the domain nor noted for it is somebody
-else's, and a Conflict. What is copied has a mark beside it until it is whole.
+else's, and a Conflict; so is one that has come since the plan. What is copied has a mark beside it until it is whole.
 """
 
 import asyncio
@@ -65,12 +65,10 @@ class VolumeStore:
             try:
                 await self._make(disk)
             except ProviderError as error:
-                if not records.exists(error.__cause__):
+                if not records.is_taken(error):
                     raise
-                # Somebody has put a file there behind libvirt's back.
                 self._foreign.add(disk.path)
-                why = "it was not made by Paddock"
-                raise refusals.conflict(f"volume {disk.volume} exists in pool {disk.pool}", why=why, fix=_RENAME) from error
+                raise records.taken(disk.volume, disk.pool) from error
         await self._connection.run(own, disks)
 
     async def _make(self, disk: DomainDisk) -> None:
@@ -174,7 +172,8 @@ def planned(conn: Any, machine: NamedMachine, name: str, pool: PoolView, size: i
     volume = f"{machine.name}-{name}{_ENDINGS[pool.format] if pool.files else ''}"
     path = f"{pool.path}/{volume}"
     place = pools.active(conn, pool.name)
-    if records.lookup(place, volume) is not None and (why := _foreign(conn, place, volume, path, machine)):
+    there = records.lookup(place, volume) is not None
+    if there and (why := _foreign(conn, place, volume, path, machine)):
         raise refusals.conflict(f"volume {volume} exists in pool {pool.name}", why=why, fix=_RENAME)
     return DomainDisk(
         name=name,
@@ -185,6 +184,7 @@ def planned(conn: Any, machine: NamedMachine, name: str, pool: PoolView, size: i
         kind=pool.disk_kind,
         bytes=size,
         machine=machine.uuid,
+        there=there,
     )
 
 
@@ -235,7 +235,7 @@ def _order(disk: DomainDisk) -> tuple[VolumeOrder, int]:
 
 def _blank(conn: Any, disk: DomainDisk) -> None:
     pool = pools.active(conn, disk.pool)
-    found = records.lookup(pool, disk.volume)
+    found = _made_before(conn, pool, disk)
     if found is None:
         order, flags = _order(disk)
         pool.createXML(volumexml.volume(order), flags)
@@ -255,26 +255,35 @@ def _copy(conn: Any, disk: DomainDisk) -> None:
     if source is None:
         raise refusals.not_found("the image is gone", "prepare it again", reason=reasons.TEMPLATE_MISSING)
     order, flags = _order(disk)
-    copy(conn, pools.active(conn, disk.pool), source, order, flags)
+    copy(conn, source, disk, order, flags)
 
 
-def copy(conn: Any, pool: Any, source: Any, order: VolumeOrder, flags: int = 0) -> None:
+def copy(conn: Any, source: Any, disk: DomainDisk, order: VolumeOrder, flags: int = 0) -> None:
     """Copy a volume with all layers below it to a new one, which may be larger. A copy that was cut off is made again. In a thread."""
-    found = records.lookup(pool, order.name)
-    if found is not None and records.is_begun(pool, order.name):
-        _discard(found, order.name)
-        found = None
+    pool = pools.active(conn, disk.pool)
+    begun = records.lookup(pool, disk.volume)
+    if begun is not None and records.is_begun(pool, disk.volume):
+        _discard(begun, disk.volume)
+    found = _made_before(conn, pool, disk)
     if found is not None:
-        enlarge(found, order.capacity)
+        enlarge(found, disk.bytes)
         return
-    with records.making(pool, order.name):
-        enlarge(pool.createXMLFrom(volumexml.volume(order), source, flags), order.capacity)
+    with records.making(pool, disk.volume):
+        enlarge(pool.createXMLFrom(volumexml.volume(order), source, flags), disk.bytes)
+
+
+def _made_before(conn: Any, pool: Any, disk: DomainDisk) -> Any | None:
+    """Return the volume of a disk that an earlier call has made, or another provider of this hypervisor since the plan."""
+    found = records.lookup(pool, disk.volume)
+    if found is not None and not disk.there and not records.is_of(conn, pool, disk.volume, disk.machine):
+        raise records.taken(disk.volume, disk.pool)
+    return found
 
 
 def own(conn: Any, disks: Iterable[DomainDisk]) -> None:
     """Note whose disks volumes are. Devices have no notes, and an imported disk keeps its own. In a thread.
 
-    All are made before: after a note was uploaded, libvirt knows of files that somebody has put into their way, and they pass for ours.
+    All are made before: after a note was uploaded, libvirt knows of files that were put into their way, and goes on to know them.
     """
     for disk in disks:
         if disk.machine and disk.kind == "file" and not disk.imported:

@@ -3,6 +3,7 @@
 While the file cannot be read, no card gets an address and nothing is written: another book would give those of running machines to others.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import orjson
 
 from paddock.base import reasons
+from paddock.base.threads import undisturbed
 from paddock.engine import versions
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
 from paddock.engine.networks.errors import NetworkUnusable
@@ -21,13 +23,15 @@ _VERSION = 1
 
 
 class AddressStore:
-    """The book and its file. What was answered is on disk."""
+    """The book and its file. What was answered is on disk; a thread waits for that."""
 
     def __init__(self, path: Path, fresh: Callable[[], AddressTable]) -> None:
         self._path = path
         self._fresh = fresh
         self.book = AddressTable("")
         self._damage: NetworkUnusable | None = None
+        # One change at a time: the next one begins with what is on disk.
+        self._changing = asyncio.Lock()
 
     @classmethod
     def open(cls, path: Path, fresh: Callable[[], AddressTable]) -> "AddressStore":
@@ -58,26 +62,29 @@ class AddressStore:
             self.book = _decoded(self._path, self._path.read_bytes())
         except FileNotFoundError:
             self.book = self._fresh()
-            self._write()
+            _write(self._path, self.book)
         except OSError as error:
             raise _unreadable(self._path, error.strerror or str(error)) from error
 
-    def give(self, key: Key, now: float, mac: str = "") -> AddressEntry:
+    async def give(self, key: Key, now: float, mac: str = "") -> AddressEntry:
         """The card's entry. Raises `NetworkUnusable` while the file cannot be read."""
-        self.check()
-        book, entry = self.book.give(key, now, mac)
-        self._set(book)
-        return entry
+        async with self._changing:
+            self.check()
+            book, entry = self.book.give(key, now, mac)
+            await self._set(book)
+            return entry
 
-    def release(self, owner: str, now: float) -> None:
+    async def release(self, owner: str, now: float) -> None:
         """The owner's addresses are free, after a rest. In a file that cannot be read they stay."""
-        if not self.is_damaged:
-            self._set(self.book.release(owner, now))
+        async with self._changing:
+            if not self.is_damaged:
+                await self._set(self.book.release(owner, now))
 
-    def move(self, network: str) -> None:
+    async def move(self, network: str) -> None:
         """The addresses lie in this network from now on."""
-        if network != self.book.network:
-            self._set(self.book.moved(network))
+        async with self._changing:
+            if network != self.book.network:
+                await self._set(self.book.moved(network))
 
     def get(self, key: Key) -> AddressEntry | None:
         """The card's entry, when it has one."""
@@ -87,24 +94,21 @@ class AddressStore:
         """Everybody who has something."""
         return {entry.owner for entry in self.book.entries.values()}
 
-    def _set(self, book: AddressTable) -> None:
+    async def _set(self, book: AddressTable) -> None:
         if book is self.book:
             return
-        before, self.book = self.book, book
-        try:
-            self._write()
-        except BaseException:
-            self.book = before
-            raise
+        await undisturbed(_write, self._path, book)
+        self.book = book
 
-    def _write(self) -> None:
-        fresh = self._path.with_suffix(".new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_encoded(self.book))
-            file.flush()
-            os.fdatasync(file.fileno())
-        fresh.replace(self._path)
+
+def _write(path: Path, book: AddressTable) -> None:
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(_encoded(book))
+        file.flush()
+        os.fdatasync(file.fileno())
+    fresh.replace(path)
 
 
 def _encoded(book: AddressTable) -> bytes:

@@ -123,7 +123,7 @@ class Networks:
         async with self._opening:
             if self._routed is None or self._is_open:
                 return
-            self._place(self._routed)
+            await self._place(self._routed)
             self._routed.open(self._ledger.book, self.users)
             self._zone = None
             await self._dns.listen(self._ledger.book.host)
@@ -134,15 +134,15 @@ class Networks:
                 await self._routed.police(self._policies)
             await self._lead()
 
-    def _place(self, routed: RoutedPodNetwork) -> None:
+    async def _place(self, routed: RoutedPodNetwork) -> None:
         """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
         self._ledger.check()
         if self._ledger.book.network and routed.is_open():
             return
         if self._claims is not None:
-            self._ledger.move(self._claims.network(self._directory.parent, self._choose))
+            await self._ledger.move(self._claims.network(self._directory.parent, self._choose))
         else:
-            self._ledger.move(self._choose(()))
+            await self._ledger.move(self._choose(()))
 
     def _choose(self, others: Collection[str]) -> str:
         book, own = self._ledger.book, hostnames.every(self._directory)
@@ -230,14 +230,14 @@ class Networks:
         self._plugging += 1
         try:
             await self._guard()
-            return await self._user.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
+            return await self._user.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
         finally:
             self._plugging -= 1
 
     async def _plug_routed(self, routed: RoutedPodNetwork, card: NicSpec) -> AttachedNic:
         await self._open()
         try:
-            return await routed.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
+            return await routed.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
         except BaseException:
             await self._rest()
             raise
@@ -262,8 +262,8 @@ class Networks:
         for key in [key for key in self._cards if key[0] == owner]:
             await self.unplug(*key)
         if self._routed is not None:
-            self._routed.release(owner, self._seconds())
-        self._ledger.release(owner, self._seconds())
+            await self._routed.release(owner, self._seconds())
+        await self._ledger.release(owner, self._seconds())
 
     def owners(self) -> set[str]:
         """Everybody who has addresses."""

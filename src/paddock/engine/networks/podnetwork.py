@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import ipaddress
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
@@ -59,6 +59,8 @@ class RoutedPodNetwork:
         self.names = hostobjects.names_of(self._netlink, surroundings.directory)
         self._dhcp = DhcpServer()
         self._cards: dict[Key, _Plugged] = {}
+        # the books of bridges, by their file
+        self._ledgers: dict[Path, AddressStore] = {}
         self._table = self._fresh = RuleTable(self.names.filters, "", "")
         self._wanted = self._written = 0
         self._writing = asyncio.Lock()
@@ -155,7 +157,11 @@ class RoutedPodNetwork:
         found = self._cards.get(card.key)
         if found is not None and (found.card, found.entry) == (card, entry) and found.number == index(device):
             return found.plug
-        made = self._bridge(card, entry, device) if card.binding == "host-bridge" else self._route(card, entry, device)
+        if card.binding == "host-bridge":
+            bridge = self._bridge_for(card)
+            made = self._bridge(card, entry, bridge, await self._given(card, bridge))
+        else:
+            made = self._route(card, entry, device)
         self._cards[card.key] = made
         self._say(made.rule)
         try:
@@ -279,9 +285,8 @@ class RoutedPodNetwork:
 
     # -- a card in a bridge
 
-    def _bridge(self, card: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
-        bridge = self._bridge_for(card)
-        number = index(bridge.name)
+    def _bridge(self, card: NicSpec, entry: AddressEntry, bridge: HostBridge, given: bridges.BridgeOptions | None) -> _Plugged:
+        device, number = self.device(card.key), index(bridge.name)
         if not number:
             self._change(replace(self._table, made=(*self._table.made, bridge.name)))
             number = self._netlink.make_bridge(bridge.name)
@@ -299,7 +304,6 @@ class RoutedPodNetwork:
         self._netlink.set_link(tap, mtu=mtu, master=number)
         if bridge.vlan:
             self._netlink.set_vlan(tap, bridge.vlan)
-        given = self._given(card, bridge)
         if given is not None:
             self._dhcp.serve(device, bridges.lease(card, given, entry.mac, mtu), self._netlink.links()[bridge.name].mac)
         address = given.address.partition("/")[0] if given is not None else ""
@@ -336,22 +340,29 @@ class RoutedPodNetwork:
                 raise NetworkUnusable(action, why=why, fix="leave isGateway out", reason=reasons.NETWORK_VLAN)
         return bridge
 
-    def _given(self, card: NicSpec, bridge: HostBridge) -> bridges.BridgeOptions | None:
+    async def _given(self, card: NicSpec, bridge: HostBridge) -> bridges.BridgeOptions | None:
         said = bridges.fixed(bridge)
         if said is not None or not bridge.ranges:
             return said
         of = bridge.ranges[0]
         ledger = self._ledger_of(bridge.name, of)
-        return bridges.from_range(bridge, of, ledger.book.address(ledger.give(card.key, 0.0)))
+        return bridges.from_range(bridge, of, ledger.book.address(await ledger.give(card.key, 0.0)))
 
     def _ledger_of(self, bridge: str, of: Range) -> AddressStore:
         name = hashlib.sha256(f"{bridge}\0{of}".encode()).hexdigest()[:12]
-        return AddressStore.open(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridges.book(of))
+        return self._ledger_at(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridges.book(of))
 
-    def release(self, owner: str, seconds: float) -> None:
+    def _ledger_at(self, path: Path, fresh: Callable[[], AddressTable]) -> AddressStore:
+        """Return the book in a file; whoever changes it meanwhile uses the same."""
+        found = self._ledgers.get(path)
+        if found is None:
+            found = self._ledgers[path] = AddressStore.open(path, fresh)
+        return found
+
+    async def release(self, owner: str, seconds: float) -> None:
         """The owner's addresses in bridges are free."""
         for path in (self._surroundings.directory / "bridges").glob("*.json"):
-            AddressStore.open(path, _never).release(owner, seconds)
+            await self._ledger_at(path, _never).release(owner, seconds)
 
     def _leave(self, bridge: str) -> None:
         """A bridge of ours goes with its last card."""

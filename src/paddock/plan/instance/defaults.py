@@ -87,7 +87,7 @@ def defaulted(spec: VirtualMachineInstanceSpec, host: InstallationDefaults) -> V
 def _domain(domain: DomainSpec, architecture: str, host: InstallationDefaults) -> DomainSpec:
     machine = domain.machine or MachineChipset()
     kind = machine.type or (host.machine_type if architecture == host.architecture else "") or MACHINE_TYPES.get(architecture, "")
-    cpu = _cpu(domain, host)
+    cpu = _cpu(domain, architecture, host)
     features = _features(domain.features or Features())
     if features.hyperv is not None and features.hyperv.evmcs is not None and is_on(features.hyperv.evmcs):
         cpu = _with_feature(cpu, "vmx")
@@ -103,15 +103,17 @@ def is_on(feature: object) -> bool:
     return getattr(feature, "enabled", None) is not False
 
 
-def _cpu(domain: DomainSpec, host: InstallationDefaults) -> CPU:
+def _cpu(domain: DomainSpec, architecture: str, host: InstallationDefaults) -> CPU:
     cpu = domain.cpu or CPU()
-    if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
+    if not (cpu.sockets or cpu.cores or cpu.threads):
         cpu = replace(cpu, sockets=_asked_cpus(domain.resources))
     sockets, cores, threads = cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1
     most = cpu.maxSockets
     if not most and host.live_update:
         most = sockets if cpu.dedicatedCpuPlacement else _most_sockets(sockets, cores * threads, host)
-    return replace(cpu, sockets=sockets, cores=cores, threads=threads, maxSockets=most, model=cpu.model or host.cpu_model)
+    # Nothing else is allowed on arm64 (V114).
+    model = cpu.model or ("host-passthrough" if architecture == "arm64" else host.cpu_model)
+    return replace(cpu, sockets=sockets, cores=cores, threads=threads, maxSockets=most, model=model)
 
 
 def _asked_cpus(resources: Resources | None) -> int:

@@ -1,6 +1,10 @@
 """The owner of each thing: the run of a machine with which it ends, or the machine with which it stays for the next run."""
 
+from uuid import UUID, uuid5
+
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+
+_LAUNCHERS = UUID("0d6ad7d1-5a0e-4d55-a7f5-5b8f7c1f6f3e")
 
 
 def owner_of(instance: VirtualMachineInstance) -> str:
@@ -9,3 +13,8 @@ def owner_of(instance: VirtualMachineInstance) -> str:
         if each.controller and each.kind == "VirtualMachine":
             return each.uid
     return instance.metadata.uid or ""
+
+
+def launcher_uid(instance: VirtualMachineInstance) -> str:
+    """Return the UID of the Pod that shows an instance."""
+    return str(uuid5(_LAUNCHERS, instance.metadata.uid or ""))

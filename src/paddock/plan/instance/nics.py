@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from paddock.base import reasons
+from paddock.base import addresses, reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.networks import Interface, Network
 from paddock.dialects.kubevirt.status import InterfaceStatus
@@ -95,7 +95,7 @@ def _card(
         name=card.name,
         binding=binding,
         mac=(card.macAddress or "").lower().replace("-", ":"),
-        network=((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
+        network=addresses.without_zeros((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
         network6=((pod.vmIPv6NetworkCIDR if pod is not None else None) or "") if inside else "",
         bridge=bridge,
         traffic=bridge.traffic if bridge is not None else NO_LIMIT,

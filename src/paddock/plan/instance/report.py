@@ -11,6 +11,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus, MemoryStatus, VirtualMachineInstanceStatus
 from paddock.meta.conditions import settled
 from paddock.plan.instance import conditions
+from paddock.plan.instance.identity import launcher_uid
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FINAL, RUNNING, WAITING, phase_of, transitions
 
@@ -46,7 +47,7 @@ def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> Virt
         kernelBootStatus=sight.kernel or before.kernelBootStatus,
         runtimeUser=sight.user if sight.user is not None else before.runtimeUser,
         qosClass=before.qosClass or qos(instance),
-        activePods=before.activePods or ({instance.metadata.uid or "": sight.node} if sight.prepared else None),
+        activePods=before.activePods or ({launcher_uid(instance): sight.node} if sight.prepared else None),
         **sight.extra,
     )
 

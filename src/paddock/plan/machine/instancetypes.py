@@ -4,6 +4,7 @@ Works on plain data: most of it is "if nothing is there, put this". An instancet
 asks hands over how objects are found; a frozen copy (a ControllerRevision) is found before the object itself.
 """
 
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -258,10 +259,20 @@ def _set_memory(domain: Data, given: Data) -> None:
     domain["memory"] = memory
     percent = given.get("overcommitPercent")
     if percent:
-        # In billionths, as quantities are parsed; a request is whole bytes.
-        asked = quantity.parse(memory["guest"]) * (100 - percent) // 100 // 1_000_000_000
         resources = domain.setdefault("resources", {})
-        resources["requests"] = {**(resources.get("requests") or {}), "memory": str(asked)}
+        resources["requests"] = {**(resources.get("requests") or {}), "memory": _overcommitted(memory["guest"], percent)}
+
+
+def _overcommitted(guest: int | str, percent: int) -> str:
+    """The request for so much memory less some percent, in single precision: KubeVirt reckons so, and its manifests are to be the same."""
+    share = _single(1 - _single(_single(percent) / 100))
+    size = int(_single(_single(quantity.whole(guest)) * share))
+    return quantity.canonical(size * 1_000_000_000, in_binary=quantity.is_binary(guest))
+
+
+def _single(value: float) -> float:
+    """Round to single precision."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 def topology(guest: int, wishes: Data) -> dict[str, int]:

@@ -21,6 +21,8 @@ ASSOCIATING, IN_PROGRESS, UNMOUNTING, COMPLETED, DISSOCIATING, FAILED = (
     "Dissociating",
     "Failed",
 )
+# The annotation of a claim that names the dump on it.
+_DUMP_NOTE = "kubevirt.io/memory-dump"
 _DUMPED = {"MemoryDumpCompleted": COMPLETED, "MemoryDumpFailed": FAILED}
 
 
@@ -84,6 +86,14 @@ def dumped(hardware: Data, request: Data, instance: Data | None, now: str) -> Vo
     if phase != IN_PROGRESS:
         return VolumeRequestResult(made, request)
     return VolumeRequestResult(made, {**request, **_result(instance, claim, now)})
+
+
+def dump_notes(request: Data) -> dict[str, str]:
+    """The annotations that a claim gets when the dump to it ends."""
+    if request.get("phase") == FAILED:
+        return {_DUMP_NOTE: "Memory dump failed"}
+    file = request.get("fileName") if request.get("phase") == COMPLETED else None
+    return {_DUMP_NOTE: file} if file else {}
 
 
 def _has(instance: Data | None, name: str) -> bool:

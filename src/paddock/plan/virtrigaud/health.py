@@ -9,8 +9,9 @@ from paddock.contract.features import CLUSTERING
 from paddock.contract.messages import GetCapabilitiesResponse
 from paddock.dialects.virtrigaud.provider import HealthCheck, Provider, ProviderStatus, ReportedCapabilities, RuntimeStatus
 from paddock.dialects.virtrigaud.shared import SecretName
-from paddock.plan.virtrigaud import answers, reasons
-from paddock.plan.virtrigaud.conditions import DELETING, TLS, AspectValue, false, settled, true, without
+from paddock.plan.virtrigaud import answers, programplaces, reasons
+from paddock.plan.virtrigaud.conditions import DELETING, TLS, UNSUPPORTED, AspectValue, false, settled, true, without
+from paddock.plan.virtrigaud.programplaces import ProgramPlace
 
 # A provider that names more has lost its way.
 _MOST_FEATURES = 100
@@ -33,6 +34,7 @@ class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
     service: str = ""
     ready: int | None = None
     available: int | None = None
+    place: ProgramPlace = ProgramPlace.PODS
 
 
 class HealthProblem(msgspec.Struct, frozen=True):
@@ -138,6 +140,7 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
         *([runtime.tls] if runtime.tls is not None else []),
         _capabilities(facts),
         *_verification(provider),
+        *_unused(provider, runtime),
         *_deletion(provider, facts),
     ]
     kept = before.reportedCapabilities if facts.capabilities is None and facts.connected else facts.capabilities
@@ -181,9 +184,15 @@ def _verification(provider: Provider) -> tuple[AspectValue, ...]:
     return (false(VERIFIED, "InsecureSkipVerify", text),)
 
 
+def _unused(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[AspectValue, ...]:
+    found = programplaces.unused(provider, runtime.place)
+    return (true(UNSUPPORTED, reasons.UNSUPPORTED, f"nothing acts on {', '.join(found)}: {runtime.place}"),) if found else ()
+
+
 def _over(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[str, ...]:
     """The conditions that no longer concern the Provider."""
     found = [TLS] if runtime.tls is None else []
+    found += [UNSUPPORTED] if not programplaces.unused(provider, runtime.place) else []
     return (*found, VERIFIED) if not provider.spec.insecureSkipVerify else tuple(found)
 
 

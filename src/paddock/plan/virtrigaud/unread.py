@@ -22,6 +22,12 @@ from paddock.schema.finding import Path, format_path
 
 R = TypeVar("R", bound=Resource)
 Fields = Mapping[str, str]
+
+
+def _notes(what: str, *members: str) -> Fields:
+    return {f"spec.metadata.{each}": f"about the {what}, for people" for each in members}
+
+
 # What controllers carry out themselves, by kind and path; `[]` is any entry of a list.
 CONTROLLED: Mapping[str, Fields] = {
     "VirtualMachine": {
@@ -64,6 +70,9 @@ STORED: Mapping[str, Fields] = {
         "spec.network.type": "says what the network is; without a block it is a Provider's own network, for types qemu and firecracker",
         "spec.metadata": "about the network, for people",
     },
+    "VMClone": _notes("clone", "purpose", "createdBy", "project", "environment", "tags"),
+    "VMMigration": _notes("migration", "purpose", "createdBy", "project", "environment", "tags"),
+    "VMSnapshot": _notes("snapshot", "purpose", "application", "environment", "tags"),
 }
 # What an import reads of an image, and the request for a machine does not say.
 _IMPORTED = (

@@ -50,12 +50,23 @@ def firmware(place: TranslationContext) -> FirmwareConfig:
         secure_boot=_secure(place),
         variables=place.resolved.efi_variables if persistent else None,
         serial_output=bios is not None and bool(bios.useSerial),
-        uuid=str(uuid.UUID(given.uuid)) if given.uuid else uuid_of(place.instance.metadata.name or ""),
+        uuid=_uuid(place, given.uuid),
         serial=given.serial or "",
         chassis=tuple(_chassis(place.domain.chassis)),
         acpi_tables=tuple(_tables(place, given)),
         files=((_IGNITION, place.resolved.ignition),) if place.resolved.ignition is not None else (),
     )
+
+
+def _uuid(place: TranslationContext, written: str | None) -> str:
+    """Return the machine's UUID, in the usual form."""
+    if not written:
+        return uuid_of(place.instance.metadata.name or "")
+    try:
+        return str(uuid.UUID(written))
+    except ValueError:
+        place.limits.add(Code.UUID_UNREADABLE, *_FIRMWARE, "uuid", detail=written)
+        return uuid_of(place.instance.metadata.name or "")
 
 
 def _chassis(chassis: Chassis | None) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,8 @@ from paddock.translate.machine.limits import Code
 _CPU = ("spec", "domain", "cpu")
 _FEATURES = ("spec", "domain", "features")
 _TIMER = ("spec", "domain", "clock", "timer")
+# Memory that is plugged into a running machine comes in blocks of this size, and into no smaller machine.
+_MEMORY_BLOCK, _LEAST_GROWING = 2 * 1024**2, 1024**3
 _DAY = 86_400
 # More than these have addresses that only KVM's interrupt controller knows.
 _MOST_EMULATED = 255
@@ -72,7 +74,9 @@ def _max_sockets(place: TranslationContext, given: CPU, sockets: int) -> int:
     if not most or wanted * each <= most:
         return wanted
     if sockets * each > most:
-        place.limits.add(Code.PROCESSORS_TOO_MANY, *_CPU, detail=f"{sockets * each}, and {most} are possible")
+        asked = max(place.asked("cpu") or 0, (place.limit("cpu") or 0) // 1000)
+        code = Code.INSUFFICIENT_CPUS if asked >= sockets * each else Code.PROCESSORS_TOO_MANY
+        place.limits.add(code, *_CPU, detail=f"{sockets * each}, and {most} are possible")
         return sockets
     place.limits.add(Code.SOCKETS_CUT, *_CPU, "maxSockets", detail=f"{most // each} sockets instead of {wanted}")
     return most // each
@@ -206,12 +210,23 @@ def memory(place: TranslationContext) -> MemoryConfig:
     page = given.hugepages.pageSize if given.hugepages is not None else None
     shared = bool(place.domain.devices.filesystems)
     hotplug = place.domain.devices.disableHotplug is not True
+    if most > size and not _memory_can_grow(place, size, most):
+        place.limits.add(Code.MEMORY_FIXED, "spec", "domain", "memory", "maxGuest")
+        most = size
     return MemoryConfig(
         size=size,
         max_size=max(most, size) if hotplug else size,
         hugepage=quantity.whole(page) if page is not None else None,
         shared=shared,
     )
+
+
+def _memory_can_grow(place: TranslationContext, size: int, most: int) -> bool:
+    """Return whether memory can be plugged in, by the rules of V6: they are asked of templates only."""
+    cpu = place.domain.cpu or CPU()
+    fixed = cpu.realtime is not None or (cpu.numa is not None and cpu.numa.guestMappingPassthrough is not None)
+    aligned = size % _MEMORY_BLOCK == 0 and most % _MEMORY_BLOCK == 0
+    return place.amd64 and aligned and size >= _LEAST_GROWING and not fixed and place.domain.launchSecurity is None
 
 
 def clock(place: TranslationContext) -> ClockConfig:

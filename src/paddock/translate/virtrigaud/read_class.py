@@ -73,7 +73,7 @@ def _said(value: T) -> T | None:
 def cpus(reading: MachineReader) -> int:
     """The number of processors: those that are arranged, else those that are asked for."""
     cpu, resources = reading.instance.domain.cpu or CPU(), reading.instance.domain.resources or Resources()
-    if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
+    if not (cpu.sockets or cpu.cores or cpu.threads):
         asked = (resources.requests or {}).get("cpu") or (resources.limits or {}).get("cpu")
         return min(_MOST_CPUS, max(1, quantity.whole(asked))) if asked is not None else 1
     return min(_MOST_CPUS, (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1))

@@ -34,6 +34,8 @@ _ON_BY_DEFAULT = (
     "autoattachMemBalloon",
     "enabled",
 )
+# Members of the processors of which 0 means that none is given.
+_TOPOLOGY = ("cores", "sockets", "threads")
 
 
 def said_metadata(metadata: ObjectMeta) -> ObjectMeta:
@@ -68,7 +70,7 @@ def comparable(vm: VirtualMachine, documents: Volume | None, cloud_init: str) ->
 
 def means_the_same(path: Path, value: object) -> bool:
     """Return whether a value that the image lacks is the default anyway."""
-    return path[-1] in _ON_BY_DEFAULT and value is True
+    return (path[-1] in _ON_BY_DEFAULT and value is True) or (path[-2:-1] == ("cpu",) and path[-1] in _TOPOLOGY and value == 0)
 
 
 def _address(interface: Interface) -> str | None:

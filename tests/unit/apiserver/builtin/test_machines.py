@@ -142,6 +142,12 @@ async def test_matchers_are_completed_and_preferences_reach_the_machine() -> Non
     assert made["dataVolumeTemplates"][0]["spec"]["storage"]["storageClassName"] == "fast"
 
 
+LABELLED = {
+    "metadata": {"name": "root", "labels": {"instancetype.kubevirt.io/default-instancetype": "small"}},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
 def inferring(policy: str | None = None) -> dict[str, Any]:
     hardware = {
         "domain": {"devices": {"disks": [{"name": "root"}]}},
@@ -154,15 +160,11 @@ def inferring(policy: str | None = None) -> dict[str, Any]:
 @pytest.mark.spec("kubevirt", 92)
 @scripted
 async def test_an_instancetype_is_inferred_from_the_labels_of_a_volume() -> None:
-    claim = {
-        "metadata": {"name": "root", "labels": {"instancetype.kubevirt.io/default-instancetype": "small"}},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
     async with Harness() as api:
         await sizes(api)
         refused = await api.post(VMS, inferring())
         assert refused.status == 422 and "not found" in refused.causes["spec.instancetype.inferFromVolume"]
-        assert (await api.post("/api/v1/namespaces/default/persistentvolumeclaims", claim)).status == 201
+        assert (await api.post("/api/v1/namespaces/default/persistentvolumeclaims", LABELLED)).status == 201
         made = (await api.post(VMS, inferring())).data["spec"]
     assert made["instancetype"] == {"name": "small", "kind": "VirtualMachineClusterInstancetype"}
 
@@ -174,6 +176,19 @@ async def test_a_failed_inference_may_be_ignored() -> None:
     async with Harness() as api:
         made = await api.post(VMS, body)
     assert made.status == 201 and "instancetype" not in made.data["spec"]
+
+
+@scripted
+async def test_memory_gives_way_to_an_inferred_instancetype_where_failures_are_ignored() -> None:
+    body = inferring("Ignore")
+    body["spec"]["template"]["spec"]["domain"]["memory"] = {"guest": "512Mi"}
+    async with Harness() as api:
+        await sizes(api)
+        assert (await api.post("/api/v1/namespaces/default/persistentvolumeclaims", LABELLED)).status == 201
+        made = await api.post(VMS, body)
+    assert made.status == 201, made.data
+    assert made.data["spec"]["instancetype"] == {"name": "small", "kind": "VirtualMachineClusterInstancetype"}
+    assert "memory" not in made.data["spec"]["template"]["spec"]["domain"]
 
 
 @scripted

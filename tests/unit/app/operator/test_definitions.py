@@ -1,12 +1,13 @@
 """The operator's reaction to the kinds that an API has and lacks."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from paddock.app.operator import definitions
-from paddock.client.target import Target, declared, plain
+from paddock.client.target import Key, Target, declared, plain
 from paddock.dialects.vitistack import machine
 from tests.apiclient import inside
 from tests.apiharness import Harness
@@ -64,6 +65,38 @@ def test_an_older_version_will_do_where_it_has_the_same_form(monkeypatch: pytest
 )
 def test_remedies(group: str, words: str) -> None:
     assert definitions.remedy(group) == words
+
+
+class _Api:
+    """An API that serves some plurals, whose definitions have some members."""
+
+    def __init__(self, served: tuple[str, ...], members: tuple[str, ...]) -> None:
+        self._served, self._members = served, members
+
+    async def request(self, method: str, path: str) -> bytes:
+        return json.dumps({"resources": [{"name": each} for each in self._served]}).encode()
+
+    async def get(self, target: Target[Any], key: Key) -> dict[str, Any]:
+        return definition(*self._members)
+
+
+@pytest.mark.parametrize(
+    ("members", "words", "advised"),
+    [
+        (("template",), "is older than this operator: it lacks", True),
+        (("machineClass", "provider", "os", "template"), "is another project's: it has spec.machineClass, spec.provider", False),
+    ],
+)
+@pytest.mark.parametrize("target", [MACHINES, plain("vitistack.io", "v1alpha1", "others", "Other")])
+def test_no_command_replaces_the_definitions_of_another_project(
+    target: Target[Any], members: tuple[str, ...], words: str, advised: bool
+) -> None:
+    """Neither is it advised for a kind that is missing beside them: one command installs the whole group."""
+    client: Any = _Api(("machines",), members)
+    found = "; ".join(asyncio.run(definitions.problems(client, {MACHINES, target})))
+    assert words in found
+    assert ("kubectl apply" in found) is advised
+    assert advised or "--dialect" in found
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from paddock.apiserver.housekeeping import bootstrap
 from paddock.app.resourcemetrics import endpoint
+from paddock.plan.views import launchers
 from tests.scripted import timeless
 from tests.unit.app.subresources.world import World
 
@@ -42,6 +43,10 @@ async def world(*names: str, ready: bool = True) -> AsyncIterator[tuple[World, l
         yield made, machines
 
 
+def pod_of(machine: Process) -> str:
+    return launchers.name_of("web", machine.id)
+
+
 def names(data: dict[str, Any]) -> list[str]:
     return [each["metadata"]["name"] for each in data["items"]]
 
@@ -53,15 +58,15 @@ async def test_the_objects() -> None:
         found = (await made.api.get(f"{BASE}/namespaces/default/pods")).data
         assert (found["kind"], found["apiVersion"]) == ("PodMetricsList", "metrics.k8s.io/v1beta1")
         # One that does not run has no use.
-        assert names(found) == ["virt-launcher-web"]
+        assert names(found) == [pod_of(machines[0])]
         (pod,) = found["items"]
         (container,) = pod["containers"]
         assert container["name"] == "compute" and pod["metadata"]["labels"]["vm.kubevirt.io/name"] == "web"
         assert container["usage"]["cpu"].endswith("n") and int(container["usage"]["memory"].removesuffix("Ki")) > 1024
         assert float(pod["window"].removesuffix("s")) >= 1
-        one = await made.api.get(f"{BASE}/namespaces/default/pods/virt-launcher-web")
-        assert one.data["metadata"]["name"] == "virt-launcher-web" and one.data["kind"] == "PodMetrics"
-        assert (await made.api.get(f"{BASE}/namespaces/default/pods/virt-launcher-db")).status == 404
+        one = await made.api.get(f"{BASE}/namespaces/default/pods/{pod_of(machines[0])}")
+        assert one.data["metadata"]["name"] == pod_of(machines[0]) and one.data["kind"] == "PodMetrics"
+        assert (await made.api.get(f"{BASE}/namespaces/default/pods/virt-launcher-db-bbbbb")).status == 404
         assert (await made.api.get(f"{BASE}/nodes/host")).data["usage"].keys() == {"cpu", "memory"}
 
 
@@ -72,7 +77,7 @@ async def test_the_objects() -> None:
         ("?labelSelector=vm.kubevirt.io/name%3Dweb", 1),
         ("?labelSelector=kubevirt.io%3Dvirt-launcher", 2),
         ("?labelSelector=kubevirt.io%3Dother", 0),
-        ("?fieldSelector=metadata.name%3Dvirt-launcher-db", 1),
+        ("?fieldSelector=metadata.name%3Dvirt-launcher-db", 0),
     ],
 )
 @timeless
@@ -85,11 +90,11 @@ async def test_selectors(query: str, expected: int) -> None:
 
 @timeless
 async def test_a_table_shows_the_use_of_now() -> None:
-    async with world("web") as (made, _):
+    async with world("web") as (made, machines):
         found = (await made.api.get(f"{BASE}/pods", accept=TABLE)).data
         assert [each["name"] for each in found["columnDefinitions"]] == ["Name", "cpu", "memory", "Window"]
         before = found["rows"][0]["cells"]
-        assert before[0] == "virt-launcher-web"
+        assert before[0] == pod_of(machines[0])
         # Within a second the answer is the same; the rows of one measurement are not those of the next.
         assert (await made.api.get(f"{BASE}/pods", accept=TABLE)).data["rows"][0]["cells"] == before
         await asyncio.sleep(5)

@@ -194,6 +194,31 @@ async def test_a_clone_whose_answer_was_lost_is_found_and_removed() -> None:
         assert await names(life) == ["web"]
 
 
+@pytest.mark.spec("virtrigaud", 169)
+@pytest.mark.parametrize("kind", [ErrorKind.UNAVAILABLE, ErrorKind.UNAUTHORIZED, ErrorKind.RATE_LIMIT])
+@timeless
+async def test_the_deletion_of_a_clone_that_was_certainly_not_made_makes_none(kind: ErrorKind) -> None:
+    """The provider is away, or refuses the caller, until the VMClone is deleted."""
+    async with rigaud() as life:
+        await sourced(life)
+        problem = ProviderError(kind, "not now")
+        problem.sent = kind is not ErrorKind.UNAVAILABLE
+
+        async def refuses(rpc: str, request: Any) -> None:
+            if rpc == "Clone":
+                raise problem
+
+        life.driver.script = refuses
+        await life.make(vmclone())
+        await asyncio.sleep(1)
+        asked = life.driver.count("Clone")
+        assert asked and await names(life) == ["web"]
+        life.driver.script = None
+        await life.delete("copy", "VMClone")
+        await until_gone(life)
+        assert life.driver.count("Clone") == asked and await names(life) == ["web"]
+
+
 @timeless
 async def test_an_unreachable_provider_holds_an_unfinished_clone() -> None:
     async with rigaud(task_seconds=SecondsRange(30.0, 30.0)) as life:

@@ -120,12 +120,11 @@ def test_one_form_is_needed() -> None:
 
 # Changes of the hardware, each with the place below it that is named and the words.
 WRONG_HARDWARE: tuple[tuple[str, Any, str, str], ...] = (
-    ("domain.memory", GONE, "domain.memory", "no memory requested"),
     ("domain.devices.disks[0].disk.bus", "ide", "domain.devices.disks[0].disk.bus", "use sata"),
     ("domain.devices.disks[0].name", "other", "domain.devices.disks[0].name", "no volume of this name"),
     ("domain.devices.interfaces[0].bridge", {}, "domain.devices.interfaces[0]", "needs exactly one binding, got 2"),
     ("networks[0]", {"name": "default", "multus": {"networkName": "lan"}}, "domain.devices.interfaces[0].name", "pod network"),
-    ("domain.memory.guest", "-1", "domain.memory.guest", "must be greater than 0"),
+    ("domain.memory.guest", "much", "domain.memory.guest", "Kubernetes quantity"),
 )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paddock.schema.finding import CauseType, Severity
-from tests.unit.dialects.kubevirt.cases import Case, disk
+from tests.unit.dialects.kubevirt.cases import VMI, Case, disk
 
 _DISK = "P.domain.devices.disks[1]"
 _CLAIM = {"P.volumes[1]": {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}}
@@ -124,7 +124,15 @@ CASES = (
         "read-only",
         disk(cdrom={"bus": "sata", "readonly": True}),
     ),
-    Case(52, "by default", disk(disk={"readonly": True}), f"{_DISK}.disk.bus", "read-only", disk(disk={"bus": "virtio", "readonly": True})),
+    Case(
+        52,
+        "by default",
+        disk(disk={"readonly": True}),
+        f"{_DISK}.disk.bus",
+        "read-only",
+        disk(disk={"bus": "virtio", "readonly": True}),
+        kinds=(VMI,),
+    ),
     *(
         Case(
             53,
@@ -146,7 +154,13 @@ CASES = (
         disk(disk={"bus": "virtio"}, dedicatedIOThread=True),
     ),
     Case(
-        54, "by default", disk(dedicatedIOThread=True), _DISK, "on a sata bus", {**disk(dedicatedIOThread=True), "P.architecture": "arm64"}
+        54,
+        "by default",
+        disk(dedicatedIOThread=True),
+        _DISK,
+        "on a sata bus",
+        {**disk(dedicatedIOThread=True), "P.architecture": "arm64"},
+        kinds=(VMI,),
     ),
     Case(55, "letters", disk(serial="a b"), f"{_DISK}.serial", "must consist of", disk(serial="WD-1.a_b+c")),
     Case(55, "long", disk(serial="x" * 257), f"{_DISK}.serial", "no more than 256", disk(serial="x" * 256), cause=CauseType.TOO_LONG),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.schema.finding import CauseType
-from tests.unit.dialects.kubevirt.cases import Case, volume
+from tests.unit.dialects.kubevirt.cases import VMI, Case, network, volume
 from tests.unit.dialects.kubevirt.objects import GONE
 
 _DEVICES = "P.domain.devices"
@@ -155,35 +155,41 @@ CASES = (
         79,
         "type",
         {f"{_DEVICES}.video": {"type": "qxl"}},
-        "P.video",
+        f"{_DEVICES}.video.type",
         'Unsupported value: "qxl"',
         {f"{_DEVICES}.video": {"type": "bochs"}},
         cause=CauseType.NOT_SUPPORTED,
+        kinds=(VMI,),
     ),
     Case(
         79,
         "of another architecture",
         {f"{_DEVICES}.video": {"type": "vga"}, "P.architecture": "arm64"},
-        "P.video",
+        f"{_DEVICES}.video.type",
         '"virtio"',
-        {f"{_DEVICES}.video": {"type": "virtio"}, "P.architecture": "arm64"},
+        {f"{_DEVICES}.video": {"type": "ramfb"}, "P.architecture": "arm64"},
         cause=CauseType.NOT_SUPPORTED,
+        kinds=(VMI,),
     ),
     Case(
         80,
         "amd64",
         {f"{_DEVICES}.watchdog": {"name": "w", "diag288": {}}},
         f"{_DEVICES}.watchdog",
-        "must be i6300esb",
+        "i6300esb",
         {f"{_DEVICES}.watchdog": {"name": "w", "i6300esb": {"action": "reset"}}},
+        cause=CauseType.NOT_SUPPORTED,
+        kinds=(VMI,),
     ),
     Case(
         80,
         "s390x",
         {f"{_DEVICES}.watchdog": {"name": "w", "i6300esb": {}}, "P.architecture": "s390x"},
         f"{_DEVICES}.watchdog",
-        "must be diag288",
+        "diag288",
         {f"{_DEVICES}.watchdog": {"name": "w", "diag288": {}}, "P.architecture": "s390x"},
+        cause=CauseType.NOT_SUPPORTED,
+        kinds=(VMI,),
     ),
     _gated_there(
         "port ranges",
@@ -191,7 +197,12 @@ CASES = (
         {f"{_DEVICES}.interfaces[0].portRanges": [{"protocol": "TCP", "start": 80, "end": 90}]},
         f"{_DEVICES}.interfaces[0].name",
     ),
-    _gated_there("trusted domains", "WorkloadEncryptionTDX", {"P.domain.launchSecurity": {"tdx": {}}}, "P.domain.launchSecurity"),
+    _gated_there(
+        "trusted domains",
+        "WorkloadEncryptionTDX",
+        {"P.domain.launchSecurity": {"tdx": {}}, "P.domain.firmware.bootloader": {"efi": {}}},
+        "P.launchSecurity",
+    ),
     _gated("vsock", "VSOCK", {f"{_DEVICES}.autoattachVSOCK": True}, f"{_DEVICES}.autoattachVSOCK"),
     _gated("host devices", "HostDevices", {f"{_DEVICES}.hostDevices": [{"name": "d", "deviceName": "x/y"}]}, f"{_DEVICES}.hostDevices"),
     _gated("metrics port", "DownwardMetrics", {f"{_DEVICES}.downwardMetrics": {}}, f"{_DEVICES}.downwardMetrics"),
@@ -202,7 +213,15 @@ CASES = (
         {"P.domain.memory.reservedOverhead": {"addedOverhead": "1Gi"}},
         "P.domain.memory.reservedOverhead",
     ),
-    _gated("claimed gpu", "GPUsWithDRA", {f"{_DEVICES}.gpus": [{"name": "g", "claimName": "c"}]}, f"{_DEVICES}.gpus[0].claimName"),
+    _gated(
+        "claimed device",
+        "NetworkDevicesWithDRA",
+        {
+            **network({"resourceClaim": {"claimName": "c", "requestName": "r"}}, sriov={}),
+            "P.resourceClaims": [{"name": "c", "resourceClaimName": "c"}],
+        },
+        "P.networks[1].resourceClaim",
+    ),
     _gated(
         "sidecar",
         "Sidecar",

@@ -3,13 +3,14 @@
 from typing import Any
 
 from paddock.schema.finding import CauseType
-from tests.unit.dialects.kubevirt.cases import VM, Case
+from tests.unit.dialects.kubevirt.cases import VM, VMI, Case
 from tests.unit.dialects.kubevirt.objects import GONE
 
 _CPU, _MEMORY, _RESOURCES = "P.domain.cpu", "P.domain.memory", "P.domain.resources"
 _GROWS = {f"{_MEMORY}.guest": "2Gi", f"{_MEMORY}.maxGuest": "8Gi"}
 _PINNED = {f"{_CPU}.dedicatedCpuPlacement": True, f"{_CPU}.cores": 2}
 _NUMA: dict[str, Any] = {f"{_CPU}.numa": {"guestMappingPassthrough": {}}}
+_SEV: dict[str, Any] = {"P.domain.launchSecurity": {"sev": {}}, "P.domain.firmware.bootloader": {"efi": {"secureBoot": False}}}
 _PAGES = {f"{_MEMORY}.hugepages": {"pageSize": "2Mi"}}
 _BOOT = "P.domain.firmware.kernelBoot"
 _KERNEL = {f"{_BOOT}.container": {"image": "quay.io/x/kernel", "kernelPath": "/boot/vmlinuz"}}
@@ -24,9 +25,9 @@ CASES = (
         "greater than the maximum sockets allowed",
         {_CPU: {"sockets": 2, "maxSockets": 2}},
     ),
-    Case(6, "too much", {**_GROWS, f"{_MEMORY}.guest": "9Gi"}, f"{_MEMORY}.guest", "is greater than maxGuest", _GROWS),
-    Case(6, "unaligned", {**_GROWS, f"{_MEMORY}.guest": "2049Mi"}, f"{_MEMORY}.guest", "must be a multiple of 2Mi", _GROWS),
-    Case(6, "little", {**_GROWS, f"{_MEMORY}.guest": "512Mi"}, f"{_MEMORY}.guest", "must be at least 1Gi", _GROWS),
+    Case(6, "too much", {**_GROWS, f"{_MEMORY}.guest": "9Gi"}, f"{_MEMORY}.guest", "is greater than maxGuest", _GROWS, kinds=(VM,)),
+    Case(6, "unaligned", {**_GROWS, f"{_MEMORY}.guest": "2049Mi"}, f"{_MEMORY}.guest", "must be a multiple of 2Mi", _GROWS, kinds=(VM,)),
+    Case(6, "little", {**_GROWS, f"{_MEMORY}.guest": "512Mi"}, f"{_MEMORY}.guest", "must be at least 1Gi", _GROWS, kinds=(VM,)),
     Case(
         6,
         "unaligned maximum",
@@ -34,27 +35,35 @@ CASES = (
         f"{_MEMORY}.guest",
         "maxGuest must be a multiple of 2Mi",
         _GROWS,
+        kinds=(VM,),
     ),
     Case(
         6,
         "no guest",
-        {f"{_MEMORY}": {"maxGuest": "8Gi"}, f"{_RESOURCES}.requests.memory": "2Gi"},
+        {f"{_MEMORY}": {"maxGuest": "8Gi"}},
         f"{_MEMORY}.guest",
         "must be given",
         _GROWS,
         kinds=(VM,),
     ),
-    Case(6, "arm64", {**_GROWS, "P.architecture": "arm64"}, f"{_MEMORY}.guest", "on amd64 only", {**_GROWS, "P.architecture": "amd64"}),
     Case(
         6,
-        "security",
-        {**_GROWS, "P.domain.launchSecurity": {"tdx": {}}},
+        "arm64",
+        {**_GROWS, "P.architecture": "arm64"},
         f"{_MEMORY}.guest",
-        "launchSecurity",
-        {"P.domain.launchSecurity": {"tdx": {}}},
+        "on amd64 only",
+        {**_GROWS, "P.architecture": "amd64"},
+        kinds=(VM,),
     ),
+    Case(6, "security", {**_GROWS, **_SEV}, f"{_MEMORY}.guest", "launchSecurity", _SEV, kinds=(VM,)),
     Case(
-        6, "numa", {**_GROWS, **_PINNED, **_PAGES, **_NUMA}, f"{_MEMORY}.guest", "guestMappingPassthrough", {**_PINNED, **_PAGES, **_NUMA}
+        6,
+        "numa",
+        {**_GROWS, **_PINNED, **_PAGES, **_NUMA},
+        f"{_MEMORY}.guest",
+        "guestMappingPassthrough",
+        {**_PINNED, **_PAGES, **_NUMA},
+        kinds=(VM,),
     ),
     Case(
         6,
@@ -63,6 +72,7 @@ CASES = (
         f"{_MEMORY}.guest",
         "cpu.realtime",
         {**_PINNED, **_PAGES, **_NUMA, f"{_CPU}.realtime": {}},
+        kinds=(VM,),
     ),
     Case(18, "underscore", {"P.hostname": "Foo_bar"}, "P.hostname", "DNS-1123 label", {"P.hostname": "foo-bar"}),
     Case(18, "long", {"P.hostname": "x" * 64}, "P.hostname", "DNS-1123 label", {"P.hostname": "x" * 63}),
@@ -107,8 +117,19 @@ CASES = (
         "no memory requested",
         {_MEMORY: GONE, f"{_RESOURCES}.requests.memory": "1Gi"},
         cause=CauseType.REQUIRED,
+        kinds=(VMI,),
     ),
-    Case(23, "empty", {_MEMORY: {}}, _MEMORY, "Required value", {_MEMORY: {"hugepages": {"pageSize": "2Mi"}}}, cause=CauseType.REQUIRED),
+    Case(
+        23,
+        "empty",
+        {_MEMORY: {}},
+        _MEMORY,
+        "Required value",
+        {_MEMORY: {"hugepages": {"pageSize": "2Mi"}}},
+        cause=CauseType.REQUIRED,
+        kinds=(VMI,),
+    ),
+    Case(23, "pinned", {_MEMORY: GONE, **_PINNED}, f"{_RESOURCES}.limits.memory", "needs memory", {_MEMORY: GONE}, kinds=(VM,)),
     Case(
         24,
         "over the limit",
@@ -184,7 +205,6 @@ CASES = (
         "must be equal to limits.memory",
         {**_PINNED, _RESOURCES: {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}},
     ),
-    Case(30, "neither", {f"{_CPU}.dedicatedCpuPlacement": True}, f"{_CPU}.dedicatedCpuPlacement", "give cpu.cores", _PINNED, kinds=(VM,)),
     Case(
         30,
         "both",

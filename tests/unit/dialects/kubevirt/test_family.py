@@ -225,7 +225,22 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
     (CDI, "CDIConfig", {"filesystemOverhead": {"global": "6%"}}, "spec.filesystemOverhead.global", "from 0 to 1"),
     (CDI, "CDIConfig", {"filesystemOverhead": {"storageClass": {"a": "2"}}}, "spec.filesystemOverhead.storageClass.a", "from 0 to 1"),
     (INSTANCETYPE, "VirtualMachineInstancetype", {**SMALL, "cpu": {}}, "spec.cpu.guest", "Required value"),
-    (INSTANCETYPE, "VirtualMachineInstancetype", {**SMALL, "memory": {"guest": "0"}}, "spec.memory.guest", "greater than 0"),
+    (INSTANCETYPE, "VirtualMachineInstancetype", {**SMALL, "memory": {}}, "spec.memory.guest", "Required value"),
+    (
+        INSTANCETYPE,
+        "VirtualMachineInstancetype",
+        {**SMALL, "memory": {"guest": "1Gi", "overcommitPercent": 10, "hugepages": {"pageSize": "2Mi"}}},
+        "spec.memory.overcommitPercent",
+        "overcommitPercent and hugepages exclude each other",
+    ),
+    ("kubevirt.io", "VirtualMachineInstancePreset", {"selector": {}}, "spec.domain", "Required value"),
+    (
+        "kubevirt.io",
+        "VirtualMachineInstancePreset",
+        {"selector": {}, "domain": {"devices": {"disks": [{"name": "d", "disk": {}, "cdrom": {}}]}}},
+        "spec.domain.devices.disks[0]",
+        "single target type",
+    ),
     (
         INSTANCETYPE,
         "VirtualMachineClusterInstancetype",
@@ -236,7 +251,7 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
     (
         INSTANCETYPE,
         "VirtualMachinePreference",
-        {"cpu": {"spreadOptions": {"across": "CoresThreads", "ratio": 3}}},
+        {"cpu": {"preferredCPUTopology": "spread", "spreadOptions": {"across": "CoresThreads", "ratio": 3}}},
         "spec.cpu.spreadOptions.ratio",
         "only a ratio of 2",
     ),
@@ -262,13 +277,6 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
         "does not match template.metadata.labels",
     ),
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet", {**REPLICAS, "selector": {}}, "spec.selector", "selector must not be empty"),
-    (
-        "kubevirt.io",
-        "VirtualMachineInstanceReplicaSet",
-        {**REPLICAS, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"domain": {"devices": {}}}}},
-        "spec.template.spec.domain.memory",
-        "no memory requested",
-    ),
     ("upload.cdi.kubevirt.io", "UploadTokenRequest", {}, "spec.pvcName", "Required value"),
     ("migrations.kubevirt.io", "MigrationPolicy", {}, "spec.selectors", "Required value"),
     (
@@ -285,6 +293,21 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
 def test_refused(group: str, kind: str, spec: dict[str, Any], field: str, words: str) -> None:
     found = errors(admitted(thing(group, kind, spec)))
     assert any(at == field and words in message for at, message in found), found
+
+
+def test_sizes_of_nothing_are_taken() -> None:
+    assert errors(admitted(thing(INSTANCETYPE, "VirtualMachineInstancetype", {"cpu": {"guest": 0}, "memory": {"guest": "0"}}))) == []
+    needs = {"requirements": {"cpu": {"guest": 0}, "memory": {"guest": "0"}}}
+    assert errors(admitted(thing(INSTANCETYPE, "VirtualMachinePreference", needs))) == []
+
+
+def test_a_clone_needs_no_name_of_the_target() -> None:
+    for target in (
+        {"kind": "VirtualMachine", "apiGroup": "kubevirt.io"},
+        {"kind": "VirtualMachine", "apiGroup": "kubevirt.io", "name": ""},
+    ):
+        source = {"kind": "VirtualMachine", "apiGroup": "kubevirt.io", "name": "a"}
+        assert errors(admitted(thing("clone.kubevirt.io", "VirtualMachineClone", {"source": source, "target": target}))) == []
 
 
 def test_names_of_crons_fit_into_labels() -> None:

@@ -181,11 +181,11 @@ def test_running_is_deprecated_and_works() -> None:
 
 def test_what_is_known_and_not_honoured_is_kept_and_named() -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    admission = admitted({"P.resourceClaims": claims, "P.utilityVolumes": [{"name": "u", "claimName": "c"}]})
+    admission = admitted({"P.resourceClaims": claims})
     assert admission.accepted
     assert admission.data["spec"]["template"]["spec"]["resourceClaims"] == claims
     notes = [found.field for found in admission.findings if found.severity is Severity.NOTE]
-    assert notes == ["spec.template.spec.resourceClaims", "spec.template.spec.utilityVolumes"]
+    assert notes == ["spec.template.spec.resourceClaims"]
 
 
 def test_all_failures_come_in_one_answer_and_rules_stand_broken_objects() -> None:
@@ -231,12 +231,12 @@ def test_empty_words_are_none() -> None:
     assert admission.data == admitted({"P.domain.devices.disks[0].disk.bus": GONE}).data
 
 
-def test_a_card_without_a_binding_gets_the_default_and_a_warning() -> None:
-    admission = admitted({"P.domain.devices.interfaces[0].masquerade": GONE})
-    assert admission.accepted
-    ((field, message),) = warnings(admission)
+def test_a_card_needs_a_binding_unless_a_preference_may_give_it() -> None:
+    bare: dict[str, Any] = {"P.domain.devices.interfaces[0].masquerade": GONE}
+    ((field, message),) = errors(admitted(bare))
     assert field == "spec.template.spec.domain.devices.interfaces[0]"
     assert "needs exactly one binding, got 0" in message
+    assert errors(admitted({**bare, "spec.preference": {"name": "linux"}})) == []
 
 
 def test_a_template_gets_the_disks_it_lacks() -> None:
@@ -312,12 +312,12 @@ def test_vcpus_are_limited() -> None:
     assert errors(admitted(many, max_vcpus=511)) == [
         ("spec.template.spec.domain.cpu", "Invalid value: 512: 512 vCPUs exceed the limit of 511")
     ]
+    # Whoever asks for more finds no place, before and after the default topology is written.
     for kind in ("requests", "limits"):
         asked = {"P.domain.resources": {kind: {"cpu": "511500m"}}}
-        assert admitted(asked).accepted
-        assert errors(admitted(asked, max_vcpus=511)) == [
-            (f"spec.template.spec.domain.resources.{kind}.cpu", 'Invalid value: "511500m": 512 vCPUs exceed the limit of 511')
-        ]
+        assert admitted(asked, max_vcpus=511).accepted
+        assert admitted({**asked, "P.domain.cpu": {"sockets": 512, "cores": 1, "threads": 1}}, VMI, max_vcpus=511).accepted
+        assert not admitted({**asked, "P.domain.cpu": {"sockets": 513}}, VMI, max_vcpus=511).accepted
 
 
 def test_two_networks_are_two() -> None:

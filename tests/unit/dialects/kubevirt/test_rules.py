@@ -22,13 +22,22 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
 from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.kind import AdmissionSettings
-from tests.unit.dialects.kubevirt import cases_disks, cases_machine, cases_networks, cases_running, cases_size, cases_volumes
+from tests.unit.dialects.kubevirt import (
+    cases_disks,
+    cases_machine,
+    cases_networks,
+    cases_placement,
+    cases_running,
+    cases_size,
+    cases_volumes,
+)
 from tests.unit.dialects.kubevirt.cases import VM, VMI, Case
-from tests.unit.dialects.kubevirt.objects import GONE, Changes, admitted, errors, machine, place
+from tests.unit.dialects.kubevirt.objects import GONE, Changes, admitted, errors, machine, place, warnings
 
 CASES: tuple[Case, ...] = (
     *cases_machine.CASES,
     *cases_size.CASES,
+    *cases_placement.CASES,
     *cases_disks.CASES,
     *cases_volumes.CASES,
     *cases_running.CASES,
@@ -184,11 +193,14 @@ def test_an_instancetype_that_may_not_be_found_conflicts_with_nothing() -> None:
 
 
 def test_gates_that_kubevirt_has_open_are_open() -> None:
-    claimed = {"P.domain.devices.gpus": [{"name": "g", "claimName": "c", "requestName": "r"}]}
+    claimed = {
+        "P.domain.devices.gpus": [{"name": "g", "claimName": "c", "requestName": "r"}],
+        "P.resourceClaims": [{"name": "c", "resourceClaimName": "c"}],
+    }
     assert errors(admitted({"P.domain.rebootPolicy": "Terminate"})) == []
     assert errors(admitted({**claimed, "P.domain.rebootPolicy": "Terminate"}, target="cluster")) == []
-    # No host has claims, whatever a cluster has.
-    assert [rule for rule in (each.rule for each in admitted(claimed).findings) if rule == "kubevirt/V81"]
+    # No host has claims, but the machine says so when it starts.
+    assert errors(admitted(claimed)) == []
 
 
 @pytest.mark.spec("kubevirt", 61)
@@ -205,7 +217,7 @@ def test_every_rule_has_its_pair() -> None:
     for need in NEEDS:
         test_needs_of_a_preference(*need.values)  # type: ignore[arg-type]
         numbers.add(16)
-    assert numbers == set(range(1, 106))
+    assert numbers == set(range(1, 116))
 
 
 def test_no_numbered_rule_is_without_a_case() -> None:
@@ -235,10 +247,6 @@ def _moved(path: Path) -> Path:
 
 # Values that could never run, and the words that refuse them.
 NEVER: tuple[tuple[Changes, str], ...] = (
-    ({"P.domain.memory.guest": "4096"}, "is 4096 bytes; a guest needs at least 1M; 4096Mi is 4096 megabytes"),
-    ({"P.domain.memory.guest": "1Ki"}, "is 1024 bytes; a guest needs at least 1M"),
-    ({"P.domain.memory": GONE, "P.domain.resources": {"limits": {"memory": "1Ki"}}}, "is 1024 bytes"),
-    ({"P.domain.firmware": {"uuid": "xyz"}}, "must be a UUID such as"),
     ({"P.domain.clock": {"timezone": "../x"}}, "must be the name of a time zone"),
     ({"P.domain.clock": {"timezone": "x" * 3000}}, "must be no more than 255 characters"),
     ({"P.domain.chassis": {"asset": "x" * 2049}}, "must be no more than 2048 characters"),
@@ -256,6 +264,41 @@ NEVER: tuple[tuple[Changes, str], ...] = (
 def test_what_could_never_run_is_refused(changes: Changes, words: str, kind: str) -> None:
     said = [message for _, message in errors(admitted(changes, kind))]
     assert len(said) == 1 and words in said[0], said
+
+
+# What a template may say, as in KubeVirt, and no running machine can be; and the words that warn of the one and refuse the other.
+UNTIL_IT_RUNS: tuple[tuple[Changes, str, str], ...] = (
+    ({"P.domain.memory": GONE}, "P.domain.memory", "no memory requested: give memory.guest"),
+    ({"P.domain.memory": {}}, "P.domain.memory", "no memory requested: give memory.guest"),
+    ({"P.domain.memory": GONE, "P.domain.resources.requests.memory": "0"}, "P.domain.memory", "no memory requested"),
+    ({"P.domain.memory.guest": "0"}, "P.domain.memory.guest", "is 0 bytes; a guest needs at least 1M"),
+    ({"P.domain.memory.guest": "4096"}, "P.domain.memory.guest", "is 4096 bytes; a guest needs at least 1M; 4096Mi is 4096 megabytes"),
+    ({"P.domain.memory.guest": "1Ki"}, "P.domain.memory.guest", "is 1024 bytes; a guest needs at least 1M"),
+    (
+        {"P.domain.memory": GONE, "P.domain.resources": {"limits": {"memory": "1Ki"}}},
+        "P.domain.resources.limits.memory",
+        "is 1024 bytes",
+    ),
+)
+
+
+@pytest.mark.parametrize(("changes", "field", "words"), UNTIL_IT_RUNS)
+def test_a_template_without_memory_is_taken_with_a_warning(changes: Changes, field: str, words: str) -> None:
+    template = admitted(changes)
+    assert errors(template) == []
+    assert [at for at, message in warnings(template) if words in message and "cannot start" in message] == [place(field, VM)]
+    ((at, message),) = errors(admitted(changes, VMI))
+    assert at == place(field, VMI) and words in message
+
+
+def test_a_topology_of_zeros_is_none_beside_an_instancetype() -> None:
+    none = {"P.domain.memory": GONE, "P.domain.cpu": {"sockets": 0, "cores": 0, "threads": 0}, "spec.instancetype": {"name": "small"}}
+    assert errors(admitted(none)) == []
+    assert errors(admitted({**none, "P.domain.memory": {"guest": "0"}})) != []
+
+
+def test_an_instancetype_brings_the_memory() -> None:
+    assert warnings(admitted({"P.domain.memory": GONE, "spec.instancetype": {"name": "small"}})) == []
 
 
 @pytest.mark.parametrize(("name", "meant"), [("rot", "root"), ("elsewhere", "root")])

@@ -142,6 +142,20 @@ CASES = (
         words='type "Crash" has no effect',
         warns=True,
     ),
+    *(
+        rule(
+            "snapshot-encryption",
+            (171,),
+            kind="VMSnapshot",
+            bad={".snapshotConfig": {"encryption": {"enabled": False, **key}}},
+            good={".snapshotConfig": {"encryption": {"enabled": True, **key}}},
+            field=f"spec.snapshotConfig.encryption.{member}",
+            words="has no effect while enabled is false",
+            warns=True,
+        )
+        for key in ({"keyProvider": "hardware"}, {"keyRef": {"name": "keys"}})
+        for member in key
+    ),
     rule(
         "clone-source",
         kind="VMClone",
@@ -186,13 +200,37 @@ CASES = (
         words="no effect with dhcp",
         warns=True,
     ),
+    *(
+        rule(
+            "clone-address",
+            (171,),
+            kind="VMClone",
+            bad={".customization.networks": [{"name": "a", **without, member: value}]},
+            good={".customization.networks": [{"name": "a", "ipAddress": "10.0.0.9", member: value}]},
+            field=f"spec.customization.networks[0].{member}",
+            words=words,
+            warns=True,
+        )
+        for without, words in (({"dhcp": True}, "has no effect with dhcp"), ({}, "has no effect without ipAddress"))
+        for member, value in (("subnetMask", "255.255.0.0"), ("gateway", "10.0.0.1"), ("dns", ["10.0.0.2"]))
+    ),
+    rule(
+        "clone-secret",
+        (171,),
+        kind="VMClone",
+        bad={".customization.sysprep": {"enabled": False}},
+        good={".customization.sysprep": {"enabled": True}},
+        field="spec.customization.sysprep",
+        words="has no effect while enabled is false",
+        warns=True,
+    ),
     rule(
         "clone-secret",
         kind="VMClone",
         bad={".customization.certificates": [{"name": "a"}]},
         good={".customization.certificates": [{"name": "a", "data": "x"}]},
         field="spec.customization.certificates[0]",
-        words="nothing is installed",
+        words="no clone is made without one of them",
         warns=True,
     ),
     *(
@@ -229,6 +267,34 @@ CASES = (
         good={".storage": {"type": "s3", "s3": S3}},
         field="spec.storage.s3",
         words='no effect with type "pvc"',
+        warns=True,
+    ),
+    *(
+        rule(
+            "migration-storage",
+            (171,),
+            kind="VMMigration",
+            bad={".storage": {"type": "pvc", "pvc": bad}},
+            good={".storage": {"type": "pvc", "pvc": good}},
+            field=f"spec.storage.pvc.{member}",
+            words="has no effect: ",
+            warns=True,
+        )
+        for member, bad, good in (
+            ("mountPath", {"mountPath": "/other"}, {"mountPath": "/mnt/migration-storage"}),
+            ("size", {"name": "there", "size": "9Gi"}, {"size": "9Gi"}),
+            ("storageClassName", {"name": "there", "storageClassName": "fast"}, {"storageClassName": "fast"}),
+            ("accessMode", {"name": "there", "accessMode": "ReadWriteOnce"}, {"accessMode": "ReadWriteOnce"}),
+        )
+    ),
+    rule(
+        "migration-storage",
+        (171,),
+        kind="VMMigration",
+        bad={".storage": {"type": "nfs", "nfs": {**NFS, "readOnly": True}}},
+        good={".storage": {"type": "nfs", "nfs": NFS}},
+        field="spec.storage.nfs.readOnly",
+        words="has no effect: a migration writes to the export",
         warns=True,
     ),
     *(
@@ -277,6 +343,16 @@ CASES = (
         good={},
         field="spec.target.classRef",
         words="a machine needs a class",
+        warns=True,
+    ),
+    rule(
+        "migration-target",
+        (171,),
+        kind="VMMigration",
+        bad={".target.imageRef": {"name": "ubuntu"}},
+        good={},
+        field="spec.target.imageRef",
+        words="has no effect: the new machine boots from the disk that is brought",
         warns=True,
     ),
     rule(
@@ -337,6 +413,29 @@ CASES = (
         good={".volumeClaimTemplates": [{"metadata": {"name": "a"}, "spec": {}}]},
         field="spec.volumeClaimTemplates[1].metadata.name",
         words="Duplicate value",
+    ),
+    *(
+        rule(
+            "template-name",
+            (171,),
+            kind="VMSet",
+            bad={f".template.metadata.{member}": "other"},
+            good={},
+            field=f"spec.template.metadata.{member}",
+            words=f"has no effect: the machines have their {member} from the set",
+            warns=True,
+        )
+        for member in ("name", "namespace")
+    ),
+    rule(
+        "toleration",
+        (171,),
+        kind="VMPlacementPolicy",
+        bad={".soft.tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 3}]},
+        good={".soft.tolerations": [{"key": "a", "operator": "Exists"}]},
+        field="spec.soft.tolerations[0].tolerationSeconds",
+        words="has no effect: a taint keeps machines away, and ends none",
+        warns=True,
     ),
     rule(
         "toleration",

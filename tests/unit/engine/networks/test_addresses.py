@@ -5,6 +5,7 @@ import ipaddress
 import itertools
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -107,9 +108,9 @@ def test_ipv6_addresses_lie_in_a_unique_local_network() -> None:
 def test_the_book_is_the_same_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "networks" / "addresses.json"
     ledger = AddressStore.open(path, lambda: AddressTable(NETWORK, "00000000ab"))
-    entry = ledger.give(("vm", "a"), 5.0)
-    ledger.give(("gone", "a"), 5.0)
-    ledger.release("gone", 6.0)
+    entry = asyncio.run(ledger.give(("vm", "a"), 5.0))
+    asyncio.run(ledger.give(("gone", "a"), 5.0))
+    asyncio.run(ledger.release("gone", 6.0))
     again = AddressStore.open(path, lambda: AddressTable("10.0.0.0/28"))
     assert again.book == ledger.book and again.get(("vm", "a")) == entry
     assert path.stat().st_mode & 0o777 == 0o600
@@ -119,7 +120,7 @@ def test_what_could_not_be_written_was_not_given(tmp_path: Path) -> None:
     ledger = AddressStore.open(tmp_path / "addresses.json", lambda: AddressTable(NETWORK))
     (tmp_path / "addresses.new").mkdir()
     with pytest.raises(OSError, match="directory"):
-        ledger.give(("vm", "a"), 0.0)
+        asyncio.run(ledger.give(("vm", "a"), 0.0))
     assert ledger.get(("vm", "a")) is None
 
 
@@ -132,23 +133,23 @@ def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes)
     ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
     for _ in range(2):
         with pytest.raises(NetworkUnusable, match=f"cannot read the addresses of machines in {path}") as refused:
-            ledger.give(("vm", "a"), 0.0)
+            asyncio.run(ledger.give(("vm", "a"), 0.0))
         assert refused.value.reason_code == "AddressesDamaged"
-    ledger.release("vm", 0.0)
+    asyncio.run(ledger.release("vm", 0.0))
     assert path.read_bytes() == raw and ledger.owners() == set()
 
 
 def test_a_book_that_is_put_back_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "addresses.json"
-    entry = AddressStore.open(path, lambda: AddressTable(NETWORK)).give(("vm", "a"), 0.0)
+    entry = asyncio.run(AddressStore.open(path, lambda: AddressTable(NETWORK)).give(("vm", "a"), 0.0))
     kept = path.read_bytes()
     path.write_bytes(kept.replace(b"vm", b"\xff\xfe"))
     ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
     with pytest.raises(NetworkUnusable):
-        ledger.give(("vm", "a"), 0.0)
+        asyncio.run(ledger.give(("vm", "a"), 0.0))
     path.write_bytes(kept)
-    assert ledger.give(("vm", "a"), 0.0) == entry and not ledger.is_damaged
-    ledger.release("vm", 0.0)
+    assert asyncio.run(ledger.give(("vm", "a"), 0.0)) == entry and not ledger.is_damaged
+    asyncio.run(ledger.release("vm", 0.0))
     assert ledger.owners() == set()
 
 
@@ -161,7 +162,7 @@ def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
         if pid == 0:
             ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
             for number in range(10_000):
-                entry = ledger.give((f"vm{turn}-{number}", "a"), 0.0)
+                entry = asyncio.run(ledger.give((f"vm{turn}-{number}", "a"), 0.0))
                 os.write(writer, f"{entry.owner} {entry.mac}\n".encode())
         os.close(writer)
         with os.fdopen(reader) as lines:
@@ -173,6 +174,43 @@ def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
         book = AddressStore.open(path, lambda: AddressTable(NETWORK)).book
         assert {key: book.entries[key].mac for key in answered} == answered
         assert len({entry.index for entry in book.entries.values()}) == len(book.entries)
+
+
+def test_a_slow_disk_keeps_nobody_but_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = AddressStore.open(tmp_path / "addresses.json", lambda: AddressTable(NETWORK))
+    flushed = threading.Event()
+    monkeypatch.setattr("os.fdatasync", lambda _: flushed.wait(30))
+
+    async def script() -> None:
+        asked = [asyncio.create_task(ledger.give((name, "a"), 0.0)) for name in ("vm", "other")]
+        await asyncio.sleep(0.01)
+        assert not any(each.done() for each in asked) and ledger.owners() == set()
+        flushed.set()
+        one, other = await asyncio.gather(*asked)
+        assert one.index != other.index and ledger.owners() == {"vm", "other"}
+
+    asyncio.run(script())
+
+
+def test_who_gives_up_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "addresses.json"
+    ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
+    flushed, times = threading.Event(), itertools.count()
+    monkeypatch.setattr("os.fdatasync", lambda _: next(times) == 0 and flushed.wait(30))
+
+    async def script() -> None:
+        given_up = asyncio.create_task(ledger.give(("gone", "a"), 0.0))
+        await asyncio.sleep(0.01)
+        given_up.cancel()
+        later = asyncio.create_task(ledger.give(("vm", "a"), 0.0))
+        await asyncio.sleep(0.01)
+        assert not later.done()
+        flushed.set()
+        await later
+        assert given_up.cancelled()
+
+    asyncio.run(script())
+    assert AddressStore.open(path, lambda: AddressTable(NETWORK)).book == ledger.book and ledger.owners() == {"vm"}
 
 
 def test_there_are_networks_for_hundreds_of_directories_and_none_overlaps_another() -> None:

@@ -31,6 +31,7 @@ POD: Mapping[str, object] = {"pod": {}}
     [
         ({"masquerade": {}}, POD, {"binding": "masquerade", "network": "10.0.2.0/24"}),
         ({"masquerade": {}}, {"pod": {"vmNetworkCIDR": "10.9.0.0/24"}}, {"network": "10.9.0.0/24"}),
+        ({"masquerade": {}}, {"pod": {"vmNetworkCIDR": "010.10.010.0/24"}}, {"network": "10.10.10.0/24"}),
         ({"bridge": {}}, POD, {"binding": "bridge", "network": ""}),
         ({"passtBinding": {}}, POD, {"binding": "passt"}),
         ({"binding": {"name": "l2bridge"}}, POD, {"binding": "bridge"}),

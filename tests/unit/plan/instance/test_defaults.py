@@ -37,6 +37,7 @@ GIB2 = domain(memory={"guest": "2Gi"})
 ROWS = [
     ("architecture", {}, "architecture", "amd64"),
     ("machine type", {}, "domain.machine.type", "q35"),
+    ("processors of arm64", {"architecture": "arm64"}, "domain.cpu.model", "host-passthrough"),
     ("machine type on arm64", {"architecture": "arm64"}, "domain.machine.type", "virt"),
     ("machine type kept", domain(machine={"type": "pc-q35-7.2"}), "domain.machine.type", "pc-q35-7.2"),
     ("one socket", {}, "domain.cpu.sockets", 1),
@@ -57,6 +58,12 @@ ROWS = [
     ("no room for odd memory", domain(memory={"guest": "1500M"}), "domain.memory.maxGuest", None),
     ("no room on arm64", {"architecture": "arm64", **GIB2}, "domain.memory.maxGuest", None),
     ("no room in real time", domain(memory={"guest": "2Gi"}, cpu={"realtime": {}}), "domain.memory.maxGuest", None),
+    (
+        "no topology",
+        domain(cpu={"sockets": 0, "cores": 0, "threads": 0}, resources={"requests": {"cpu": "4"}}),
+        "domain.cpu.sockets",
+        4,
+    ),
     ("no room in secret", domain(memory={"guest": "2Gi"}, launchSecurity={"snp": {}}), "domain.memory.maxGuest", None),
     ("disk", devices(disks=[{"name": "d"}]), "domain.devices.disks.0.disk.bus", "sata"),
     ("disk on arm64", {"architecture": "arm64", **devices(disks=[{"name": "d"}])}, "domain.devices.disks.0.disk.bus", "virtio"),

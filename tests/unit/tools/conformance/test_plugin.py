@@ -81,13 +81,14 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
     assert found[4].runs == (ProviderRun("toy", "a table", (), (("validate", "passed"),)),)
 
 
-def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "workers"])
+def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester, workers: list[str]) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_it=TESTS, test_gone=TESTS, test_other=TESTS)
     run(pytester)
     (pytester.path / "test_gone.py").unlink()
     pytester.makepyfile(test_it=TESTS.replace("[1, 2]", "[2, 3]").replace("assert case == 1", "assert case == 3"))
-    run(pytester, "test_it.py", "-k", "test_half")
+    run(pytester, "test_it.py", "-k", "test_half", *workers)
     found = {one.node: one.outcome for one in read(pytester.path / "out.json")}
     # run anew; one case is there no more, and another is new
     assert {node: found.pop(node) for node in sorted(found) if "test_it.py::test_half" in node} == {

@@ -7,6 +7,7 @@ from paddock.base.metrics import escaped, number
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.guest import GuestFilesystem
 from paddock.engine.machine.observation import MemoryStatistics, Statistics
+from paddock.plan.views import launchers
 
 _CPU = "kubevirt_vmi_"
 _MEMORY = "kubevirt_vmi_memory_"
@@ -43,7 +44,6 @@ _OF_CARDS = {
 _OF_MEMORY = {member: _MEMORY + name for member, name in _OF_MEMORY.items()}
 _OF_DISKS = {member: _STORAGE + name for member, name in _OF_DISKS.items()}
 _OF_CARDS = {member: _NETWORK + name for member, name in _OF_CARDS.items()}
-LAUNCHER, CONTAINER = "virt-launcher-", "compute"
 _LOADS = ("1m", "5m", "15m")
 
 
@@ -70,9 +70,9 @@ def samples(at: str, used: Statistics) -> Iterator[Sample]:
         yield sample(_NETWORK + "traffic_bytes_total", f'{about},type="tx"', seen.sent_bytes)
 
 
-def container(namespace: str, name: str, used: Statistics) -> Iterator[Sample]:
-    """Yield the use as that of the container which KubeVirt would run the machine in: dashboards look for it."""
-    about = labels(container=CONTAINER, namespace=namespace, pod=LAUNCHER + name)
+def container(namespace: str, pod: str, used: Statistics) -> Iterator[Sample]:
+    """Yield the use as that of the container of the Pod that shows the machine: dashboards look for it."""
+    about = labels(container=launchers.CONTAINER, namespace=namespace, pod=pod)
     yield sample("container_cpu_usage_seconds_total", about, used.cpu_seconds)
     yield sample("container_memory_working_set_bytes", about, used.memory.resident)
     yield sample("container_memory_rss", about, used.memory.resident)

@@ -92,7 +92,11 @@ class CloneCleanup:
         return True
 
     async def _find(self, look: ClonePass, begun: CloneOrigin) -> bool:
-        """The answer to a clone got lost: the same clone, asked for again, answers with its machine, so that it can be deleted."""
+        """The answer to a clone got lost: the same clone, asked for again, answers with its machine, so that it can be deleted.
+
+        A list does not say as much: a copy under way is in none (KubeVirt's clones have no machine until their disks are copied), and
+        a clone has no owner's uid that tells it from another machine of its name.
+        """
         identity = m.ObjectIdentity(namespace=begun.target_namespace, name=begun.target)
         request = m.CloneRequest(source_vm_id=begun.source, target_name=begun.target, linked=begun.linked, target_vm=identity)
         try:

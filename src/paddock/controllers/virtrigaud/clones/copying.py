@@ -18,7 +18,7 @@ from paddock.controllers.virtrigaud.context import VirtrigaudParts
 from paddock.dialects.virtrigaud.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.meta.world import namespace_of
-from paddock.plan.virtrigaud import power, reasons, requests, resizing, status
+from paddock.plan.virtrigaud import attempts, power, reasons, requests, resizing, retries, status
 from paddock.plan.virtrigaud.clones import judging, origin, progress, target
 from paddock.plan.virtrigaud.clones import requests as clonerequests
 from paddock.plan.virtrigaud.clones.origin import CloneOrigin
@@ -113,6 +113,9 @@ class CloneCopying:
         except ProviderError as error:
             failure = self._tasks.final(error, f"Provider {ready.provider}")
             if failure is None:
+                if first and (not error.sent or error.kind in attempts.REFUSALS_OF_CREATE):
+                    # Nothing is to be looked for: that would take another Clone, and make what is to be removed.
+                    look.say(false(progress.BEGUN, retries.reason(error), "the provider has made nothing"))
                 raise
             if failure.reason == reasons.UNSUPPORTED and request.linked:
                 raise CloneAttemptFailed(reasons.LINKED_CLONE_UNSUPPORTED, str(failure), nothing_made=first) from error

@@ -19,6 +19,7 @@ from paddock.controllers.virtrigaud.registry import ProviderConnection, Provider
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.dialects.virtrigaud.rules import hosts
 from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
+from paddock.plan.virtrigaud.programplaces import ProgramPlace
 from paddock.plan.virtrigaud.programs import calls, served, transport
 
 _FAILED = "Failed"
@@ -175,6 +176,7 @@ class ProviderConnections:
             message=problem or "the provider is served by somebody else, at the address of its annotation",
             endpoint=f"{address.host}:{address.port}" if not address.problem else "",
             tls=choice.condition,
+            place=ProgramPlace.SERVED,
         )
         if reason == "AddressUnknown":
             asyncio.get_running_loop().call_later(JUDGED_SECONDS, self._tell, key)

@@ -35,11 +35,11 @@ def targets(disk: Disk) -> Iterator[tuple[str, DiskTarget | LunTarget | CDRomTar
 
 
 def buses(place: HardwareContext, disk: Disk) -> Iterator[tuple[str, str]]:
-    """The bus of each target as it will be: the default, where none is given and no preference may give another one."""
+    """Yield the bus of each target. A template without one has none yet: the running machine gets the default."""
     for name, target in list(targets(disk)) or [("disk", DiskTarget())]:
         if target.bus:
             yield name, target.bus
-        elif not place.preferred:
+        elif place.running:
             yield name, "sata" if place.architecture == "amd64" else "virtio"
 
 

@@ -42,7 +42,9 @@ def secure_boot_needs_smm(place: HardwareContext) -> Iterator[Finding]:
     domain = place.spec.domain
     bootloader = domain.firmware.bootloader if domain.firmware is not None else None
     efi = bootloader.efi if bootloader is not None else None
-    if efi is None or efi.secureBoot is False or place.preferred:
+    # TDX keeps its firmware where nobody can write it.
+    hidden = domain.launchSecurity is not None and domain.launchSecurity.tdx is not None
+    if efi is None or efi.secureBoot is False or place.preferred or hidden:
         return
     smm = domain.features.smm if domain.features is not None else None
     if smm is None or smm.enabled is False:

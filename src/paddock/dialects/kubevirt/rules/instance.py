@@ -3,7 +3,20 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.kubevirt.rules import disks, firmware, gates, memory, networks, processors, running, volumes
+from paddock.dialects.kubevirt.rules import (
+    claims,
+    disks,
+    features,
+    firmware,
+    gates,
+    memory,
+    networks,
+    processors,
+    running,
+    scheduling,
+    security,
+    volumes,
+)
 from paddock.dialects.kubevirt.rules.place import HardwareContext, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
@@ -21,6 +34,10 @@ CHECKS = (
     *volumes.CHECKS,
     *networks.CHECKS,
     *running.CHECKS,
+    *scheduling.CHECKS,
+    *security.CHECKS,
+    *claims.CHECKS,
+    *features.CHECKS,
     gates.gates_are_open,
 )
 

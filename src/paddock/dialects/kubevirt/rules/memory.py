@@ -18,7 +18,8 @@ _LIMIT = ("domain", "resources", "limits", "memory")
 def memory_can_grow(place: HardwareContext) -> Iterator[Finding]:
     """Memory that shall grow while the machine runs is aligned, large enough, and on hardware that can do it."""
     memory = place.spec.domain.memory
-    if memory is None or memory.maxGuest is None or not place.settings.live_update:
+    # KubeVirt looks at templates only. A running instance that cannot grow keeps its memory, and says so.
+    if memory is None or memory.maxGuest is None or place.running or not place.settings.live_update:
         return
     path = place.at("domain", "memory", "guest")
     for why, at in _cannot_grow(place):
@@ -30,11 +31,11 @@ def _cannot_grow(place: HardwareContext) -> Iterator[tuple[str, tuple[str, ...]]
     memory, cpu = domain.memory, domain.cpu
     assert memory is not None and memory.maxGuest is not None
     most = quantity.parse(memory.maxGuest)
-    if memory.guest is None:
-        # A running machine gets the memory that it asks for before it is judged.
-        if not (place.sized or place.running):
+    guest = _guest(place)
+    if guest is None:
+        if not place.sized:
             yield "must be given when maxGuest is", ("memory", "maxGuest")
-    elif (guest := quantity.parse(memory.guest)) > most:
+    elif guest > most:
         yield f"is greater than maxGuest ({memory.maxGuest})", ("memory", "guest")
     elif guest % _BLOCK:
         yield "must be a multiple of 2Mi when maxGuest is given", ("memory", "guest")
@@ -50,6 +51,18 @@ def _cannot_grow(place: HardwareContext) -> Iterator[tuple[str, tuple[str, ...]]
         yield "memory cannot grow with cpu.numa.guestMappingPassthrough; leave maxGuest out", ("cpu", "numa", "guestMappingPassthrough")
     if domain.launchSecurity is not None:
         yield "memory cannot grow with launchSecurity; leave maxGuest out", ("launchSecurity",)
+
+
+def _guest(place: HardwareContext) -> int | None:
+    """Return the memory that the guest will have, in billionths: what it asks for, where it is not given."""
+    memory = place.spec.domain.memory
+    if memory is not None and memory.guest is not None:
+        return quantity.parse(memory.guest)
+    asked = place.request("memory") or place.limit("memory")
+    if asked:
+        return asked
+    page = memory.hugepages.pageSize if memory is not None and memory.hugepages is not None else None
+    return _page(page) if page else None
 
 
 @check("kubevirt/V20", given=("spec.domain.resources.requests", "spec.domain.resources.limits"))
@@ -68,18 +81,25 @@ def memory_request_is_not_tiny(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), "must be greater than or equal to 1M", "kubevirt/V21")
 
 
-@check("kubevirt/tiny-memory", given=("spec.domain.memory.guest", "spec.domain.resources.limits"))
+@check("kubevirt/tiny-memory", warns=True, given=("spec.domain.memory.guest", "spec.domain.resources.limits"))
 def memory_holds_a_guest(place: HardwareContext) -> Iterator[Finding]:
-    """A guest has at least a megabyte, the least that its firmware is in; a bare number is one of bytes."""
+    """A guest has at least a megabyte, the least that its firmware is in; a bare number is one of bytes. A template is warned of."""
     memory = place.spec.domain.memory
     guest = memory.guest if memory is not None else None
     path: tuple[str, ...]
     path, written = ("domain", "memory", "guest"), guest
     if guest is None and place.request("memory") is None:
         path, written = _LIMIT, place.written(_LIMIT)
-    if written is not None and 0 < (size := quantity.whole(written)) < _LEAST_BYTES:
-        unit = f"; {written}Mi is {size} megabytes" if str(written).isdecimal() else ""
-        yield finding.invalid(place.at(*path), written, f"is {size} bytes; a guest needs at least 1M{unit}", "kubevirt/tiny-memory")
+    # A limit of none is no limit; memory of none is none.
+    if written is None or (size := quantity.whole(written)) >= _LEAST_BYTES or (path == _LIMIT and size <= 0):
+        return
+    unit = f"; {written}Mi is {size} megabytes" if str(written).isdecimal() and size else ""
+    why = f"is {size} bytes; a guest needs at least 1M{unit}"
+    if place.running:
+        yield finding.invalid(place.at(*path), written, why, "kubevirt/tiny-memory")
+    else:
+        text = f"{finding.show(written)} {why}: the machine cannot start until it has more"
+        yield finding.warning(place.at(*path), text, "kubevirt/tiny-memory")
 
 
 @check("kubevirt/V22", given=("spec.domain.resources.limits",))
@@ -91,16 +111,26 @@ def memory_request_fits_its_limit(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), why, "kubevirt/V22")
 
 
-@check("kubevirt/V23")
+_NO_MEMORY = "no memory requested: give memory.guest, memory.hugepages or resources.requests.memory"
+
+
+@check("kubevirt/V23", warns=True)
 def memory_is_requested(place: HardwareContext) -> Iterator[Finding]:
-    """A machine says how much memory it has."""
+    """A running machine has memory, and so has a pinned one. Another template without any is taken with a warning: it cannot start yet."""
     memory = place.spec.domain.memory
     given = memory is not None and (memory.guest is not None or memory.hugepages is not None)
-    if given or place.sized or place.request("memory") is not None or place.limit("memory") is not None:
+    if given or place.sized or place.request("memory") or place.limit("memory"):
         return
-    why = "no memory requested: give memory.guest, memory.hugepages or resources.requests.memory"
     at = place.at("domain", "memory") if memory is not None else place.at("domain")
-    yield standing(finding.required(place.at("domain", "memory"), "kubevirt/V23", why), at)
+    cpu = place.spec.domain.cpu
+    if cpu is not None and cpu.dedicatedCpuPlacement:
+        why = f"Invalid value: dedicatedCpuPlacement needs memory, and there is {_NO_MEMORY}"
+        yield standing(Finding(path=place.at(*_LIMIT), message=why, rule="kubevirt/V23"), at)
+    if place.running:
+        yield standing(finding.required(place.at("domain", "memory"), "kubevirt/V23", _NO_MEMORY), at)
+    elif not (cpu is not None and cpu.dedicatedCpuPlacement):
+        text = f"{_NO_MEMORY}; the machine cannot start without"
+        yield standing(finding.warning(place.at("domain", "memory"), text, "kubevirt/V23"), at)
 
 
 @check("kubevirt/V24", given=("spec.domain.resources.limits",))

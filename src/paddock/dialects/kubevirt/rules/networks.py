@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.dialects.kubevirt import macs
-from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network
+from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network, PortRange
 from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
 from paddock.schema import finding
 from paddock.schema.finding import CauseType, Finding, Path
@@ -57,19 +57,20 @@ def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
         f"[{', '.join(f'has(self.{name})' for name in BINDINGS)}].filter(given, given).size() <= 1",
         "needs exactly one binding",
     ),
-    warns=True,
     given=("spec.domain.devices.interfaces",),
 )
 def cards_have_one_binding(place: HardwareContext) -> Iterator[Finding]:
-    """A card has one binding. Without any it gets the default, bridge, as KubeVirt does it (a warning)."""
+    """A card has one binding; a preference may give it one."""
     for interface, path in interfaces(place):
         given = [name for name in BINDINGS if getattr(interface, name) is not None]
         if len(given) > 1:
             why = f"needs exactly one binding, got {len(given)}"
             yield finding.invalid(path, given, why, "kubevirt/V90")
         elif not given and not any(getattr(interface, name) is not None for name in _DISCONTINUED):
-            text = "needs exactly one binding, got 0: the default, bridge, is used; masquerade is what most machines want"
-            yield finding.warning(path, text, "kubevirt/V90")
+            if place.preferred:
+                continue
+            why = "needs exactly one binding, got 0; masquerade is what most machines want"
+            yield finding.invalid(path, given, why, "kubevirt/V90")
 
 
 @check("kubevirt/V91", given=("spec.domain.devices.interfaces[].masquerade", "spec.domain.devices.interfaces[].passtBinding"))
@@ -110,14 +111,15 @@ def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
                 yield Finding(path=(*path, name), message=message, rule="kubevirt/V93")
 
 
-@check("kubevirt/binding-is-known", given=("spec.domain.devices.interfaces[].binding",))
+@check("kubevirt/binding-is-known", warns=True, given=("spec.domain.devices.interfaces[].binding",))
 def bindings_have_known_names(place: HardwareContext) -> Iterator[Finding]:
-    """A binding by name is one that the engine knows; a cluster has a list of its own."""
+    """A binding by name that the engine does not know keeps the machine from starting (a warning); a cluster has a list of its own."""
     if place.settings.target != "embedded":
         return
     for interface, path in interfaces(place):
         if interface.binding is not None and interface.binding.name and interface.binding.name not in PLUGINS:
-            yield finding.unsupported((*path, "binding"), interface.binding.name, PLUGINS, "kubevirt/binding-is-known")
+            text = f"the machine cannot start here: the bindings by name are {', '.join(PLUGINS)}"
+            yield finding.warning((*path, "binding"), text, "kubevirt/binding-is-known")
 
 
 @check("kubevirt/V97", given=("spec.domain.devices.interfaces[].ports",))
@@ -162,6 +164,15 @@ def port_ranges_make_sense(place: HardwareContext) -> Iterator[Finding]:
         for index, each in enumerate(ranges):
             if each.start > each.end > 0:
                 yield finding.invalid((*at, index, "end"), each.end, f"must not be less than start ({each.start})", "kubevirt/V98")
+            for earlier, other in enumerate(ranges[:index]):
+                if _overlap(each, other):
+                    found = finding.invalid(at, each.start, f"portRanges[{index}] overlaps portRanges[{earlier}]", "kubevirt/V98")
+                    yield standing(found, (*at, index))
+
+
+def _overlap(one: PortRange, other: PortRange) -> bool:
+    same = (one.protocol or "TCP") == (other.protocol or "TCP")
+    return same and one.start <= (other.end or other.start) and other.start <= (one.end or one.start)
 
 
 @check("kubevirt/V99", given=("spec.domain.devices.interfaces[].dhcpOptions",))
@@ -234,10 +245,12 @@ def networks_have_one_type(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V103", given=("spec.domain.devices.interfaces[].state",))
-def absent_cards_can_be_unplugged(place: HardwareContext) -> Iterator[Finding]:
-    """Only a card on a bridge that is not the default network can be unplugged."""
+def states_are_possible(place: HardwareContext) -> Iterator[Finding]:
+    """Only a card on a bridge that is not the default network can be unplugged, and the link of an SR-IOV card is the network's."""
     networks = _networks(place)
     for interface, path in interfaces(place):
+        if interface.sriov is not None and interface.state in ("up", "down"):
+            yield finding.invalid((*path, "state"), interface.state, "is not supported for an SR-IOV card; leave it out", "kubevirt/V103")
         if interface.state != "absent":
             continue
         network = networks.get(interface.name)
@@ -273,6 +286,6 @@ CHECKS = (
     one_pod_network,
     one_default_network,
     networks_have_one_type,
-    absent_cards_can_be_unplugged,
+    states_are_possible,
     addresses_are_different,
 )

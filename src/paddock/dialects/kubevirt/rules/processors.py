@@ -23,7 +23,7 @@ def _pinned(place: HardwareContext) -> bool:
 
 def _topology(cpu: CPU) -> int:
     """The number of vCPUs, or 0 when the machine does not give one."""
-    if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
+    if not (cpu.sockets or cpu.cores or cpu.threads):
         return 0
     return (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
 
@@ -39,23 +39,17 @@ def sockets_fit_their_maximum(place: HardwareContext) -> Iterator[Finding]:
 
 @check("kubevirt/vcpus")
 def vcpus_are_limited(place: HardwareContext) -> Iterator[Finding]:
-    """The vCPUs stay within the limit of the installation: the product of sockets, cores and threads, or what is asked for."""
+    """The vCPUs of a topology stay within the limit of the installation. A machine that only asks for more finds no place."""
     cpu, most = _cpu(place), place.settings.max_vcpus
     count = _topology(cpu)
-    if not count:
-        yield from _asked_vcpus_are_limited(place, most)
-        return
-    if count > most and min(cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1) > 0:
+    if count > most and min(cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1) > 0 and not _is_asked(place, count):
         yield finding.invalid(place.at("domain", "cpu"), count, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
 
 
-def _asked_vcpus_are_limited(place: HardwareContext, most: int) -> Iterator[Finding]:
-    """A machine without a topology gets as many as it is limited to or asks for."""
-    path = _LIMIT if place.limit("cpu") is not None else _REQUEST
-    written = place.written(path)
-    count = quantity.whole(written) if written is not None else 0
-    if count > most:
-        yield finding.invalid(place.at(*path), written, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
+def _is_asked(place: HardwareContext, count: int) -> bool:
+    """Return whether a running machine has so many because it asks for them or is limited to them."""
+    written = place.written(_LIMIT if place.limit("cpu") is not None else _REQUEST)
+    return place.running and written is not None and quantity.whole(written) == count
 
 
 @check("kubevirt/V27", given=("spec.domain.resources.requests", "spec.domain.resources.limits"))
@@ -97,10 +91,8 @@ def pinned_cpus_are_counted_once(place: HardwareContext) -> Iterator[Finding]:
     if not _pinned(place):
         return
     cpu, path = _cpu(place), place.at("domain", "cpu", "dedicatedCpuPlacement")
+    # Without a word of how many, it is one.
     request, limit, count = place.request("cpu") or 0, place.limit("cpu") or 0, _topology(cpu)
-    # A running machine gets one processor before it is judged.
-    if not (request or limit or count or place.sized or place.running):
-        yield finding.invalid(path, True, "give cpu.cores, or cpu in resources.requests or resources.limits", "kubevirt/V30")
     if request and limit and request != limit:
         yield finding.invalid(path, True, "requests.cpu and limits.cpu must be equal", "kubevirt/V30")
     if (request or limit) and count and count * quantity.UNIT not in (request, limit):

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterator
 
-from paddock.base import names
+from paddock.base import addresses, names
 from paddock.dialects.kubevirt.access import Probe
 from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
 from paddock.meta.pods import DNSConfig
@@ -19,7 +19,7 @@ RESERVED_LABELS = (
     "kubevirt.io/schedulable",
     "kubevirt.io/install-strategy",
 )
-_VIDEO = {"amd64": ("vga", "cirrus", "virtio", "ramfb", "bochs"), "arm64": ("virtio",), "s390x": ("virtio",)}
+_VIDEO = {"amd64": ("vga", "cirrus", "virtio", "ramfb", "bochs"), "arm64": ("virtio", "ramfb"), "s390x": ("virtio",)}
 _WATCHDOG = {"amd64": "i6300esb", "s390x": "diag288"}
 _HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
 
@@ -93,7 +93,7 @@ def sound_is_known(place: HardwareContext) -> Iterator[Finding]:
 
 @check("kubevirt/V79", given=("spec.domain.devices.video",))
 def video_is_known(place: HardwareContext) -> Iterator[Finding]:
-    """A graphics card is one of the architecture's, and there is one only with graphics."""
+    """A graphics card is one of the architecture's when the machine runs, and there is one only with graphics."""
     devices = place.spec.domain.devices
     if devices.video is None:
         return
@@ -102,26 +102,22 @@ def video_is_known(place: HardwareContext) -> Iterator[Finding]:
         message = "Invalid value: a video device is not allowed when autoattachGraphicsDevice is false"
         yield standing(Finding(path=path, message=message, rule="kubevirt/V79"), at)
     known = _VIDEO.get(place.architecture)
-    if devices.video.type and known is not None and devices.video.type not in known:
-        found = finding.unsupported(path, devices.video.type, known, "kubevirt/V79")
-        yield standing(found, (*at, "type"))
+    if place.running and devices.video.type and known is not None and devices.video.type not in known:
+        yield finding.unsupported((*at, "type"), devices.video.type, known, "kubevirt/V79")
 
 
 @check("kubevirt/V80", given=("spec.domain.devices.watchdog",))
 def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
-    """A watchdog is the one of the architecture."""
+    """The watchdog of a running machine is the one of its architecture; amd64 has a default."""
     watchdog, known = place.spec.domain.devices.watchdog, _WATCHDOG.get(place.architecture)
-    if watchdog is None:
+    if watchdog is None or not place.running:
         return
     path = place.at("domain", "devices", "watchdog")
-    if known is None:
-        message = f"Invalid value: there is no watchdog for {place.architecture}"
-        yield Finding(path=path, message=message, rule="kubevirt/V80")
-        return
     given = [name for name in ("i6300esb", "diag288") if getattr(watchdog, name) is not None]
-    if given != [known]:
-        why = f"must be {known} and nothing else on {place.architecture}"
-        yield finding.invalid(path, given, why, "kubevirt/V80")
+    if known is None:
+        yield finding.unsupported(path, given, (), "kubevirt/V80", f"there is no watchdog for {place.architecture}; leave it out")
+    elif given != [known] and not (place.architecture == "amd64" and not given):
+        yield finding.unsupported(path, given, (known,), "kubevirt/V80", f"it is the only one on {place.architecture}")
 
 
 @check("kubevirt/V82", given=("spec.dnsPolicy", "spec.dnsConfig"))
@@ -160,8 +156,9 @@ def _dns_config(config: DNSConfig, at: Path, *, exact: bool) -> Iterator[Finding
 
 
 def _is_address(text: str) -> bool:
+    """Return whether a text is an address. KubeVirt reads leading zeros of an IPv4 address as decimal digits, and so does the engine."""
     try:
-        ipaddress.ip_address(text)
+        ipaddress.ip_address(addresses.without_zeros(text))
     except ValueError:
         return False
     return True

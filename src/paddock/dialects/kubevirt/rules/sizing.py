@@ -17,12 +17,8 @@ if TYPE_CHECKING:
     from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
     from paddock.dialects.kubevirt.preference import PreferenceSpec
 
-_ALWAYS = (
-    ("domain", "cpu", "sockets"),
-    ("domain", "cpu", "cores"),
-    ("domain", "cpu", "threads"),
-    ("domain", "memory", "guest"),
-)
+_PROCESSORS = tuple(("domain", "cpu", name) for name in ("sockets", "cores", "threads"))
+_MEMORY = ("domain", "memory", "guest")
 _AMOUNTS = tuple(("domain", "resources", kind, resource) for kind in ("requests", "limits") for resource in ("cpu", "memory"))
 # Members of an instancetype, and what they are called in a machine.
 _GIVEN = (
@@ -74,9 +70,12 @@ def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
     if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
         return
     hardware = place.hardware
-    for path in _ALWAYS:
-        if _member(hardware.spec, path) is not None:
+    for path in _PROCESSORS:
+        # 0 means that none is given.
+        if _member(hardware.spec, path):
             yield _conflict(hardware.at(*path))
+    if _member(hardware.spec, _MEMORY) is not None:
+        yield _conflict(hardware.at(*_MEMORY))
     for amount in _AMOUNTS:
         if hardware.written(amount) is not None:
             yield _conflict(hardware.at(*amount))

@@ -135,7 +135,7 @@ def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
         for kind, secret in (("userData", "secretRef"), ("networkData", "networkDataSecretRef")):
             for name in (kind, f"{kind}Base64"):
                 text = getattr(source, name)
-                data = (_decoded(text) if name != kind else text.encode()) if text else None
+                data = (_decoded(text) if name != kind else text.encode(errors="surrogatepass")) if text else None
                 if data is not None and len(data) > _INLINE_BYTES:
                     message = f"Invalid value: {kind} exceeds {_INLINE_BYTES} byte limit; put it into a Secret and name it in {secret}"
                     yield standing(Finding(path=path, message=message, rule="kubevirt/V67"), (*path, name))
@@ -222,6 +222,33 @@ def credentials(place: HardwareContext) -> Iterator[tuple[AccessCredential, Path
         yield credential, place.at("accessCredentials", index)
 
 
+_RESERVED = ("/var/run/kubevirt", "/var/run/libvirt")
+
+
+@check("kubevirt/V115", given=("spec.volumes[].containerPath",))
+def container_paths_are_shared(place: HardwareContext) -> Iterator[Finding]:
+    """A directory of the launcher's container is shared as a filesystem of a running machine, is no disk, and is not KubeVirt's own."""
+    if not place.running:
+        return
+    devices = place.spec.domain.devices
+    shared = {filesystem.name for filesystem in devices.filesystems or ()}
+    attached = {disk.name for disk in devices.disks or ()}
+    for index, volume in enumerate(place.spec.volumes or ()):
+        if volume.containerPath is None:
+            continue
+        # KubeVirt calls the list a member of the domain.
+        path, at = place.at("domain", "volumes", index), place.at("volumes", index)
+        if volume.name in attached:
+            yield standing(finding.invalid(path, volume.name, "a containerPath is a filesystem, not a disk", "kubevirt/V115"), at)
+        if volume.name not in shared:
+            why = "a containerPath needs an entry of this name in domain.devices.filesystems"
+            yield standing(finding.invalid(path, volume.name, why, "kubevirt/V115"), at)
+        if volume.containerPath.path.startswith(_RESERVED):
+            why = f"the directories below {' and '.join(_RESERVED)} are KubeVirt's own"
+            found = finding.invalid((*path, "containerPath", "path"), volume.containerPath.path, why, "kubevirt/V115")
+            yield standing(found, (*at, "containerPath", "path"))
+
+
 @check("kubevirt/V71", given=("spec.accessCredentials",))
 def credentials_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """Credentials have one type, one source and one way to the guest."""
@@ -271,6 +298,7 @@ CHECKS = (
     host_disks_are_allowed,
     named_volumes_have_names,
     some_volumes_come_once,
+    container_paths_are_shared,
     credentials_are_one_thing,
     keys_reach_the_guest,
 )

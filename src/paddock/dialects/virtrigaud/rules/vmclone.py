@@ -56,7 +56,7 @@ def user_data(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding
 
 @rule(ADDRESSES)
 def addresses_make_sense(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
-    """A net mask is one, and a card has a static address or DHCP (which is a warning)."""
+    """A net mask is one, and a card has a static address with what belongs to it, or DHCP (which is a warning)."""
     cards = clone.spec.customization.networks if clone.spec.customization is not None else None
     for index, card in enumerate(cards or ()):
         path = (*CUSTOMIZATION, "networks", index)
@@ -64,6 +64,11 @@ def addresses_make_sense(clone: "VMClone", settings: AdmissionSettings) -> Itera
             yield finding.invalid((*path, "subnetMask"), card.subnetMask, "must be a net mask such as 255.255.255.0", ADDRESSES)
         if card.dhcp and card.ipAddress:
             yield finding.warning((*path, "ipAddress"), "has no effect with dhcp", ADDRESSES)
+        if card.dhcp or not card.ipAddress:
+            why = "with dhcp" if card.dhcp else "without ipAddress"
+            for member in ("subnetMask", "gateway", "dns"):
+                if getattr(card, member):
+                    yield finding.warning((*path, member), f"has no effect {why}", ADDRESSES)
         for position, server in enumerate(card.dns or ()):
             if not _is_address(server):
                 yield finding.invalid((*path, "dns", position), server, "must be an IP address", ADDRESSES)
@@ -95,9 +100,11 @@ def secrets_are_given_once(clone: "VMClone", settings: AdmissionSettings) -> Ite
     for index, certificate in enumerate(custom.certificates or ()):
         if not certificate.data and certificate.secretRef is None:
             path = (*CUSTOMIZATION, "certificates", index)
-            yield finding.warning(path, "neither data nor secretRef: nothing is installed", SECRETS)
+            yield finding.warning(path, "neither data nor secretRef: no clone is made without one of them", SECRETS)
     if custom.sysprep is None:
         return
+    if not custom.sysprep.enabled:
+        yield finding.warning((*CUSTOMIZATION, "sysprep"), "has no effect while enabled is false", SECRETS)
     if custom.sysprep.adminPassword is not None:
         yield from _password(custom.sysprep.adminPassword, (*CUSTOMIZATION, "sysprep", "adminPassword"))
     if custom.sysprep.joinDomain is not None:

@@ -9,12 +9,13 @@ from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmmigration import VMMigration
+    from paddock.dialects.virtrigaud.vmmigration import MigrationStorage, VMMigration
 
 STORAGE: Path = ("spec", "storage")
 BACKEND = "virtrigaud/migration-storage"
 HOST = "virtrigaud/migration-host"
 TARGET = "virtrigaud/migration-target"
+DEFAULT_MOUNT = "/mnt/migration-storage"
 
 
 @rule(
@@ -34,6 +35,20 @@ def storage_has_its_block(migration: "VMMigration", settings: AdmissionSettings)
     for name in ("pvc", "nfs", "s3"):
         if name != storage.type and getattr(storage, name) is not None:
             yield finding.warning((*STORAGE, name), f'has no effect with type "{storage.type}"', BACKEND)
+    yield from _unused_members(storage)
+
+
+def _unused_members(storage: "MigrationStorage") -> Iterator[Finding]:
+    if storage.nfs is not None and storage.nfs.readOnly:
+        yield finding.warning((*STORAGE, "nfs", "readOnly"), "has no effect: a migration writes to the export", BACKEND)
+    if storage.pvc is None:
+        return
+    if storage.pvc.mountPath != DEFAULT_MOUNT:
+        text = f"has no effect: the providers mount claims below {DEFAULT_MOUNT}"
+        yield finding.warning((*STORAGE, "pvc", "mountPath"), text, BACKEND)
+    for member, default in (("storageClassName", None), ("size", None), ("accessMode", "ReadWriteMany")):
+        if storage.pvc.name and getattr(storage.pvc, member) != default:
+            yield finding.warning((*STORAGE, "pvc", member), f"has no effect: claim {storage.pvc.name} exists", BACKEND)
 
 
 @rule(HOST)
@@ -54,12 +69,15 @@ def storage_is_elsewhere(migration: "VMMigration", settings: AdmissionSettings) 
 
 @rule(TARGET)
 def target_is_another_machine(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
-    """The new machine is not the one that moves, and it has a class (a warning)."""
+    """The new machine is not the one that moves, and it has a class and no image (a warning)."""
     source, target = migration.spec.source, migration.spec.target
     namespace = migration.metadata.namespace
     if target.name and target.name == source.vmRef.name and (target.namespace or namespace) == namespace:
         why = "is the machine that moves; give the new one another name or another namespace"
         yield finding.invalid(("spec", "target", "name"), target.name, why, TARGET)
+    if target.imageRef is not None:
+        text = "has no effect: the new machine boots from the disk that is brought"
+        yield finding.warning(("spec", "target", "imageRef"), text, TARGET)
     if target.classRef is None:
         text = "a machine needs a class, and without one the new machine cannot be made"
         yield finding.warning(("spec", "target", "classRef"), text, TARGET)

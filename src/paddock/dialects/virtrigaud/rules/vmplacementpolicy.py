@@ -31,12 +31,15 @@ def _constraints(policy: "VMPlacementPolicy") -> "Iterator[tuple[str, PlacementC
     Cel("spec.soft.tolerations[]", *_TOLERATION_CEL),
 )
 def tolerations_make_sense(policy: "VMPlacementPolicy", settings: AdmissionSettings) -> Iterator[Finding]:
-    """A toleration that asks only whether a taint exists has no value."""
+    """A toleration that asks only whether a taint exists has no value; taints end no machine, so no time counts (a warning)."""
     for name, constraints in _constraints(policy):
         for index, toleration in enumerate(constraints.tolerations or ()):
             if toleration.operator == "Exists" and toleration.value is not None:
                 path = ("spec", name, "tolerations", index, "value")
                 yield finding.forbidden(path, "has no meaning with operator Exists", TOLERATIONS)
+            if toleration.tolerationSeconds is not None:
+                path = ("spec", name, "tolerations", index, "tolerationSeconds")
+                yield finding.warning(path, "has no effect: a taint keeps machines away, and ends none", TOLERATIONS)
 
 
 @rule(EXCLUDED)

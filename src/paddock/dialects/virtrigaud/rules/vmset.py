@@ -17,6 +17,7 @@ LABELS: Path = ("spec", "template", "metadata", "labels")
 MATCH = "virtrigaud/set-selector"
 ROLLING = "virtrigaud/rolling-update"
 _CLAIMS = "virtrigaud/claim-template"
+_NAMES = "virtrigaud/template-name"
 
 
 @rule(MATCH)
@@ -71,9 +72,19 @@ def claim_templates_have_names(vmset: "VMSet", settings: AdmissionSettings) -> I
         seen.add(name)
 
 
+@rule(_NAMES)
+def templates_have_no_names(vmset: "VMSet", settings: AdmissionSettings) -> Iterator[Finding]:
+    """Machines have their names and their namespace from the set (a warning)."""
+    for member in ("name", "namespace"):
+        if vmset.spec.template.metadata is not None and getattr(vmset.spec.template.metadata, member):
+            text = f"has no effect: the machines have their {member} from the set"
+            yield finding.warning(("spec", "template", "metadata", member), text, _NAMES)
+
+
 RULES = (
     *machine.rules_at("spec.template.spec", lambda vmset: vmset.spec.template.spec),
     selector_matches_template,
     updates_can_go_on,
     claim_templates_have_names,
+    templates_have_no_names,
 )

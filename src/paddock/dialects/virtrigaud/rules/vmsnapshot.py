@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SCHEDULE = "virtrigaud/schedule"
 MEMORY = "virtrigaud/snapshot-memory"
+ENCRYPTION = "virtrigaud/snapshot-encryption"
 
 
 @rule(
@@ -58,4 +59,16 @@ def memory_is_consistent_by_itself(snapshot: "VMSnapshot", settings: AdmissionSe
         yield finding.warning(("spec", "snapshotConfig", "type"), text, MEMORY)
 
 
-RULES = (schedules_can_be_kept, spans_are_not_negative, memory_is_consistent_by_itself)
+@rule(ENCRYPTION)
+def keys_are_for_encryption(snapshot: "VMSnapshot", settings: AdmissionSettings) -> Iterator[Finding]:
+    """Keys belong to an encryption that is enabled (a warning)."""
+    encryption = snapshot.spec.snapshotConfig.encryption if snapshot.spec.snapshotConfig is not None else None
+    if encryption is None or encryption.enabled:
+        return
+    for member in ("keyProvider", "keyRef"):
+        if getattr(encryption, member) is not None:
+            path = ("spec", "snapshotConfig", "encryption", member)
+            yield finding.warning(path, "has no effect while enabled is false", ENCRYPTION)
+
+
+RULES = (schedules_can_be_kept, spans_are_not_negative, memory_is_consistent_by_itself, keys_are_for_encryption)

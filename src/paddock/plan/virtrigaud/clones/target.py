@@ -8,6 +8,7 @@ from paddock.dialects.virtrigaud.machine import DiskSpec, ProviderPlacement, Use
 from paddock.dialects.virtrigaud.shared import API_VERSION, ObjectRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclone import CloneStorage, NetworkCustomization, VMClone
+from paddock.meta.fieldview import whole
 from paddock.meta.objects import ObjectMeta
 from paddock.meta.world import namespace_of
 from paddock.plan.virtrigaud import marks, power, reasons
@@ -31,10 +32,10 @@ def from_machine(clone: VMClone, source: VirtrigaudVirtualMachine) -> Virtrigaud
         providerRef=_moved(given.providerRef, place, clone),
         classRef=_class(clone) if own_class else _moved(given.classRef, place, clone),
         networks=networks(clone, source),
-        disks=target.disks if target.disks is not None else given.disks,
+        disks=whole(target.disks) if target.disks is not None else given.disks,
         userData=_user_data(clone, source),
         placement=_placement(clone, given.placement),
-        placementRef=target.placementRef,
+        placementRef=whole(target.placementRef),
         powerState=power.ON if judging.options(clone).powerOn else power.OFF,
         resources=None if own_class else given.resources,
         tags=_tags(clone, given.tags),
@@ -56,10 +57,10 @@ def from_image(clone: VMClone, user_data: UserData | None) -> VirtrigaudVirtualM
         classRef=_class(clone),
         imageRef=_moved(ref, place, clone),
         networks=networks(clone, None),
-        disks=target.disks,
+        disks=whole(target.disks),
         userData=user_data,
         placement=_placement(clone, None),
-        placementRef=target.placementRef,
+        placementRef=whole(target.placementRef),
         powerState=power.ON if judging.options(clone).powerOn else power.OFF,
         tags=_tags(clone, None),
     )
@@ -74,7 +75,7 @@ def is_of(machine: VirtrigaudVirtualMachine, clone: VMClone) -> bool:
 def networks(clone: VMClone, source: VirtrigaudVirtualMachine | None) -> list[VMNetworkRef] | None:
     """The cards of the new machine: its own, or those of the source without their addresses, which are the source's."""
     if clone.spec.target.networks is not None:
-        cards = [_card(each, namespace_of(clone), clone) for each in clone.spec.target.networks]
+        cards = [_card(each, namespace_of(clone), clone) for each in whole(clone.spec.target.networks)]
     else:
         before = (source.spec.networks if source is not None else None) or []
         place = namespace_of(source) if source is not None else namespace_of(clone)
@@ -165,7 +166,7 @@ def _user_data(clone: VMClone, source: VirtrigaudVirtualMachine) -> UserData | N
     found, place = (own, namespace_of(clone)) if own is not None else (source.spec.userData, namespace_of(source))
     parts = (found.cloudInit, found.ignition) if found is not None else ()
     hidden = any(each is not None and each.secretRef is not None for each in parts)
-    return None if hidden and place != namespace(clone) else found
+    return None if hidden and place != namespace(clone) else whole(found)
 
 
 def _placement(clone: VMClone, before: ProviderPlacement | None) -> ProviderPlacement | None:

@@ -8,6 +8,7 @@ from paddock.dialects.virtrigaud.machine import ImportedDiskRef, VirtrigaudMachi
 from paddock.dialects.virtrigaud.shared import API_VERSION, LocalObjectReference, ObjectRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmmigration import MigratedDisk, PVCStorage, VMMigration
+from paddock.meta.fieldview import whole
 from paddock.meta.objects import ObjectMeta
 from paddock.meta.storage import PersistentVolumeClaimSpec, ResourceRequirements
 from paddock.meta.world import namespace_of
@@ -76,9 +77,9 @@ def machine(
             providerRef=provider,
             classRef=class_reference(migration, source),
             importedDisk=root,
-            networks=target.networks,
+            networks=whole(target.networks),
             disks=transfer.target_disks(migration, list(disks)) or None,
-            placementRef=target.placementRef,
+            placementRef=whole(target.placementRef),
             powerState="Off",
         ),
     )

@@ -4,6 +4,8 @@ import hashlib
 import json
 from urllib.parse import quote, urlencode
 
+import msgspec
+
 from paddock.base import duration
 from paddock.contract.payloads import encode_manifest
 from paddock.dialects.virtrigaud.machine import DiskSpec
@@ -16,6 +18,7 @@ from paddock.dialects.virtrigaud.vmmigration import (
     VMMigration,
     VMMigrationStatus,
 )
+from paddock.meta.fieldview import whole
 from paddock.meta.world import namespace_of
 
 ROOT = "root"
@@ -133,12 +136,12 @@ def import_name(migration: VMMigration, disk: MigratedDisk) -> str:
 
 def target_disks(migration: VMMigration, disks: list[MigratedDisk]) -> list[DiskSpec]:
     """The data disks of the new machine: those that were brought, as `target.disks` says of their names, and the rest of `target.disks`."""
-    given = {each.name: each for each in migration.spec.target.disks or ()}
+    given = {each.name: each for each in whole(migration.spec.target.disks) or ()}
     found = []
     for disk in disks[1:]:
         spec = given.pop(disk.name, None) or DiskSpec(name=disk.name)
         size = max(1, -(-(disk.sizeBytes or 0) // GIB), spec.sizeGiB)
-        found.append(DiskSpec(name=disk.name, sizeGiB=size, type=spec.type, expandPolicy=spec.expandPolicy, storageClass=spec.storageClass))
+        found.append(msgspec.structs.replace(spec, sizeGiB=size))
     return [*found, *given.values()]
 
 

@@ -11,6 +11,7 @@ from paddock.base import names
 from paddock.contract import tls
 from paddock.contract.issuing import ManagedCertificates
 from paddock.dialects.virtrigaud.provider import Provider, ProviderService
+from paddock.meta.fieldview import whole
 from paddock.meta.world import namespace_of
 from paddock.plan.virtrigaud.programs import environment
 from paddock.plan.virtrigaud.programs.transport import TransportChoice
@@ -219,7 +220,7 @@ def _probe(delay: int, period: int) -> Data:
 
 def _plain(value: Any) -> Any:
     """A declared value as data, without what it does not say."""
-    return _said(msgspec.to_builtins(value)) if value else None
+    return _said(msgspec.to_builtins(whole(value))) if value else None
 
 
 def _said(value: Any) -> Any:

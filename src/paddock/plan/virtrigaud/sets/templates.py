@@ -16,6 +16,7 @@ from paddock.dialects.virtrigaud.shared import API_VERSION
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmset import SetTemplate, VMSet
 from paddock.meta import selectors
+from paddock.meta.fieldview import whole
 from paddock.meta.objects import ObjectMeta, OwnerReference, TemplateMeta
 from paddock.meta.wire import to_data
 from paddock.meta.world import namespace_of
@@ -95,7 +96,7 @@ def machine(vmset: VMSet, ordinal: int, revision: str, template: SetTemplate) ->
         annotations=dict(given.annotations) if given.annotations else None,
         ownerReferences=[owner],
     )
-    return VirtrigaudVirtualMachine(apiVersion=API_VERSION, kind="VirtualMachine", metadata=metadata, spec=template.spec)
+    return VirtrigaudVirtualMachine(apiVersion=API_VERSION, kind="VirtualMachine", metadata=metadata, spec=whole(template.spec))
 
 
 def template_of(vm: VirtrigaudVirtualMachine) -> SetTemplate:

@@ -1,0 +1,301 @@
+// Admission judges objects as KubeVirt's virt-api does when they are created: its mutating webhooks, the schemas of its
+// definitions, its validating webhooks. It reads an object a line and writes a verdict a line. Arguments are feature gates.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admission "k8s.io/api/admission/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	kubevirt "kubevirt.io/api/core/v1"
+	"kubevirt.io/client-go/kubecli"
+	"kubevirt.io/client-go/log"
+	network "kubevirt.io/kubevirt/pkg/network/admitter"
+	"kubevirt.io/kubevirt/pkg/virt-api/webhooks"
+	mutating "kubevirt.io/kubevirt/pkg/virt-api/webhooks/mutating-webhook"
+	validating "kubevirt.io/kubevirt/pkg/virt-api/webhooks/validating-webhook"
+	configuration "kubevirt.io/kubevirt/pkg/virt-config"
+	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/components"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	namespace = "kubevirt"
+	largest   = 1 << 24
+)
+
+// Cause is what is wrong with one field.
+type Cause struct {
+	Reason  string `json:"reason"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// Verdict is what becomes of an object.
+type Verdict struct {
+	Allowed bool            `json:"allowed"`
+	Message string          `json:"message,omitempty"`
+	Causes  []Cause         `json:"causes,omitempty"`
+	Object  json.RawMessage `json:"object,omitempty"`
+}
+
+type handler func(http.ResponseWriter, *http.Request)
+
+// Kind is how virt-api judges the objects of one kind.
+type Kind struct {
+	resource string
+	schema   *extensions.CustomResourceValidation
+	mutate   handler
+	validate handler
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func informer() cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(&cache.ListWatch{}, nil, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+}
+
+func config(gates []string) *configuration.ClusterConfig {
+	definitions, installations := informer(), informer()
+	must(definitions.GetStore().Add(&extensions.CustomResourceDefinition{
+		Spec: extensions.CustomResourceDefinitionSpec{
+			Group: "cdi.kubevirt.io",
+			Names: extensions.CustomResourceDefinitionNames{Kind: "DataVolume"},
+		},
+	}))
+	installation := &kubevirt.KubeVirt{ObjectMeta: meta.ObjectMeta{Name: "kubevirt", Namespace: namespace, ResourceVersion: "1"}}
+	installation.Spec.Configuration.DeveloperConfiguration = &kubevirt.DeveloperConfiguration{FeatureGates: gates}
+	installation.Status.Phase = kubevirt.KubeVirtPhaseDeployed
+	installation.Status.DefaultArchitecture = "amd64"
+	must(installations.GetStore().Add(installation))
+	made, err := configuration.NewClusterConfigWithCPUArch(definitions, installations, namespace, "amd64")
+	must(err)
+	return made
+}
+
+// cluster answers as one that allows every user everything and holds a single claim, source, and nothing else.
+func cluster(answer http.ResponseWriter, request *http.Request) {
+	answer.Header().Set("Content-Type", "application/json")
+	if request.Method == http.MethodPost {
+		body, _ := io.ReadAll(request.Body)
+		review := map[string]any{}
+		_ = json.Unmarshal(body, &review)
+		review["status"] = map[string]any{"allowed": true}
+		answer.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(answer).Encode(review)
+		return
+	}
+	status := meta.Status{
+		TypeMeta: meta.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   meta.StatusFailure,
+		Reason:   meta.StatusReasonNotFound,
+		Code:     http.StatusNotFound,
+		Message:  request.URL.Path + " not found",
+	}
+	answer.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(answer).Encode(status)
+}
+
+func kinds(config *configuration.ClusterConfig, client kubecli.KubevirtClient) map[string]Kind {
+	informers := &webhooks.Informers{
+		VMIPresetInformer: informer(), VMRestoreInformer: informer(), VMBackupInformer: informer(),
+		DataSourceInformer: informer(), NamespaceInformer: informer(),
+	}
+	accounts := map[string]struct{}{}
+	schemas := components.CRDsValidation
+	of := func(name, resource string, mutate, validate handler) Kind {
+		return Kind{resource: resource, schema: parsed(schemas[strings.ToLower(name)]), mutate: mutate, validate: validate}
+	}
+	type Answer = http.ResponseWriter
+	type Request = *http.Request
+	checkNetworks := func(path *field.Path, spec *kubevirt.VirtualMachineInstanceSpec, config *configuration.ClusterConfig) []meta.StatusCause {
+		return network.Validate(path, spec, config)
+	}
+	return map[string]Kind{
+		"VirtualMachine": of("VirtualMachine", "virtualmachines",
+			func(a Answer, r Request) { mutating.ServeVMs(a, r, config, client) },
+			func(a Answer, r Request) { validating.ServeVMs(a, r, config, client, informers, accounts) }),
+		"VirtualMachineInstance": of("VirtualMachineInstance", "virtualmachineinstances",
+			func(a Answer, r Request) { mutating.ServeVMIs(a, r, config, informers, accounts) },
+			func(a Answer, r Request) { validating.ServeVMICreate(a, r, config, accounts, checkNetworks) }),
+		"VirtualMachineInstanceReplicaSet": of("VirtualMachineInstanceReplicaSet", "virtualmachineinstancereplicasets", nil,
+			func(a Answer, r Request) { validating.ServeVMIRS(a, r, config) }),
+		"VirtualMachineInstancePreset": of("VirtualMachineInstancePreset", "virtualmachineinstancepresets", nil,
+			func(a Answer, r Request) { validating.ServeVMIPreset(a, r) }),
+		"VirtualMachinePool": of("VirtualMachinePool", "virtualmachinepools", nil,
+			func(a Answer, r Request) { validating.ServeVMPool(a, r, config, accounts) }),
+		"VirtualMachineInstancetype": of("VirtualMachineInstancetype", "virtualmachineinstancetypes", nil,
+			func(a Answer, r Request) { validating.ServeVmInstancetypes(a, r) }),
+		"VirtualMachineClusterInstancetype": of("VirtualMachineClusterInstancetype", "virtualmachineclusterinstancetypes", nil,
+			func(a Answer, r Request) { validating.ServeVmClusterInstancetypes(a, r) }),
+		"VirtualMachinePreference": of("VirtualMachinePreference", "virtualmachinepreferences", nil,
+			func(a Answer, r Request) { validating.ServeVmPreferences(a, r) }),
+		"VirtualMachineClusterPreference": of("VirtualMachineClusterPreference", "virtualmachineclusterpreferences", nil,
+			func(a Answer, r Request) { validating.ServeVmClusterPreferences(a, r) }),
+		"VirtualMachineClone": of("VirtualMachineClone", "virtualmachineclones",
+			func(a Answer, r Request) { mutating.ServeClones(a, r) },
+			func(a Answer, r Request) { validating.ServeVirtualMachineClones(a, r, config, client) }),
+		"MigrationPolicy": of("MigrationPolicy", "migrationpolicies", nil,
+			func(a Answer, r Request) { validating.ServeMigrationPolicies(a, r, config) }),
+	}
+}
+
+func parsed(text string) *extensions.CustomResourceValidation {
+	if text == "" {
+		return nil
+	}
+	into := &extensions.CustomResourceValidation{}
+	must(yaml.Unmarshal([]byte(text), into))
+	return into
+}
+
+func asked(serve handler, kind Kind, object *unstructured.Unstructured) (*admission.AdmissionResponse, error) {
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	dry := true
+	about := object.GroupVersionKind()
+	review := admission.AdmissionReview{TypeMeta: meta.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"}}
+	review.Request = &admission.AdmissionRequest{
+		UID:       "1",
+		Kind:      meta.GroupVersionKind{Group: about.Group, Version: about.Version, Kind: about.Kind},
+		Resource:  meta.GroupVersionResource{Group: about.Group, Version: about.Version, Resource: kind.resource},
+		Name:      object.GetName(),
+		Namespace: object.GetNamespace(),
+		Operation: admission.Create,
+		DryRun:    &dry,
+		Object:    runtime.RawExtension{Raw: raw},
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return nil, err
+	}
+	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	serve(answer, request)
+	told := admission.AdmissionReview{}
+	if err := json.Unmarshal(answer.Body.Bytes(), &told); err != nil {
+		return nil, fmt.Errorf("%d: %s", answer.Code, answer.Body.String())
+	}
+	return told.Response, nil
+}
+
+func refused(status *meta.Status) Verdict {
+	verdict := Verdict{Message: "refused"}
+	if status == nil {
+		return verdict
+	}
+	verdict.Message = status.Message
+	if status.Details != nil {
+		for _, each := range status.Details.Causes {
+			verdict.Causes = append(verdict.Causes, Cause{string(each.Type), each.Field, each.Message})
+		}
+	}
+	return verdict
+}
+
+func checked(kind Kind, object *unstructured.Unstructured) []Cause {
+	if kind.schema == nil {
+		return nil
+	}
+	internal := &apiextensions.CustomResourceValidation{}
+	must(extensions.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(kind.schema, internal, nil))
+	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	must(err)
+	causes := []Cause{}
+	for _, each := range validation.ValidateCustomResource(nil, object.UnstructuredContent(), validator) {
+		causes = append(causes, Cause{string(each.Type), each.Field, each.ErrorBody()})
+	}
+	return causes
+}
+
+func judged(kinds map[string]Kind, line []byte) (verdict Verdict) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			verdict = Verdict{Message: fmt.Sprintf("panic: %v", problem)}
+		}
+	}()
+	object := &unstructured.Unstructured{}
+	must(object.UnmarshalJSON(line))
+	kind, known := kinds[object.GetKind()]
+	if !known {
+		return Verdict{Message: "unknown kind " + object.GetKind()}
+	}
+	if kind.mutate != nil {
+		answer, err := asked(kind.mutate, kind, object)
+		if err != nil {
+			return Verdict{Message: err.Error()}
+		}
+		if !answer.Allowed {
+			return refused(answer.Result)
+		}
+		if len(answer.Patch) > 0 {
+			object = patched(object, answer.Patch)
+		}
+	}
+	if causes := checked(kind, object); len(causes) > 0 {
+		return Verdict{Message: "the definition", Causes: causes}
+	}
+	answer, err := asked(kind.validate, kind, object)
+	if err != nil {
+		return Verdict{Message: err.Error()}
+	}
+	if !answer.Allowed {
+		return refused(answer.Result)
+	}
+	made, err := object.MarshalJSON()
+	must(err)
+	return Verdict{Allowed: true, Object: made}
+}
+
+func patched(object *unstructured.Unstructured, text []byte) *unstructured.Unstructured {
+	before, err := object.MarshalJSON()
+	must(err)
+	patch, err := jsonpatch.DecodePatch(text)
+	must(err)
+	after, err := patch.Apply(before)
+	must(err)
+	into := &unstructured.Unstructured{}
+	must(into.UnmarshalJSON(after))
+	return into
+}
+
+func main() {
+	log.Log.SetIOWriter(io.Discard)
+	server := httptest.NewServer(http.HandlerFunc(cluster))
+	defer server.Close()
+	client, err := kubecli.GetKubevirtClientFromRESTConfig(&rest.Config{Host: server.URL, QPS: 1000, Burst: 1000})
+	must(err)
+	known := kinds(config(os.Args[1:]), client)
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, largest)
+	out := json.NewEncoder(os.Stdout)
+	for lines.Scan() {
+		must(out.Encode(judged(known, lines.Bytes())))
+	}
+	must(lines.Err())
+}
