@@ -22,9 +22,9 @@ from paddock.drivers.vsphere.target import VSphereTarget
 from paddock.plan.virtrigaud import health
 from paddock.plan.virtrigaud.migrations import verdicts
 from paddock.plan.virtrigaud.migrations.verdicts import TransferEnd
-from tests import migrationsides, virtualtime
+from tests import migrationends, virtualtime
 from tests.fakehost import FakeHost
-from tests.migrationsides import MigrationStaging
+from tests.migrationends import MigrationStaging
 from tests.s3server import S3Server
 from tests.scripted import timeless
 from tests.unit.controllers.rigaudharness import RecordedDriver, provider
@@ -64,7 +64,7 @@ def report(name: str, folder: Path) -> DriverReport:
     staging = MigrationStaging(folder / "staging", S3Server())
 
     async def opened() -> DriverReport:
-        async with migrationsides.OPENERS[name](folder / "end", staging) as end:
+        async with migrationends.OPENERS[name](folder / "end", staging) as end:
             return await asked(end.driver)
 
     async def qemu() -> DriverReport:
@@ -143,14 +143,20 @@ def test_a_refused_pair_is_named_before_anything_is_touched(
             await world.until("Failed")
             found = await world.life.condition("Failed", "move", KIND)
             assert found["reason"] == "UnsupportedByProvider"
-            lacking = migrationpairs.refusal(source, target, storage)
-            named = [each for each, name in (("default/lab", source), ("default/other", target)) if f"{name}: " in lacking]
-            assert named and all(f"Provider {each} (libvirt)" in found["message"] for each in named), found["message"]
+            for each in lacking(source, target, storage):
+                assert f"Provider default/{each} (libvirt)" in found["message"]
             await world.clean()
             assert world.life.driver.names() == world.other.names() == [] and world.files() == []
             assert await world.claim() == 404 and await world.power(world.source) == ["On"]
 
     script()
+
+
+def lacking(source: str, target: str, storage: str) -> list[str]:
+    """The Providers to which it is due that a pair is refused."""
+    gives, takes = migrationpairs.BY_NAME[source], migrationpairs.BY_NAME[target]
+    named = ["lab"] if storage not in gives.exports else []
+    return [*named, *(["other"] if gives.exports and storage not in takes.imports else [])]
 
 
 def answering(side: RecordedDriver, given: DriverReport) -> None:
@@ -173,11 +179,11 @@ async def known(world: Any, reports: list[DriverReport]) -> bool:
     return True
 
 
-SIMULATED = [(*pair, storage) for pair in PAIRS if set(pair) <= migrationsides.OPENERS.keys() for storage in migrationpairs.shared(*pair)]
+SIMULATED = [(*pair, storage) for pair in PAIRS if set(pair) <= migrationends.OPENERS.keys() for storage in migrationpairs.shared(*pair)]
 
 
 @pytest.mark.spec("virtrigaud", 174)
 @pytest.mark.parametrize(("source", "target", "storage"), SIMULATED)
 def test_a_disk_arrives_as_it_was(source: str, target: str, storage: str, tmp_path: Path) -> None:
-    ends = (migrationsides.OPENERS[source], migrationsides.OPENERS[target])
-    migrationsides.run(lambda: migrationsides.carried(*ends, storage, tmp_path))
+    ends = (migrationends.OPENERS[source], migrationends.OPENERS[target])
+    migrationends.run(lambda: migrationends.carried(*ends, storage, tmp_path))

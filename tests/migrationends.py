@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.unit.drivers.proxmox.conftest import SimulatedTransport, stage
 NFS = "nas:/exports"
 # The beginning of a disk; the fake driver keeps no more than 64 KiB.
 CONTENT, SIZE = b"boot" * 1024, 64 << 20
+FORMAT = "qcow2"
 
 
 class MigrationEnd(NamedTuple):
@@ -53,7 +55,7 @@ class MigrationEnd(NamedTuple):
                 name=name,
                 class_json=p.encode(p.ClassPayload(cpu=1, memory_mib=self.memory_mib)),
                 image_json=p.encode(image or self.image),
-                owner=m.ObjectIdentity(uid=f"uid-{name}", namespace="default", name=name),
+                owner=m.ObjectIdentity(uid=str(uuid.uuid5(uuid.NAMESPACE_OID, name)), namespace="default", name=name),
             )
         )
         await self.finished(answer.task)
@@ -104,18 +106,17 @@ async def exported(end: MigrationEnd, vm_id: str, staging: MigrationStaging, sto
     return answer.checksum
 
 
-async def imported(end: MigrationEnd, url: str, words: dict[str, Any], format: str, checksum: str) -> str:
+async def imported(end: MigrationEnd, name: str, url: str, words: dict[str, Any], checksum: str) -> str:
     """Import a disk and make a machine of it, as a migration does; return the machine's id."""
-    plain: dict[str, Any] = {"format": format, "verify_checksum": True, "expected_checksum": checksum, **words}
-    request = m.ImportDiskRequest(
-        source_url=url, target_name="moved-migrated", target_vm=m.ObjectIdentity(namespace="default", name="moved"), **plain
-    )
+    plain: dict[str, Any] = {"format": FORMAT, "verify_checksum": True, "expected_checksum": checksum, **words}
+    machine = m.ObjectIdentity(namespace="default", name=name)
+    request = m.ImportDiskRequest(source_url=url, target_name=f"{name}-migrated", target_vm=machine, **plain)
     answer = await end.driver.import_disk(request)
     await end.finished(answer.task)
     if answer.task is not None:
         answer = await end.driver.import_disk(request)
     assert answer.checksum in ("", checksum), end.name
-    return await end.made("moved", p.ImagePayload(path=answer.path or answer.disk_id, format=format))
+    return await end.made(name, p.ImagePayload(path=answer.path or answer.disk_id, format=FORMAT))
 
 
 # --- the ends ---------------------------------------------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ async def carried(source: Opener, target: Opener, storage: str, place: Path) -> 
         raw = await _raw(gives, vm_id, staging, "before.raw")
         assert raw.startswith(CONTENT), gives.name
         url, words = staging.words(storage, "export.qcow2")
-        moved = await imported(takes, url, words, "qcow2", before)
+        moved = await imported(takes, f"from-{gives.name}-{storage}", url, words, before)
         if takes.received is not None:
             assert staging.stored(storage, "export.qcow2") in takes.received()
         else:
