@@ -95,8 +95,7 @@ class MigrationStaging:
 async def exported(end: MigrationEnd, vm_id: str, staging: MigrationStaging, storage: str, file: str) -> str:
     """Export the first disk of a machine as a migration does; return the SHA-256 of the stored file."""
     url, words = staging.words(storage, file)
-    format = file.rpartition(".")[2]
-    request = m.ExportDiskRequest(vm_id=vm_id, destination_url=url, format=format, **words)
+    request = m.ExportDiskRequest(vm_id=vm_id, destination_url=url, format=file.rpartition(".")[2], **words)
     answer = await end.driver.export_disk(request)
     await end.finished(answer.task)
     if answer.task is not None and not answer.checksum:

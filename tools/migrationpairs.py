@@ -1,7 +1,8 @@
 """docs/reference/migrations.md: between which drivers a VMMigration moves machines, over which storage, and why not.
 
 The facts are here once. `tests/unit/drivers/test_migrationpairs.py` holds them against what the drivers report, and has VirtRigaud's
-controllers refuse each pair that is refused here.
+controllers refuse each pair that is refused here; that test moves machines between simulated drivers, and
+`tests/reference/migrations/test_pairs.py` moves them between real ones.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,12 @@ DRIVERS = (
             ("nfs", "its disks are in memory and its files in one directory"),
         ),
     ),
-    DriverStorages("qemu", ("pvc", "s3"), ("pvc", "s3"), (("nfs", "it runs inside the server, which mounts no NFS exports"),)),
+    DriverStorages(
+        "qemu",
+        ("pvc", "s3"),
+        ("pvc", "s3"),
+        (("nfs", "the server that runs it mounts no NFS exports; `paddock provider serve --type qemu` elsewhere may"),),
+    ),
     DriverStorages("libvirt", STORAGES, STORAGES),
     DriverStorages("vsphere", STORAGES, STORAGES),
     DriverStorages("proxmox", (), STORAGES, (("export", "the API of Proxmox VE hands out no disks"),)),

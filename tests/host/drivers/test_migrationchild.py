@@ -50,7 +50,7 @@ def server(work: Path) -> Iterator[SshHost]:
     made.end()
 
 
-@pytest.mark.spec("virtrigaud", 87, 88, 90, 156)
+@pytest.mark.spec("virtrigaud", 87, 88, 90, 156, 175)
 def test_a_machine_moves_to_a_child_of_another_user_and_back(
     libvirtd: "Libvirtd", sshd: tuple[Path, int], server: SshHost, work: Path, web: Shelf, tiny_guest: tiny.TinyImage
 ) -> None:

@@ -26,7 +26,7 @@ from paddock.drivers.vsphere.inventory import VSphereInventory
 from tests import migrationends
 from tests.host import guests
 from tests.host.runs.conftest import Host
-from tests.migrationends import CONTENT, NFS, SIZE, MigrationEnd, MigrationStaging, Opener
+from tests.migrationends import CONTENT, SIZE, MigrationEnd, MigrationStaging, Opener
 from tests.reference.vsphere.vcenter import Simulator
 from tools import migrationpairs
 

@@ -13,8 +13,10 @@ import pytest
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.driver import Driver
+from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES
 from paddock.dialects.virtrigaud.vmmigration import VMMigration
 from paddock.driverkit.staging import StagingSettings
+from paddock.drivers import catalog
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.vsphere.capabilities import EndpointCapabilities
@@ -101,6 +103,12 @@ def report(name: str, folder: Path) -> DriverReport:
     return asyncio.run(opened())
 
 
+def test_the_table_has_every_driver() -> None:
+    # Type kubevirt is qemu's driver under another name.
+    assert set(NAMES) == set(catalog.TYPES) - {"kubevirt"} == {*PROVIDER_TYPES, "fake"}
+    assert catalog.TYPES["kubevirt"].module == catalog.TYPES["qemu"].module
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A directory for each driver."""
@@ -127,6 +135,8 @@ def test_a_refused_pair_is_named_before_anything_is_touched(
     source: str, target: str, storage: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     reports = [report(name, folders[name]) for name in (source, target)]
+    named = lacking(source, target, storage)
+    assert named
 
     @timeless
     async def script() -> None:
@@ -143,7 +153,7 @@ def test_a_refused_pair_is_named_before_anything_is_touched(
             await world.until("Failed")
             found = await world.life.condition("Failed", "move", KIND)
             assert found["reason"] == "UnsupportedByProvider"
-            for each in lacking(source, target, storage):
+            for each in named:
                 assert f"Provider default/{each} (libvirt)" in found["message"]
             await world.clean()
             assert world.life.driver.names() == world.other.names() == [] and world.files() == []
