@@ -13,9 +13,9 @@ from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
 from tests.scenario.test_scale import counting
 
-FEW, MANY = 10, 40
+FEW, MANY = 10, 50
 # What is done once for all of them makes each of many cheaper; what is done with all for each of them makes it dearer.
-BOUND = 1.2
+BOUND = 1.1
 BASE = "/apis/kubevirt.io/{}/namespaces/default/{}"
 MACHINES, INSTANCES = BASE.format("v1", "virtualmachines"), BASE.format("v1", "virtualmachineinstances")
 POOLS = BASE.format("v1alpha1", "virtualmachinepools")
