@@ -38,8 +38,8 @@ _TOPOLOGY_VERSION = "kubevirt.io/pci-topology-version"
 # What is made of an object's own UID: as much chance as is in that, and the same at every look.
 _UUID, _SERIAL = UUID("4f7ab6a5-19c3-4a0c-9b6b-1b5a5d5b8d51"), UUID("b0c8e1c4-3d5e-4a86-9f5f-0c3f0f5f6f52")
 _DEFAULT_GRACE_SECONDS = 30
-# Labels that are reserved, and requests for volumes that have to be possible.
-_RESERVED_RULES = ("kubevirt/V83", "kubevirt/V105")
+# Labels that are reserved, requests for volumes that have to be possible, and volumes that come by a request alone.
+_RESERVED_RULES = ("kubevirt/V83", "kubevirt/V105", "kubevirt/V112")
 _RESERVED_LABELS = frozenset(running.RESERVED_LABELS)
 # Kinds of which some parts are written by KubeVirt's controllers alone.
 RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineInstance"))
@@ -73,10 +73,11 @@ class _ReservedStrategy(CustomStrategy):
 
 
 def _says_reserved(new: Data) -> bool:
-    """Return whether an object has a reserved label or a request for a volume. Few have, and only for these the reserved rules are run."""
+    """Return whether an object has what reserved rules are about. Few have, and only for these the rules are run."""
     metadata = (new["metadata"], (_template(new) or {}).get("metadata") or {})
     labels = (label for each in metadata for label in each.get("labels") or ())
-    return not _RESERVED_LABELS.isdisjoint(labels) or bool((new.get("status") or {}).get("volumeRequests"))
+    spec = (_template(new) or new).get("spec") or {}
+    return not _RESERVED_LABELS.isdisjoint(labels) or bool((new.get("status") or {}).get("volumeRequests") or spec.get("utilityVolumes"))
 
 
 class MachineStrategy(_ReservedStrategy):

@@ -105,6 +105,9 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
     if wish.mounts and wish.dialect not in _OF_FILESYSTEMS:
         fix = f"choose the dialect {' or '.join(_OF_FILESYSTEMS)}"
         raise BadWish(f"--mount is nothing that the dialect {wish.dialect} can express", why="its machines have disks only", fix=fix)
+    if wish.cpus < 1:
+        # A topology of zeros is none to KubeVirt, which then gives a machine one processor.
+        raise BadWish(f"{wish.cpus} processors are too few", fix="give the machine at least one")
     source = _data_source(wish)
     machine = _machine(wish)
     world = [source, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]

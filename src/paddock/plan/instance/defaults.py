@@ -178,12 +178,12 @@ def _enabled(feature: _Switch) -> _Switch:
 
 
 def _hyperv(hyperv: HyperV) -> HyperV:
-    """Everything that is named is on, and what depends on something else switches that on, too."""
+    """Everything that is named is on, and what depends on something that nobody named switches that on, too."""
     given = {name: getattr(hyperv, name) for name in HyperV.__struct_fields__}
     found = {name: _enabled(feature) for name, feature in given.items() if feature is not None}
 
     def needs(name: str, other: str, value: object = _ON) -> None:
-        if name in found and is_on(found[name]) and not (other in found and is_on(found[other])):
+        if name in found and is_on(found[name]) and other not in found:
             found[other] = value
 
     needs("synictimer", "synic")

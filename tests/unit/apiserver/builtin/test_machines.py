@@ -364,8 +364,11 @@ async def test_a_server_without_controllers_leaves_machines_to_others() -> None:
 
 @scripted
 async def test_a_change_of_metadata_repeats_the_warnings_of_the_rest_and_none_of_its_past_mistakes() -> None:
-    hardware = {**HARDWARE, "networks": [{"name": "default", "pod": {}}]}
-    hardware["domain"] = {**HARDWARE["domain"], "devices": {"interfaces": [{"name": "default"}]}}
+    # without memory: taken with a warning
+    hardware = {
+        "domain": {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}},
+        "networks": [{"name": "default", "pod": {}}],
+    }
     async with Harness() as api:
         made = await api.post(VMS, machine(hardware=hardware))
         # stored before the rule was known: a network without a card
@@ -378,7 +381,7 @@ async def test_a_change_of_metadata_repeats_the_warnings_of_the_rest_and_none_of
         replaced = await api.put(f"{VMS}/web", sent)
         observed = await api.call("PATCH", f"{VMS}/web/status", {"status": {"ready": True}}, content_type="application/merge-patch+json")
         changed = await api.merge(f"{VMS}/web", {"spec": {"runStrategy": "Manual"}})
-    assert made.status == 201 and "needs exactly one binding" in made.warnings[0]
+    assert made.status == 201 and "no memory requested" in made.warnings[0]
     for answer in (labelled, replaced):
         assert answer.status == 200 and answer.warnings == made.warnings, answer.data
     assert observed.status == 200 and observed.warnings == []

@@ -121,7 +121,7 @@ def test_without_user_data_there_is_no_seed() -> None:
         ({"memory": "2GB"}, "2G"),
         ({"disk": "big"}, "quantit"),
         ({"name": "Web"}, "DNS-1123"),
-        ({"cpus": 0}, "cores"),
+        ({"cpus": 0}, "at least one"),
         ({"address": "ftp://x/y"}, ""),
     ],
 )
