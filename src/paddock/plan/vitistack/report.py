@@ -9,7 +9,7 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.meta.conditions import Condition, settled
 from paddock.plan.vitistack import ownstatus, phases, problems
-from paddock.plan.vitistack.observed import FINAL, Instance, MachineProblem, ObservedClaim, ObservedMachine, observed_generation, retry_of
+from paddock.plan.vitistack.observed import FINAL, Instance, MachineProblem, ObservedMachine, observed_generation, retry_of
 
 READY, MACHINE, STORAGE, NETWORK = "Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"
 TYPES = (READY, MACHINE, STORAGE, NETWORK)
