@@ -201,7 +201,7 @@ def world(libvirtd: "Libvirtd") -> Iterator[World]:
                 end(each)
 
 
-@pytest.mark.spec("virtrigaud", 173)
+@pytest.mark.spec("virtrigaud", 176)
 @pytest.mark.parametrize("fault", ON_HOST, ids=lambda fault: fault.name)
 def test_the_first_answer_is_right(world: World, fault: RealFault) -> None:
     answer = world.said.get(fault.name) or first_answer(world.kubeconfig, fault.ask)

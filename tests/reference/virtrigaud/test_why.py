@@ -72,7 +72,7 @@ def kubeconfig(upstream: Path, vcsim: Path) -> Iterator[Path]:
         api.close()
 
 
-@pytest.mark.spec("virtrigaud", 173)
+@pytest.mark.spec("virtrigaud", 176)
 @pytest.mark.parametrize("fault", ON_REFERENCE, ids=lambda fault: fault.name)
 def test_the_first_answer_is_right(kubeconfig: Path, fault: RealFault) -> None:
     answer = first_answer(kubeconfig, fault.ask)

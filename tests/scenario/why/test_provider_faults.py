@@ -54,7 +54,7 @@ def test_a_program_that_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     virtualtime.run(script())
 
 
-@pytest.mark.spec("virtrigaud", 174)
+@pytest.mark.spec("virtrigaud", 177)
 @pytest.mark.parametrize(("power", "word"), [("On", "runs (its Provider's word, up to 2 minutes old)"), ("Off", "up to 5 minutes old")])
 def test_an_all_clear_says_how_old_the_word_of_a_provider_may_be(power: str, word: str) -> None:
     async def script() -> None:
