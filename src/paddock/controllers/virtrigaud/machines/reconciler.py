@@ -153,7 +153,7 @@ class VirtrigaudMachineReconciler:
         connection = self._parts.providers.find(Key(place.namespace, place.name), found.provider.spec.type)
         look.driver = connection.driver
         if connection.driver is None:
-            return self._wait(look, reasons.PROVIDER_ERROR, f"{place}: {connection.runtime.message}")
+            return self._wait(look, connection.waiting, f"{place}: {connection.runtime.message}")
         return None
 
     def _wait(self, look: MachinePass, reason: str, message: str) -> Outcome:
