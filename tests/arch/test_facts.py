@@ -97,7 +97,9 @@ def test_the_guide_names_the_port_of_the_server() -> None:
 
 
 def test_one_figure_tells_how_slow_emulation_is() -> None:
-    pages = {page: re.findall(r"\w+ to \w+ times slower|\w+ times slower", page.read_text(encoding="utf-8")) for page in GUIDE.rglob("*.md")}
+    pages = {
+        page: re.findall(r"\w+ to \w+ times slower|\w+ times slower", page.read_text(encoding="utf-8")) for page in GUIDE.rglob("*.md")
+    }
     told = {figure for figures in pages.values() for figure in figures if "thousand" not in figure}
     assert told == {"five to thirty times slower"}
     assert "five to thirty times slower" in acceleration._EMULATED
