@@ -77,7 +77,13 @@ NETWORKS = (
     SupportRow("networks[].name", "networks", "Joins network and card."),
     SupportRow("networks[].pod", "networks", "The default network.", card(), '"netdev":"n-default"'),
     SupportRow("networks[].pod.vmNetworkCIDR", "networks", "The guest's own network under masquerade."),
-    SupportRow("networks[].pod.vmIPv6NetworkCIDR", "networks", "The guest's own IPv6 network under masquerade."),
+    SupportRow(
+        "networks[].pod.vmIPv6NetworkCIDR",
+        "no effect",
+        "Guests have no IPv6.",
+        card(network={"pod": {"vmIPv6NetworkCIDR": "fd10:0:2::/120"}}),
+        Code.IPV6_MISSING,
+    ),
     SupportRow("networks[].multus.**", "networks", "A bridge of the host, by its NetworkAttachmentDefinition."),
     SupportRow(
         "networks[].resourceClaim.**",
