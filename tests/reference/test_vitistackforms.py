@@ -17,7 +17,7 @@ pytestmark = pytest.mark.reference
 OWN: dict[str, Any] = {"provider": "kubevirt"}
 DOCUMENT: dict[str, Any] = {"template": "small"}
 ROOT: dict[str, Any] = {"name": "root", "sizeGB": 20, "boot": True}
-TAKEN = (
+TAKEN: tuple[dict[str, Any], ...] = (
     OWN,
     DOCUMENT,
     {**OWN, "machineClass": "large", "memory": 0, "cpu": {"cores": 2, "threadsPerCore": 2}},
@@ -25,7 +25,7 @@ TAKEN = (
     {**OWN, "userData": "a", "cloudInit": {"networkData": "version: 2", "type": "configDrive"}},
     {**DOCUMENT, "disks": [{"name": "data", "size": "5Gi"}], "cloudInit": {"secretRef": {"name": "a"}}},
 )
-REFUSED = (
+REFUSED: tuple[dict[str, Any], ...] = (
     {**OWN, **DOCUMENT},
     {**OWN, "networks": [{"name": "eth0", "networkName": "lan"}]},
     {**OWN, "disks": [{**ROOT, "storageClass": "fast"}]},
