@@ -12,7 +12,7 @@ import pytest
 
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.contract.driver import Driver
+from paddock.contract.driver import Driver, extensions
 from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES
 from paddock.dialects.virtrigaud.vmmigration import VMMigration
 from paddock.driverkit.staging import StagingSettings
@@ -57,7 +57,9 @@ class DriverReport(msgspec.Struct, frozen=True):
 
 
 async def asked(driver: Driver) -> DriverReport:
-    return DriverReport(await driver.get_capabilities(m.GetCapabilitiesRequest()), await driver.get_features(x.GetFeaturesRequest()))
+    return DriverReport(
+        await driver.get_capabilities(m.GetCapabilitiesRequest()), await extensions(driver).get_features(x.GetFeaturesRequest())
+    )
 
 
 @cache

@@ -103,7 +103,7 @@ def unmet(place: MachinePlace, preference: "PreferenceSpec", instancetype: "Inst
         has = instancetype.memory.guest if instancetype is not None else guest
         path = place.at("instancetype") if instancetype is not None else hardware.at("domain", "memory")
         if has is None or quantity.parse(has) < quantity.parse(needs.memory.guest):
-            yield _unmet(path, _insufficient("Memory", f"{has or 0}", needs.memory.guest, instancetype))
+            yield _unmet(path, _insufficient("Memory", f"{has or 0}", f"{needs.memory.guest}", instancetype))
     if needs.architecture is not None and hardware.architecture != needs.architecture:
         why = f"preference requires architecture {needs.architecture} but {hardware.architecture} is being requested"
         yield _unmet(hardware.at("architecture"), why)
