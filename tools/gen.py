@@ -19,10 +19,10 @@ from paddock.cli.monitoring import grafana
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
 from paddock.schema.kind import KindFacts
-from tools import pictures, upstream
+from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
-from tools.referencepages import homes, metrics, reported, settings
+from tools.referencepages import functional, homes, metrics, reported, settings
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,12 +64,14 @@ def reference_pages() -> Mapping[str, str]:
         "kubevirt-fields.md": table.page(reference.HEADER),
         "why.md": why.page(reference.HEADER),
         "upstream-tests.md": tests,
+        "kubevirt-tests.md": functional.page(),
         "commands.md": markdown.page(),
         "settings.md": settings.page(),
         "events.md": reported.events_page(),
         "conditions.md": reported.conditions_page(),
         "metrics.md": metrics.page(),
         "homes.md": homes.page(),
+        "migrations.md": migrationpairs.page(),
     }
 
 

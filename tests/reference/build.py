@@ -17,12 +17,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paddock.base.errors import Terminal
+from tests.reference import altered
 
 MODULE = Path(__file__).parent / "oracle"
 
@@ -78,6 +79,8 @@ class Recipe:
     # links C libraries of this machine
     cgo: bool = False
     protocol: Protocol | None = None
+    # its folder says what of other modules is altered (`altered.py`)
+    alters: bool = False
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -98,6 +101,8 @@ class Recipe:
         folders = [self.module, *([self.stand_ins] if self.stand_ins else ())]
         for path in (versions, versions.with_suffix(".sum"), *(file for each in folders for file in sorted(each.rglob("*.go")))):
             digest.update(path.read_bytes())
+        if self.alters:
+            digest.update(b"".join(path.read_bytes() for path in altered.inputs(self.module)))
         if self.protocol is not None:
             digest.update(self.protocol.file.read_bytes() + self.protocol.generator.key.encode())
         facts = (self.command, self.programs, self.variables, sorted(self.environment.items()), platform.system(), platform.machine())
@@ -170,6 +175,12 @@ def ensure(say: Callable[[str], None] = print, *, cache: Path | None = None, mod
     return Binaries(etcd=done / "etcd", kubectl=done / "kubectl", kube_apiserver=done / "kube-apiserver", version=recipe.version)
 
 
+def missing(recipes: Iterable[Recipe], cache: Path | None = None) -> list[str]:
+    """Return the programs that are not built yet."""
+    home = cache or cache_root()
+    return [program.name for recipe in recipes if not (home / recipe.name / recipe.key).is_dir() for program in recipe.programs]
+
+
 def built(recipe: Recipe, say: Callable[[str], None] = print, *, cache: Path | None = None) -> Path:
     """The directory with the programs of a recipe, building them first if it has not been built yet."""
     home = (cache or cache_root()) / recipe.name
@@ -201,7 +212,12 @@ def _build_all(done: Path, recipe: Recipe, say: Callable[[str], None]) -> None:
     partial = done.with_name(f"{done.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    options = _overlay(recipe, recipe.protocol, partial, say) if recipe.protocol is not None else ()
+    modfile: Path | str = recipe.modfile
+    if recipe.alters:
+        modfile = altered.lay(recipe.module, recipe.modfile, partial / "modules", recipe.environment)
+    options: tuple[str, ...] = (f"-modfile={modfile}",)
+    if recipe.protocol is not None:
+        options += _overlay(recipe, recipe.protocol, partial, say)
     for program in recipe.programs:
         say(f"building {program.name} {recipe.version} from {program.package} (minutes the first time, once per version)")
         _build(program, partial, recipe, options)
@@ -224,7 +240,7 @@ def _overlay(recipe: Recipe, protocol: Protocol, partial: Path, say: Callable[[s
 def _build(program: Program, target: Path, recipe: Recipe, options: tuple[str, ...]) -> None:
     linker = " ".join(["-s", "-w", *(f"-X {variable}={recipe.version}" for variable in recipe.variables)])
     output = ("-ldflags", linker, "-o", str(target / program.name))
-    command = ["nice", *recipe.command, f"-modfile={recipe.modfile}", *options, *output, program.package]
+    command = ["nice", *recipe.command, *options, *output, program.package]
     # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
     ran = subprocess.run(
         command, cwd=recipe.module, env={**os.environ, **recipe.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

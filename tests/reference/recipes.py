@@ -60,6 +60,18 @@ KUBEVIRT = Recipe(
     stand_ins=HERE / "virtctl-1.9" / "templates",
 )
 
+# KubeVirt's functional tests, with alterations of their harness.
+FUNCTIONAL = Recipe(
+    name="kubevirt-tests",
+    module=HERE / "kubevirt-tests",
+    programs=(Program("functional", "kubevirt.io/kubevirt/tests"),),
+    release="kubevirt.io/kubevirt",
+    variables=("kubevirt.io/client-go/version.gitVersion",),
+    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+    stand_ins=HERE / "virtctl-1.9" / "templates",
+    alters=True,
+)
+
 # KubeVirt's webhooks as a program that reads objects and writes verdicts.
 KUBEVIRT_ADMISSION = Recipe(
     name="kubevirt-admission",
@@ -143,7 +155,9 @@ UPSTREAM = "github.com/projectbeskar/virtrigaud"
 VIRTRIGAUD = Recipe(
     name="virtrigaud",
     module=HERE / "virtrigaud",
-    programs=tuple(Program(name, f"{UPSTREAM}/cmd/{name}") for name in ("provider-mock", "manager", "provider-vsphere")),
+    programs=tuple(
+        Program(name, f"{UPSTREAM}/cmd/{name}") for name in ("provider-mock", "manager", "provider-vsphere", "provider-libvirt")
+    ),
     release=UPSTREAM,
     variables=(f"{UPSTREAM}/internal/version.Version",),
     protocol=Protocol(

@@ -91,12 +91,12 @@ def unlisted(found: Iterator[str], known: list[dict[str, str]]) -> tuple[Counter
     return unknown, [name for name in patterns if name not in seen]
 
 
-@pytest.mark.spec("kubevirt", 164)
+@pytest.mark.spec("kubevirt", 174)
 def test_verdicts_are_kubevirts(played: dict[str, list[Played]]) -> None:
     assert unlisted(_verdicts(played), TABLE["verdict"]) == (Counter(), [])
 
 
-@pytest.mark.spec("kubevirt", 165)
+@pytest.mark.spec("kubevirt", 175)
 def test_completed_objects_are_kubevirts(played: dict[str, list[Played]]) -> None:
     assert unlisted(_completions(played), TABLE["completion"]) == (Counter(), [])
 

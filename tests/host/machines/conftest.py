@@ -79,7 +79,9 @@ class Place:
 
     def open(self, count: int = 2, patience: float = TIMES.start, efi: EfiFiles | None = None) -> Machines:
         around = replace(
-            surroundings(count), times=replace(TIMES, start=patience), look=lambda config: replace(look(config), efi=efi, secure_efi=efi)
+            surroundings(count),
+            times=replace(TIMES, start=patience),
+            look=lambda config: replace(look(config), efi=efi, secure_efi=efi, root=self.root),
         )
         _open.append(Machines(self.machines, around))
         return _open[-1]
@@ -90,7 +92,7 @@ def place() -> Iterator[Place]:
     """Every QEMU that holds a lock below it is ended afterwards."""
     root = Path(tempfile.mkdtemp(prefix="pdkm-", dir="/tmp"))
     yield Place(root)
-    for lock in root.glob("machines/*/lock"):
+    for lock in root.glob("**/machines/*/lock"):
         for pid in holders(lock):
             os.kill(pid, signal.SIGKILL)
     shutil.rmtree(root, ignore_errors=True)

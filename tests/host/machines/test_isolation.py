@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from paddock.engine.machine import limits
-from paddock.engine.machine.config import Nic, UserNetwork
+from paddock.engine.machine.config import FirmwareConfig, Nic, UserNetwork
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.process import apart
@@ -196,3 +196,28 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
 
     with in_unit():
         run(script)
+
+
+@pytest.mark.spec("kubevirt", 183)
+def test_a_qemu_reads_the_tables_and_the_files_of_its_firmware(place: Place) -> None:
+    async def script() -> None:
+        # A server's own folder, which the user of a QEMU cannot pass through.
+        place.root.chmod(0o700)
+        (place.root / "engine").mkdir()
+        engine = Place(place.root / "engine")
+        table, ignition = engine.root / "slic.acpi", engine.root / "ignition.json"
+        table.write_bytes(b"SLIC\x24\0\0\0\x01\x49CRASH ME" + bytes(8) + b"\x88\x04\0\0qemu" + bytes(4))
+        ignition.write_bytes(b"{}")
+        for each in (table, ignition):
+            each.chmod(0o600)
+        firmware = FirmwareConfig(acpi_tables=(table,), files=(("opt/com.coreos/config", ignition),))
+        machine = await engine.open().define("guest", engine.guest("guest", firmware=firmware))
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        assert machine.observed.end is None, machine.observed.end
+        assert os.stat(f"/proc/{machine.observed.pid}").st_uid == table.stat().st_uid != 0
+        assert table.stat().st_mode & 0o077 == 0
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)

@@ -45,16 +45,25 @@ def sized(strategy: str = "Always", *, name: str = "web", instancetype: Data | N
 @pytest.mark.parametrize(
     ("member", "scope"), [("instancetype", "Cluster"), ("instancetype", ""), ("preference", "Cluster"), ("preference", "")]
 )
-def test_a_machine_may_be_made_when_what_it_is_made_of_is_there(play: Play, member: str, scope: str) -> None:
+@pytest.mark.spec("kubevirt", 167)
+def test_a_machine_whose_instancetype_is_missing_is_kept_and_starts_when_it_is_made(play: Play, member: str, scope: str) -> None:
     async def script(host: FakeHost) -> None:
         kind = f"VirtualMachine{scope}{member.capitalize()}"
+        # Another kind of the same name is another object.
+        await made(host, f"VirtualMachine{'' if scope else 'Cluster'}{member.capitalize()}", TINY if member == "instancetype" else {})
         named: dict[str, Any] = {member: {"kind": kind, "name": "tiny"}}
-        body = sized(**named)
-        reply = await host.api.post(MACHINES, body)
-        assert reply.status == 422 and f'{kind.lower()}s.instancetype.kubevirt.io "tiny" not found' in reply.data["message"]
+        reply = await host.api.post(MACHINES, sized(**named))
+        assert reply.status == 201
+        (warning,) = reply.warnings
+        assert f"Failure to find {member}: {kind.lower()}s.instancetype.kubevirt.io" in warning and "not found" in warning
+        await asyncio.sleep(300)
+        status = (await host.vm())["status"]
+        (failure,) = [each for each in status["conditions"] if each["type"] == "Failure"]
+        assert (failure["status"], failure["reason"]) == ("True", f"FailedFind{member.capitalize()}")
+        assert status["printableStatus"] == "Stopped"
         await made(host, kind, TINY if member == "instancetype" else {"cpu": {"preferredCPUTopology": "cores"}})
-        await host.make(body)
-        await host.running()
+        await host.running(seconds=20)
+        assert "Failure" not in [each["type"] for each in (await host.vm())["status"]["conditions"]]
 
     play(script)
 
@@ -277,19 +286,70 @@ def test_an_instancetype_without_a_size_is_refused(play: Play, spec: Data) -> No
     play(script)
 
 
-@pytest.mark.parametrize("policy", ["reference", "expand", "expandAll"])
-def test_sizes_stay_references(play: Play, policy: str) -> None:
+async def keeps(host: FakeHost, policy: str) -> None:
+    """Set the way the installation's machines keep their instancetype and preference."""
+    place = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
+    reply = await host.api.merge(place, {"spec": {"configuration": {"instancetype": {"referencePolicy": policy}}}})
+    assert reply.status == 200, reply.data
+
+
+async def both_made(host: FakeHost) -> None:
+    await made(host, "VirtualMachineInstancetype", TINY)
+    await made(host, "VirtualMachinePreference", {"cpu": {"preferredCPUTopology": "cores"}, "devices": {"preferredDiskBus": "sata"}})
+
+
+def is_expanded(found: Data) -> bool:
+    """Whether a machine says everything itself."""
+    domain = found["spec"]["template"]["spec"]["domain"]
+    said = (domain.get("cpu", {}).get("cores"), domain.get("memory", {}).get("guest"))
+    names_none = not any(each in found["spec"] or f"{each}Ref" in found["status"] for each in BOTH)
+    return said == (2, "64Mi") and names_none
+
+
+def test_sizes_stay_references(play: Play) -> None:
     async def script(host: FakeHost) -> None:
-        place = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
-        reply = await host.api.merge(place, {"spec": {"configuration": {"instancetype": {"referencePolicy": policy}}}})
-        assert reply.status == 200, reply.data
-        await made(host, "VirtualMachineInstancetype", TINY)
-        await made(host, "VirtualMachinePreference", {"cpu": {"preferredCPUTopology": "cores"}})
+        await keeps(host, "reference")
+        await both_made(host)
         await host.make(sized(**BOTH))
         await host.running(seconds=30)
         found = await host.vm()
         assert found["spec"]["instancetype"]["name"] == found["spec"]["preference"]["name"] == "tiny"
         assert all(found["status"][f"{each}Ref"]["controllerRevisionRef"]["name"] for each in BOTH)
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 182)
+@pytest.mark.parametrize("policy", ["expand", "expandAll"])
+def test_sizes_are_written_into_a_new_machine_where_the_installation_says_so(play: Play, policy: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await keeps(host, policy)
+        await both_made(host)
+        await host.make(sized(**BOTH))
+        await host.running(seconds=30)
+        assert is_expanded(await host.vm())
+        assert (await host.vmi())["spec"]["domain"]["cpu"]["cores"] == 2
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 182)
+@pytest.mark.parametrize("policy", ["expand", "expandAll"])
+def test_a_machine_with_copies_is_expanded_by_expand_all_once_it_is_off(play: Play, policy: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await both_made(host)
+        await host.make(sized(**BOTH))
+        await host.running(seconds=30)
+        await keeps(host, policy)
+        await asyncio.sleep(30)
+        found = await host.vm()
+        assert found["spec"]["instancetype"]["name"] == "tiny"
+        copies = [found["status"][f"{each}Ref"]["controllerRevisionRef"]["name"] for each in BOTH]
+        await asked(host, "web", "stop")
+        await asyncio.sleep(60)
+        left = set(await names(host, REVISIONS))
+        assert is_expanded(await host.vm()) is (policy == "expandAll")
+        assert left.isdisjoint(copies) is (policy == "expandAll")
 
     play(script)
 

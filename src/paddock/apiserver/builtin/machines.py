@@ -106,7 +106,7 @@ class MachineStrategy(_ReservedStrategy):
         return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Instancetype and preference exist, and agree with what the machine says (V15, V16)."""
+        """Instancetype and preference agree with what the machine says (V15, V16); one that does not exist is a warning."""
         yield from super().validate(new, old, context)
         yield from _same_addresses(new, old, context.view)
         if old is not None:
@@ -139,7 +139,7 @@ class MachineStrategy(_ReservedStrategy):
         try:
             found = instancetypes.find(instancetypes.PREFERENCE, spec, namespace, look, new.get("status"))
         except instancetypes.MissingInstancetype:
-            # Told by `validate`, with everything else that is wrong.
+            # `validate` warns of it.
             return {}
         return found.spec if found is not None else {}
 
@@ -340,7 +340,8 @@ def size_findings(place: MachinePlace, view: ObjectView, status: Data | None = N
         try:
             named = instancetypes.find(member, written, namespace, looking(view), status)
         except instancetypes.MissingInstancetype as missing:
-            yield _not_found(place.at(member), missing.why)
+            # It may be made later: KubeVirt keeps such a machine, which says in its status what it waits for.
+            yield finding.warning(place.at(member), f"{missing.why}; the machine starts when it is there", "kubevirt/instancetype")
             continue
         if named is not None:
             found[member] = from_data(named.spec, cls)

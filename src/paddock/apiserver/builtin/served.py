@@ -17,6 +17,7 @@ from paddock.apiserver.builtin import (
     namespaces,
     pools,
     powerstates,
+    restores,
     secrets,
     services,
     tabled,
@@ -58,6 +59,7 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         **migrations.strategies(settings),
         **pools.strategies(settings),
         **powerstates.strategies(),
+        **restores.strategies(settings),
         **fronts.strategies(settings),
     }
     for kind in catalog.facts():

@@ -6,6 +6,7 @@ from paddock.apiserver.builtin.machines import looking
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
+from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
 from paddock.edge.http import HttpResponse
 from paddock.meta import failure
@@ -19,8 +20,9 @@ Data = dict[str, Any]
 class MachineExpansion:
     """Expands machines."""
 
-    def __init__(self, stored: StoredObjects) -> None:
+    def __init__(self, stored: StoredObjects, installation: InstallationApi) -> None:
         self._stored = stored
+        self._installation = installation
 
     async def stored(self, call: RequestContext) -> HttpResponse:
         """A machine that is stored."""
@@ -58,4 +60,4 @@ class MachineExpansion:
             found = [instancetypes.find(member, spec, namespace, look, machine.get("status")) for member in instancetypes.KINDS]
         except instancetypes.MissingInstancetype as missing:
             raise failure.internal(missing.why) from None
-        return instancetypes.expanded_machine(machine, [each for each in found if each is not None])
+        return instancetypes.expanded_machine(machine, [each for each in found if each is not None], self._installation.default_binding)

@@ -25,9 +25,17 @@ class InstallationApi:
 
     def has(self, gate: str) -> bool:
         """Return whether a feature gate is enabled."""
-        spec = (self._stored.find(*_PLACE) or {}).get("spec") or {}
-        switches = (spec.get("configuration") or {}).get("developerConfiguration") or {}
+        switches = self._configuration().get("developerConfiguration") or {}
         return gate in (switches.get("featureGates") or ()) and gate not in (switches.get("disabledFeatureGates") or ())
+
+    @property
+    def default_binding(self) -> str:
+        """The binding of a machine's card on the pod network that has none."""
+        return (self._configuration().get("network") or {}).get("defaultNetworkInterface") or "bridge"
+
+    def _configuration(self) -> Data:
+        spec = (self._stored.find(*_PLACE) or {}).get("spec") or {}
+        return spec.get("configuration") or {}
 
     def check(self, gate: str) -> None:
         """Raise 400 unless a feature is switched on."""

@@ -47,7 +47,7 @@ class SubresourceApi:
         self._usage = UsageHistories(stored, world.usage)
         self._volumes = VolumeRequests(stored)
         self._dumps = MemoryDumps(stored)
-        self._expanding = MachineExpansion(stored)
+        self._expanding = MachineExpansion(stored, self._installation)
         self._graphs = Graphs(stored, self._installation)
 
     def serve(self, api: Api) -> None:

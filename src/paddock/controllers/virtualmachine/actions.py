@@ -23,6 +23,7 @@ from paddock.runtime.controller import EventRecorder
 
 _ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
 NORMAL, WARNING = "Normal", "Warning"
+_UNKNOWN = {instancetypes.INSTANCETYPE: "FailedFindInstancetype", instancetypes.PREFERENCE: "FailedFindPreference"}
 
 
 class ActionRefused(Exception):
@@ -128,7 +129,20 @@ class VirtualMachineActions:
 
     async def sizes(self, sight: ObservedVirtualMachine) -> dict[str, ResolvedInstancetype]:
         """The instancetype and the preference of a machine, each from the copy that is made at the first look; raises `ActionRefused`."""
-        found: dict[str, ResolvedInstancetype] = {}
+        return {each.member: await self._frozen(sight, each) for each in await self._resolved(sight)}
+
+    async def expand(self, sight: ObservedVirtualMachine, binding: str) -> None:
+        """Write what the instancetype and the preference say into the machine, in place of their names; raises `ActionRefused`."""
+        found = await self._resolved(sight)
+        spec = instancetypes.expanded_machine(sight.data, found, binding)["spec"]
+        operations = [at_revision(sight.meta.resourceVersion), {"op": "replace", "path": "/spec", "value": spec}]
+        await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch(operations))
+        for each in found:
+            if each.revision:
+                await self.forget_revision(sight, each.revision)
+
+    async def _resolved(self, sight: ObservedVirtualMachine) -> list[ResolvedInstancetype]:
+        found: list[ResolvedInstancetype] = []
         for member in instancetypes.KINDS:
             if sight.data["spec"].get(member) is None:
                 continue
@@ -137,9 +151,9 @@ class VirtualMachineActions:
                 named = instancetypes.find(member, sight.data["spec"], sight.key.namespace, _in(known), sight.data.get("status"))
             except instancetypes.MissingInstancetype as missing:
                 error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
-                raise self._refused(sight, "FailedCreate", str(error), error) from None
+                raise self._refused(sight, _UNKNOWN[member], str(error), error) from None
             if named is not None:
-                found[member] = await self._frozen(sight, named)
+                found.append(named)
         return found
 
     async def _fetch(self, sight: ObservedVirtualMachine, member: str) -> dict[tuple[str, str, str], Data]:

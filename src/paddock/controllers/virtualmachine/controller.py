@@ -21,11 +21,12 @@ from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data
 from paddock.plan.instance.suspension import is_suspended
-from paddock.plan.machine import lifecycle, liveupdate, printable, volumerequests
+from paddock.plan.machine import instancetypes, lifecycle, liveupdate, printable, volumerequests
 from paddock.plan.machine import status as machinestatus
 from paddock.plan.machine.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
 from paddock.plan.machine.instancetypes import KINDS, ResolvedInstancetype, kind_of
@@ -172,7 +173,13 @@ class VirtualMachineReconciler:
         look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))
         now, chance = self._clock.seconds(), self._chance.random()
         look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
-        await self._try(look, self._find_sizes(look))
+        if self._is_to_expand(sight):
+            # What is written brings us here again.
+            await self._try(look, self._acts.expand(sight, self._default_binding()))
+            if look.error is None:
+                return DONE
+        else:
+            await self._try(look, self._find_sizes(look))
         await self._try(look, self._make_disks(look))
         await self._note_last_generation(look)
         await self._step(look)
@@ -262,7 +269,7 @@ class VirtualMachineReconciler:
         if look.decision.step is not RunStep.STOP or data is None or not _is_behind(sight):
             return
         before = await self._acts.started_from(sight, _revision(data))
-        if before is not None and not liveupdate.update(before, sight.data["spec"], data, live=False).restart:
+        if before is not None and liveupdate.update(before, sight.data["spec"], data, live=False).is_complete:
             await self._bring_up_to_date(look, [])
 
     async def _follow(self, look: _Look) -> None:
@@ -279,7 +286,7 @@ class VirtualMachineReconciler:
         if is_suspended(sight.instance):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
-        if not update.restart:
+        if update.is_complete:
             await self._bring_up_to_date(look, list(update.patch))
         elif update.patch:
             await self._change_instance(look, list(update.patch))
@@ -301,10 +308,22 @@ class VirtualMachineReconciler:
             self._caches.instances.expectations.wrote(CachedObject.from_data(written))
             sight.instance_data, sight.instance = written, from_data(written, targets.INSTANCES.cls)
 
-    def _is_live(self) -> bool:
+    def _configuration(self) -> KubeVirtConfiguration:
         seen = self._caches.installations.cache.get(_INSTALLATION)
-        configuration = seen.read(targets.INSTALLATIONS).spec.configuration if seen is not None else None
-        return configuration is None or configuration.vmRolloutStrategy != "Stage"
+        return (seen.read(targets.INSTALLATIONS).spec.configuration if seen is not None else None) or KubeVirtConfiguration()
+
+    def _is_live(self) -> bool:
+        return self._configuration().vmRolloutStrategy != "Stage"
+
+    def _default_binding(self) -> str:
+        network = self._configuration().network
+        return (network.defaultNetworkInterface if network is not None else None) or "bridge"
+
+    def _is_to_expand(self, sight: ObservedVirtualMachine) -> bool:
+        """A machine that runs keeps its references until it has stopped: what it was made from does not change under it."""
+        configured = self._configuration().instancetype
+        policy = configured.referencePolicy if configured is not None else None
+        return sight.instance is None and instancetypes.is_to_expand(policy, sight.data)
 
     # --- the report -------------------------------------------------------------------------------------------------------
 
@@ -322,7 +341,7 @@ class VirtualMachineReconciler:
                         sight.instance if sight.is_ours else None,
                         disks=sight.disks,
                         wants_start=wants,
-                        start_is_due=wants and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
+                        start_is_due=wants and look.trouble is None and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
                         failing=lifecycle.is_failing(sight.machine, look.failure, sight.instance),
                     )
                 ),
@@ -413,6 +432,8 @@ def wire(program: ControllerManager) -> Controller:
     controller.watch(caches.disks, caches.users_of_claim)
     controller.watch(caches.claims, caches.users_of_claim)
     controller.watch(caches.sources, caches.users_of_source)
+    for kind, informer in caches.sizes.items():
+        controller.watch(informer, caches.users_of_size(kind))
     controller.watch(caches.installations, lambda change: ())
     program.add(controller)
     return controller

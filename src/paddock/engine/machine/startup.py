@@ -44,8 +44,12 @@ def make_files(directory: Directory, config: MachineConfig, command: Command, us
         for disk in config.disks:
             hand_over_disk(disk, user, users)
         hand_over_memory(config.memory, user, users)
+        for path in (*config.firmware.acpi_tables, *(file for _, file in config.firmware.files)):
+            hand_over(path, user)
     except OSError as error:
-        raise StartFailed(f"cannot give machine {directory.id} its disks and memory", why=f"{error.filename}: {error.strerror}") from error
+        raise StartFailed(
+            f"cannot give machine {directory.id} its disks, memory and firmware", why=f"{error.filename}: {error.strerror}"
+        ) from error
     hand_over(directory.run, user, mode=0o700)
 
 

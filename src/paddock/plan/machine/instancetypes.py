@@ -76,6 +76,11 @@ def kind_of(member: str, written: str | None) -> str | None:
     return next((kind for kind in KINDS[member] if written.lower().removesuffix("s") == kind.lower()), None)
 
 
+def resource_of(kind: str) -> str:
+    """Return the resource of a kind of this group, as `plural.group`."""
+    return f"{kind.lower()}s.{GROUP}"
+
+
 def find(member: str, spec: Data, namespace: str, look: Find, status: Data | None = None) -> ResolvedInstancetype | None:
     """The instancetype or preference of a machine with this spec; raises `MissingInstancetype`. The status tells which copy was kept."""
     matcher = spec.get(member) or {}
@@ -92,7 +97,7 @@ def find(member: str, spec: Data, namespace: str, look: Find, status: Data | Non
             return ResolvedInstancetype(member, kind, name, kept.get("data") or {}, revision)
         if matcher.get("revisionName"):
             raise MissingInstancetype(member, f'Failure to find {member}: controllerrevisions.apps "{revision}" not found')
-    resource = f"{kind.lower()}s.{GROUP}"
+    resource = resource_of(kind)
     found = look(resource, "" if kind == KINDS[member][0] else namespace, name)
     if found is None:
         raise MissingInstancetype(member, f'Failure to find {member}: {resource} "{name}" not found')
@@ -213,12 +218,23 @@ def expanded(hardware: Data, size: Data | None, wishes: Data | None) -> Data:
     return made
 
 
-def expanded_machine(machine: Data, found: Iterable[ResolvedInstancetype]) -> Data:
+def is_to_expand(policy: str | None, machine: Data) -> bool:
+    """Return whether a machine is to say everything itself, as `referencePolicy` wants it: with `expand` one that has no copies yet."""
+    spec, status = machine["spec"], machine.get("status") or {}
+    if policy not in ("expand", "expandAll") or not any(spec.get(member) for member in KINDS):
+        return False
+    has_copies = any((status.get(f"{member}Ref") or {}).get("controllerRevisionRef") for member in KINDS)
+    return policy == "expandAll" or not has_copies
+
+
+def expanded_machine(machine: Data, found: Iterable[ResolvedInstancetype], binding: str = "bridge") -> Data:
     """A VirtualMachine that says everything itself, as `expand-spec` answers it: the references are gone."""
     specs = {each.member: each.spec for each in found}
     made: Data = copied(machine)
     template = made["spec"]["template"]
     template["spec"] = expanded(template["spec"], specs.get(INSTANCETYPE), specs.get(PREFERENCE))
+    if specs.get(PREFERENCE) is not None:
+        preferences.bind(template["spec"], binding)
     given: Data = {}
     for spec in specs.values():
         given = {**(spec.get("annotations") or {}), **given}

@@ -67,6 +67,15 @@ def add_default_card(hardware: Data) -> None:
     hardware["networks"] = [{"name": "default", "pod": {}}]
 
 
+def bind(hardware: Data, binding: str) -> None:
+    """Give each card on the pod network that has no binding this one."""
+    pods = {each.get("name") for each in hardware.get("networks") or () if "pod" in each}
+    for card in hardware["domain"]["devices"].get("interfaces") or ():
+        # An empty binding is one, too.
+        if card.get("name") in pods and not any(each in card for each in _BINDINGS):
+            card[binding] = {}
+
+
 def _put(place: Data, name: str, value: Any) -> None:
     """Set a member that is not there. An empty text is not there."""
     if value is not None and place.get(name) in (None, ""):
@@ -105,13 +114,10 @@ def _fill_devices(hardware: Data, devices: Data, wishes: Data) -> None:
     add_default_card(hardware)
     for disk in devices.get("disks") or ():
         _fill_disk(disk, wishes)
-    pods = {each.get("name") for each in hardware.get("networks") or () if "pod" in each}
     for card in devices.get("interfaces") or ():
         _put(card, "model", wishes.get("preferredInterfaceModel"))
-        # An empty binding is one, too.
-        bound = any(binding in card for binding in _BINDINGS)
-        if wishes.get("preferredInterfaceMasquerade") is not None and card.get("name") in pods and not bound:
-            card["masquerade"] = {}
+    if wishes.get("preferredInterfaceMasquerade") is not None:
+        bind(hardware, "masquerade")
     for each in devices.get("inputs") or ():
         _put(each, "bus", wishes.get("preferredInputBus"))
         _put(each, "type", wishes.get("preferredInputType"))

@@ -42,7 +42,7 @@ def instance(domain: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any
         ),
     ],
 )
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 170)
 @scripted
 async def test_a_default_hides_nothing_that_is_refused(given: dict[str, Any], field: str) -> None:
     async with Harness() as api:
@@ -66,7 +66,7 @@ async def test_a_template_with_utility_volumes_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("architecture", "topology"), [("amd64", "v3"), ("arm64", "v3"), ("s390x", None)])
-@pytest.mark.spec("kubevirt", 161)
+@pytest.mark.spec("kubevirt", 171)
 @scripted
 async def test_an_instance_has_an_identity_and_the_layout_of_its_bus(architecture: str, topology: str | None) -> None:
     async with Harness() as api:
@@ -88,7 +88,7 @@ async def test_an_identity_that_is_given_stays() -> None:
 
 
 @pytest.mark.parametrize("target", [None, {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": ""}])
-@pytest.mark.spec("kubevirt", 162)
+@pytest.mark.spec("kubevirt", 172)
 @scripted
 async def test_a_clone_names_its_target(target: dict[str, Any] | None) -> None:
     source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
@@ -111,7 +111,7 @@ MIGRATIONS = VMIS.replace("instances", "instancemigrations")
     ("spec", "field"),
     [({}, "spec.vmiName"), ({"vmiName": "gone"}, "spec.vmiName"), ({"vmiName": "a", "priority": "system-critical"}, "spec.priority")],
 )
-@pytest.mark.spec("kubevirt", 166)
+@pytest.mark.spec("kubevirt", 176)
 @scripted
 async def test_a_migration_is_of_an_instance_that_there_is(spec: dict[str, Any], field: str) -> None:
     move = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration", "metadata": {"name": "move"}}

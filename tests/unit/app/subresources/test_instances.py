@@ -208,7 +208,7 @@ async def test_an_unfreeze_ends_the_waiting_and_so_does_the_end_of_the_program()
     assert not machine.agent.is_frozen
 
 
-@pytest.mark.spec("kubevirt", 163)
+@pytest.mark.spec("kubevirt", 173)
 @scripted
 async def test_what_an_agent_refuses_is_told_in_an_event() -> None:
     async with World() as world:

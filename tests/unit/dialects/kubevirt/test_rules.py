@@ -161,6 +161,22 @@ def test_needs_of_a_preference(
     assert list(sizing.unmet(sized(good), wants, enough)) == []
 
 
+@pytest.mark.parametrize(
+    ("written", "wants", "said"),
+    [
+        (
+            {"P.domain.cpu.cores": 2},
+            preference("preferCores", cpu={"guest": 4}),
+            "CPU resources of 2 vCPU provided by VirtualMachine, preference requires 4 vCPU provided as cores",
+        ),
+        ({}, preference(memory={"guest": "64Gi"}), "Memory resources of 1Gi provided by VirtualMachine, preference requires 64Gi"),
+    ],
+)
+def test_needs_are_told_in_kubevirts_words(written: Changes, wants: PreferenceSpec, said: str) -> None:
+    (found,) = sizing.unmet(sized(written), wants, None)
+    assert found.message == f"Not found: failure checking preference requirements: insufficient {said}"
+
+
 _GIVES: dict[str, Any] = {
     "cpu": {"guest": 2, "model": "host-passthrough", "dedicatedCPUPlacement": True},
     "memory": {"guest": "1Gi", "hugepages": {"pageSize": "2Mi"}},

@@ -103,20 +103,23 @@ def unmet(place: MachinePlace, preference: "PreferenceSpec", instancetype: "Inst
         has = instancetype.memory.guest if instancetype is not None else guest
         path = place.at("instancetype") if instancetype is not None else hardware.at("domain", "memory")
         if has is None or quantity.parse(has) < quantity.parse(needs.memory.guest):
-            yield _unmet(path, f"{has or 0} of memory, the preference needs {needs.memory.guest}")
+            yield _unmet(path, _insufficient("Memory", f"{has or 0}", f"{needs.memory.guest}", instancetype))
     if needs.architecture is not None and hardware.architecture != needs.architecture:
-        yield _unmet(hardware.at("architecture"), f"the architecture {hardware.architecture}, the preference needs {needs.architecture}")
+        why = f"preference requires architecture {needs.architecture} but {hardware.architecture} is being requested"
+        yield _unmet(hardware.at("architecture"), why)
 
 
 def _few_processors(
     place: MachinePlace, preference: "PreferenceSpec", needed: int, instancetype: "InstancetypeSpec | None"
 ) -> Iterator[Finding]:
+    hardware = place.hardware
     if instancetype is not None:
         has, path = instancetype.cpu.guest, place.at("instancetype")
     else:
-        has, path = _processors(place.hardware, preference)
+        has, path = _processors(hardware, preference)
     if has < needed:
-        yield _unmet(path, f"{has} vCPUs, the preference needs {needed}")
+        members = "" if instancetype is not None or hardware.spec.domain.cpu is None else f" provided as {', '.join(_counted(preference))}"
+        yield _unmet(path, _insufficient("CPU", f"{has} vCPU", f"{needed} vCPU", instancetype) + members)
 
 
 def _processors(hardware: HardwareContext, preference: "PreferenceSpec") -> tuple[int, Path]:
@@ -138,8 +141,13 @@ def _counted(preference: "PreferenceSpec") -> tuple[str, ...]:
     return _SPREAD[(options.across if options is not None else None) or "SocketsCores"]
 
 
+def _insufficient(resource: str, has: str, needed: str, instancetype: "InstancetypeSpec | None") -> str:
+    giver = "instance type" if instancetype is not None else "VirtualMachine"
+    return f"insufficient {resource} resources of {has} provided by {giver}, preference requires {needed}"
+
+
 def _unmet(path: Path, why: str) -> Finding:
-    message = f"Not found: failure checking preference requirements: the machine has {why}"
+    message = f"Not found: failure checking preference requirements: {why}"
     return Finding(path=path, message=message, rule="kubevirt/V16", cause=CauseType.NOT_FOUND)
 
 

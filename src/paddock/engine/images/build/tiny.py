@@ -9,8 +9,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -61,16 +61,25 @@ class TinyImage:
     flavour: str
 
 
-def build(cache: Path, kind: Kind = "fastest", jobs: int = 0) -> TinyImage:
+@dataclass(frozen=True)
+class Variant:
+    """A guest like this one with some files of its own, by their place in the root file system."""
+
+    # without dashes
+    name: str = "tiny"
+    files: Mapping[str, PackageMember] = field(default_factory=dict)
+
+
+def build(cache: Path, kind: Kind = "fastest", jobs: int = 0, variant: Variant = Variant()) -> TinyImage:
     """The image, from `cache` when it was built there before. "fastest" is the own kernel if that is there, else Debian's."""
     with places.alone(cache, "tiny"):
         # An own kernel changes which image is the fastest, so whoever has one asks apt each time.
-        asked = [kind, _key(()), *_names()] if kind != "own" and not kernel.any_own(cache) else []
-        known = answers.remembered(cache, kind, asked) if asked else ""
+        asked = [kind, _key((), variant), *_names()] if kind != "own" and not kernel.any_own(cache) else []
+        known = answers.remembered(cache, f"{variant.name}-{kind}", asked) if asked else ""
         if not known or not (cache / known / "tiny.qcow2").exists():
-            known = _build(cache, kind, jobs)
+            known = _build(cache, kind, jobs, variant)
             if asked:
-                answers.remember(cache, kind, asked, known)
+                answers.remember(cache, f"{variant.name}-{kind}", asked, known)
     folder = cache / known
     flavour = known.split("-")[1]
     return TinyImage(folder / "tiny.qcow2", folder / "vmlinuz", folder / "vmlinux", folder / "initrd", flavour)
@@ -90,7 +99,7 @@ def _names() -> list[str]:
     return [*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES]
 
 
-def _build(cache: Path, kind: Kind, jobs: int) -> str:
+def _build(cache: Path, kind: Kind, jobs: int, variant: Variant) -> str:
     """Return the name of the image's folder."""
     # Other releases of Debian have no such source; who never built it is not asked for it.
     sources = kernel.source_packages() if kind == "own" or (kind == "fastest" and kernel.any_own(cache)) else ()
@@ -100,24 +109,25 @@ def _build(cache: Path, kind: Kind, jobs: int) -> str:
     kernel_packages = sources if own else kernel.debian_packages(lists)
     packages = resolve(names, lists)
     flavour = "own" if own else "debian"
-    folder = cache / f"tiny-{flavour}-{_RECIPE}-{_key([*packages, *kernel_packages])}"
+    folder = cache / f"{variant.name}-{flavour}-{_RECIPE}-{_key([*packages, *kernel_packages], variant)}"
     if not (folder / "tiny.qcow2").exists():
         need({**filesystems.TOOLS, "qemu-img": "qemu-utils", "lz4": "lz4"}, "build the tiny image")
         files = cache / "packages"
         one = kernel.own(cache, sources, jobs or os.cpu_count() or 1) if own else kernel.debian(kernel_packages, files, lists)
-        _assemble(folder, one, fetch(packages, files, lists))
+        _assemble(folder, one, fetch(packages, files, lists), variant)
     return folder.name
 
 
-def _key(packages: Iterable[Package]) -> str:
-    guest = {name: [member.mode, member.target, member.data.decode()] for name, member in tinyguest.contents().items()}
+def _key(packages: Iterable[Package], variant: Variant) -> str:
+    files = {**tinyguest.contents(), **variant.files}
+    guest = {name: [member.mode, member.target, member.data.decode()] for name, member in files.items()}
     said = [_RECIPE, [package.sha256 for package in packages], guest, kernel.fragment(), _ARGUMENTS]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _assemble(folder: Path, one: kernel.KernelBuild, packages: dict[str, Path]) -> None:
+def _assemble(folder: Path, one: kernel.KernelBuild, packages: dict[str, Path], variant: Variant) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    guest = _guest(one, packages)
+    guest = {**_guest(one, packages), **variant.files}
     initrd = archive(guest, tinyguest.DIRECTORIES)
     with TemporaryDirectory(dir=folder, prefix="work-") as temporary:
         work = Path(temporary)

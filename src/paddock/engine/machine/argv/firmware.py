@@ -80,6 +80,6 @@ def boot(config: MachineConfig, line: Line) -> None:
 def tables(config: MachineConfig, line: Line) -> None:
     """ACPI tables and files that the guest reads through its firmware."""
     for path in config.firmware.acpi_tables:
-        line.option("-acpitable", keyed(file=path))
+        line.option("-acpitable", keyed(file=line.host.named(path)))
     for name, path in config.firmware.files:
-        line.option("-fw_cfg", keyed(name=name, file=path))
+        line.option("-fw_cfg", keyed(name=name, file=line.host.named(path)))

@@ -1,4 +1,4 @@
-// Package virttemplate stands in for the client of VirtualMachineTemplates, as far as virtctl names it. There is none in this build.
+// Package virttemplate stands in for the client of VirtualMachineTemplates, as far as virtctl and KubeVirt's tests name it. There is none in this build.
 package virttemplate
 
 import (
@@ -33,6 +33,7 @@ type VirtualMachineTemplateInterface interface {
 
 // VirtualMachineTemplateRequestInterface is about requests for templates.
 type VirtualMachineTemplateRequestInterface interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (*v1beta1.VirtualMachineTemplateRequest, error)
 	Create(ctx context.Context, request *v1beta1.VirtualMachineTemplateRequest, opts metav1.CreateOptions) (*v1beta1.VirtualMachineTemplateRequest, error)
 }
 

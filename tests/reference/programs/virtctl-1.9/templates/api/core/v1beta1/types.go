@@ -1,4 +1,4 @@
-// Package v1beta1 stands in for the types of VirtualMachineTemplates, as far as virtctl and virt-controller name them.
+// Package v1beta1 stands in for the types of VirtualMachineTemplates, as far as virtctl, virt-controller and KubeVirt's tests name them.
 package v1beta1
 
 import (
@@ -69,9 +69,21 @@ type VirtualMachineTemplateRequestSpec struct {
 	TemplateName      string                  `json:"templateName,omitempty"`
 }
 
+// TemplateReference names a template.
+type TemplateReference struct {
+	Name string `json:"name"`
+}
+
+// VirtualMachineTemplateRequestStatus says what became of it.
+type VirtualMachineTemplateRequestStatus struct {
+	TemplateRef *TemplateReference `json:"templateRef,omitempty"`
+	Conditions  []metav1.Condition `json:"conditions,omitempty"`
+}
+
 // VirtualMachineTemplateRequest asks for a template of a machine.
 type VirtualMachineTemplateRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              VirtualMachineTemplateRequestSpec `json:"spec"`
+	Spec              VirtualMachineTemplateRequestSpec   `json:"spec"`
+	Status            VirtualMachineTemplateRequestStatus `json:"status,omitempty"`
 }
