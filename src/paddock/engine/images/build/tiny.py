@@ -119,7 +119,7 @@ def _build(cache: Path, kind: Kind, jobs: int, variant: Variant) -> str:
 
 
 def _key(packages: Iterable[Package], variant: Variant) -> str:
-    files = tinyguest.contents() | variant.files
+    files = {**tinyguest.contents(), **variant.files}
     guest = {name: [member.mode, member.target, member.data.decode()] for name, member in files.items()}
     said = [_RECIPE, [package.sha256 for package in packages], guest, kernel.fragment(), _ARGUMENTS]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
@@ -127,7 +127,7 @@ def _key(packages: Iterable[Package], variant: Variant) -> str:
 
 def _assemble(folder: Path, one: kernel.KernelBuild, packages: dict[str, Path], variant: Variant) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    guest = _guest(one, packages) | variant.files
+    guest = {**_guest(one, packages), **variant.files}
     initrd = archive(guest, tinyguest.DIRECTORIES)
     with TemporaryDirectory(dir=folder, prefix="work-") as temporary:
         work = Path(temporary)
