@@ -120,8 +120,8 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 test-kubevirt: setup ## run groups of KubeVirt's functional tests with real guests: GROUP="access pools", GROUP=all; ONLY=regex runs specs by name, FAILED=1 those that failed last (needs Go)
 	@$(PY) -m tests.reference.functional $(GROUP) $(if $(ONLY),--only '$(ONLY)') $(if $(FAILED),--failed)
 
-cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt (needs root, Go, mmdebstrap; docs/design/0025-reference-cluster.md)
-	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt)
+cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt, also on a node that runs; WEIGHT=N (docs/guide/cluster.md)
+	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt) $(if $(WEIGHT),--weight $(WEIGHT))
 
 cluster-down: setup ## end what `make cluster` started
 	@exec $(PY) -m tests.reference.cluster down
@@ -132,7 +132,7 @@ test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and
 deb: setup ## build a Debian package into dist/ (DEB_PYTHON=3.13: for Debian 13)
 	$(PY) -m tools.packages.deb --python $(DEB_PYTHON)
 
-image: setup ## build the operator's container image into dist/ (IMAGE=host: the one with QEMU for `paddock up`)
+image: setup ## build the operator's container image into dist/ (IMAGE=host: the one with QEMU for `paddock up`; IMAGE=provider: for VirtRigaud's Providers)
 	$(PY) -m tools.container $(or $(IMAGE),operator)
 
 release: setup ## build wheel, sdist, deb, SHA256SUMS and SBOM of a version into dist/; RELEASE=1 tags it, too

@@ -234,6 +234,13 @@ class FakeMachine:
         self.config = replace(self.config, disks=tuple(one for one in self.config.disks if one.name != name))
         self.observe(disks={key: value for key, value in self.observed.disks.items() if key != name})
 
+    async def change_medium(self, drive: DiskConfig) -> None:
+        self._admit(Verb.CHANGE)
+        known = next(one for one in self.config.disks if one.name == drive.name)
+        changed = replace(known, layer=drive.layer)
+        self.config = replace(self.config, disks=tuple(changed if one is known else one for one in self.config.disks))
+        self.observe(disks={**self.observed.disks, drive.name: DiskState(size=1 << 20 if drive.layer is not None else 0)})
+
     async def resize_disk(self, name: str, size: int) -> None:
         self._admit(Verb.CHANGE)
         self.observe(disks={**self.observed.disks, name: replace(self.observed.disks[name], size=size)})

@@ -19,7 +19,7 @@ from paddock.cli.monitoring import grafana
 from paddock.dialects import catalog
 from paddock.schema.generate import files, reference
 from paddock.schema.kind import KindFacts
-from tools import pictures, upstream
+from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
 from tools.referencepages import functional, homes, metrics, reported, settings
@@ -71,6 +71,7 @@ def reference_pages() -> Mapping[str, str]:
         "conditions.md": reported.conditions_page(),
         "metrics.md": metrics.page(),
         "homes.md": homes.page(),
+        "migrations.md": migrationpairs.page(),
     }
 
 

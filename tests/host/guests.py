@@ -111,7 +111,13 @@ class Shelf:
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[Shelf]:
     """A web server on loopback."""
-    folder = tmp_path / "web"
+    with shelf(tmp_path / "web") as found:
+        yield found
+
+
+@contextmanager
+def shelf(folder: Path) -> Iterator[Shelf]:
+    """Serve a new directory on loopback."""
     folder.mkdir()
     with serving(partial(_Files, directory=str(folder))) as address:
         yield Shelf(folder, address)

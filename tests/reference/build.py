@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,6 +173,12 @@ def ensure(say: Callable[[str], None] = print, *, cache: Path | None = None, mod
     recipe = replace(ORACLE, module=module)
     done = built(recipe, say, cache=cache)
     return Binaries(etcd=done / "etcd", kubectl=done / "kubectl", kube_apiserver=done / "kube-apiserver", version=recipe.version)
+
+
+def missing(recipes: Iterable[Recipe], cache: Path | None = None) -> list[str]:
+    """Return the programs that are not built yet."""
+    home = cache or cache_root()
+    return [program.name for recipe in recipes if not (home / recipe.name / recipe.key).is_dir() for program in recipe.programs]
 
 
 def built(recipe: Recipe, say: Callable[[str], None] = print, *, cache: Path | None = None) -> Path:

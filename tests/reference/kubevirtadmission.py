@@ -15,7 +15,7 @@ def verdicts(program: Path) -> dict[str, list[str]]:
 
 def _refused(program: Path, gates: tuple[str, ...]) -> list[str]:
     known = dict(kubevirtvariants.objects())
-    lines = "\n".join(json.dumps(each) for each in known.values())
+    lines = "\n".join(json.dumps({"object": each}) for each in known.values())
     ran = subprocess.run([program, *gates], input=lines, capture_output=True, text=True, check=True)
     answers = [json.loads(line) for line in ran.stdout.splitlines()]
     assert len(answers) == len(known)

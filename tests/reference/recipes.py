@@ -155,7 +155,9 @@ UPSTREAM = "github.com/projectbeskar/virtrigaud"
 VIRTRIGAUD = Recipe(
     name="virtrigaud",
     module=HERE / "virtrigaud",
-    programs=tuple(Program(name, f"{UPSTREAM}/cmd/{name}") for name in ("provider-mock", "manager", "provider-vsphere")),
+    programs=tuple(
+        Program(name, f"{UPSTREAM}/cmd/{name}") for name in ("provider-mock", "manager", "provider-vsphere", "provider-libvirt")
+    ),
     release=UPSTREAM,
     variables=(f"{UPSTREAM}/internal/version.Version",),
     protocol=Protocol(

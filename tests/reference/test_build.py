@@ -70,6 +70,13 @@ def test_what_was_built_is_found_without_go(tmp_path: Path, module: Path, calls:
     assert build.ensure(quiet, cache=tmp_path, module=module) == first
 
 
+def test_what_is_to_be_built_is_known_before(tmp_path: Path, module: Path, calls: Path) -> None:
+    recipe, names = replace(build.ORACLE, module=module), [program.name for program in build.PROGRAMS]
+    assert build.missing([recipe, recipe], cache=tmp_path) == names * 2
+    build.built(recipe, quiet, cache=tmp_path)
+    assert build.missing([recipe], cache=tmp_path) == []
+
+
 def test_what_stands_in_for_a_module_is_a_part_of_the_recipe(tmp_path: Path, module: Path) -> None:
     (tmp_path / "types.go").write_text("package types\n")
     recipe = replace(build.ORACLE, module=module, stand_ins=tmp_path)

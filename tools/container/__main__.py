@@ -15,6 +15,7 @@ def main(given: list[str] | None = None) -> int:
     options.add_argument("--output", type=Path, default=build.ROOT / "dist", help="directory to write to (default: dist)")
     parsed = options.parse_args(given)
     for name in parsed.targets or ["operator"]:
+        print(f"building {recipes.RECIPES[name].name} (a minute or two)", flush=True)
         try:
             made = build.build(recipes.RECIPES[name], parsed.output)
         except PaddockError as problem:

@@ -96,7 +96,7 @@ def configuration(recipe: ContainerRecipe, facts: ImageFacts, layers: Sequence[L
         "config": {
             "User": recipe.user,
             "Env": ["PATH=/usr/bin:/usr/sbin", "LANG=C.UTF-8", *recipe.variables],
-            "Entrypoint": ["/usr/bin/paddock"],
+            "Entrypoint": ["/usr/bin/paddock", *recipe.entry],
             "Cmd": list(recipe.command),
             "WorkingDir": "/",
             "StopSignal": "SIGTERM",

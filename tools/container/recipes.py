@@ -89,6 +89,8 @@ class ContainerRecipe:
     without: tuple[str, ...]
     user: str
     command: tuple[str, ...]
+    # of paddock, where a Pod gives only the options
+    entry: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
 
 
@@ -109,9 +111,13 @@ HOST = ContainerRecipe(
     "0:0",
     ("up",),
     # A container is a host of its own, and everything that lasts is in one volume.
-    ("PADDOCK_HOST_DIR=/var/lib/paddock/host",),
+    variables=("PADDOCK_HOST_DIR=/var/lib/paddock/host",),
 )
-RECIPES = {"operator": OPERATOR, "host": HOST}
+# VirtRigaud's manager gives the options of a provider, and no command.
+PROVIDER = ContainerRecipe(
+    "paddock-provider", "A provider of Paddock", _BASE, ("pycparser",), f"{USER}:{USER}", (), entry=("provider", "serve")
+)
+RECIPES = {"operator": OPERATOR, "host": HOST, "provider": PROVIDER}
 
 # Files of every image that no package brings.
 FILES = {

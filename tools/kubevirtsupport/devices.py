@@ -26,7 +26,7 @@ DISKS = (
     SupportRow(
         f"{_DISK}.disk.pciAddress",
         "QEMU",
-        "Bus N is the N-th root port, with slot 00; bus 00 is the root bus. What is not there ends the start.",
+        "Bus 00 is the root bus. Another one is a root port, with slot 00, or from 02 on a bridge. What is not there ends the start.",
         disk(bus="virtio", target={"pciAddress": "0000:05:00.0"}),
         '"bus":"pci.5","addr":"0x0.0x0"',
     ),
@@ -168,7 +168,7 @@ CARDS = (
     SupportRow(
         f"{_CARD}.bootOrder", "QEMU", "Place among the boot devices; the card gets its boot ROM.", card(bootOrder=5), '"bootindex":5'
     ),
-    SupportRow(f"{_CARD}.pciAddress", "QEMU", "As with disks.", card(pciAddress="0000:06:00.0"), '"bus":"pci.6"'),
+    SupportRow(f"{_CARD}.pciAddress", "QEMU", "As with disks.", card(pciAddress="0000:06:01.0"), '"bus":"pci.6"'),
     SupportRow(f"{_CARD}.acpiIndex", "QEMU", "The index by which the guest names the card.", card(acpiIndex=4), '"acpi-index":4'),
     SupportRow(f"{_CARD}.dhcpOptions.**", "networks", "Told by the DHCP server."),
     SupportRow(f"{_CARD}.tag", "seed disk", "In the config drive's metadata."),

@@ -8,7 +8,7 @@ _LAYER = '"drive":"b-v.'
 VOLUMES = (
     SupportRow("volumes[].name", "volumes", "Joins volume and disk; a volume without a disk gets one."),
     SupportRow("volumes[].dataVolume.name", "volumes", "The claim that the DataVolume fills.", volume(dataVolume={"name": "x"}), _LAYER),
-    SupportRow("volumes[].dataVolume.hotpluggable", "volumes", "Was plugged in, and can be taken out."),
+    SupportRow("volumes[].dataVolume.hotpluggable", "volumes", "Comes and goes while the machine runs, also as the medium of a drive."),
     SupportRow(
         "volumes[].persistentVolumeClaim.claimName",
         "volumes",
@@ -17,7 +17,9 @@ VOLUMES = (
         _LAYER,
     ),
     SupportRow("volumes[].persistentVolumeClaim.readOnly", "volumes", "It is only read."),
-    SupportRow("volumes[].persistentVolumeClaim.hotpluggable", "volumes", "Was plugged in, and can be taken out."),
+    SupportRow(
+        "volumes[].persistentVolumeClaim.hotpluggable", "volumes", "Comes and goes while the machine runs, also as the medium of a drive."
+    ),
     SupportRow(
         "volumes[].containerDisk.**",
         "volumes",
@@ -75,7 +77,13 @@ NETWORKS = (
     SupportRow("networks[].name", "networks", "Joins network and card."),
     SupportRow("networks[].pod", "networks", "The default network.", card(), '"netdev":"n-default"'),
     SupportRow("networks[].pod.vmNetworkCIDR", "networks", "The guest's own network under masquerade."),
-    SupportRow("networks[].pod.vmIPv6NetworkCIDR", "networks", "The guest's own IPv6 network under masquerade."),
+    SupportRow(
+        "networks[].pod.vmIPv6NetworkCIDR",
+        "no effect",
+        "Guests have no IPv6.",
+        card(network={"pod": {"vmIPv6NetworkCIDR": "fd10:0:2::/120"}}),
+        Code.IPV6_MISSING,
+    ),
     SupportRow("networks[].multus.**", "networks", "A bridge of the host, by its NetworkAttachmentDefinition."),
     SupportRow(
         "networks[].resourceClaim.**",

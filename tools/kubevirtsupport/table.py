@@ -57,8 +57,8 @@ def unspoken() -> list[str]:
 
 
 _INTRODUCTION = """\
-Every field of a machine has an effect here, or a limit with a name. This is the table that the tests carry out: what stands under
-*Command line* is what a machine with the field's value was given, or what it lacks.
+Every field of a machine has an effect here, or a limit with a name. Under *Command line* is what a machine with the field's
+value was given, or what it lacks; a test tries each of these rows. A row without it names the part of Paddock that acts on the field.
 
 A limit means one of three things. *Unschedulable*: the machine waits until the host can place it. *StartFailed*: its start ends with
 the reason, and the manifest has to be changed. *Note*: an event tells it, and the machine starts.

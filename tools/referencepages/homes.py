@@ -39,7 +39,7 @@ user's own object and for what is made of it: VirtualMachine, VirtualMachineInst
 
 The test does not compare ages, times, UIDs, revisions, addresses, MAC addresses, names of PersistentVolumes, and VirtRigaud's
 `status.provider.guestOS`, which follows minutes later. `*` stands for any text, and an empty cell for a line that does not exist
-there.
+there. The [last section](#disks-that-go-wrong) says how Paddock and CDI treat disks that go wrong, which is not part of the script.
 """
 
 
@@ -61,18 +61,49 @@ class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     difference: tuple[KnownDifference, ...]
 
 
+class DiskBehaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A disk that Paddock treats in one way and CDI in another."""
+
+    what: str
+    embedded: str
+    cluster: str
+
+
+class DiskBehaviours(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The disks that are treated differently, and what a user does about it."""
+
+    title: str
+    why: str
+    behaviour: tuple[DiskBehaviour, ...]
+
+
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: tuple[Reason, ...]
+    disks: DiskBehaviours
+
+
+def _known() -> _Known:
+    return msgspec.toml.decode(KNOWN.read_bytes(), type=_Known)
 
 
 def reasons() -> Sequence[Reason]:
     """Return the differences that are known."""
-    return msgspec.toml.decode(KNOWN.read_bytes(), type=_Known).reason
+    return _known().reason
 
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([_ABOUT, *(line for each in reasons() for line in _section(each))]).rstrip() + "\n"
+    lines = [_ABOUT, *(line for each in reasons() for line in _section(each)), *_disks(_known().disks)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _disks(disks: DiskBehaviours) -> Iterator[str]:
+    yield f"## {disks.title}\n"
+    yield f"{textwrap.fill(disks.why, _WIDTH)}\n"
+    yield "| what | `paddock up` | a cluster with CDI 1.66 |\n| --- | --- | --- |"
+    for each in disks.behaviour:
+        yield f"| {each.what} | {each.embedded} | {each.cluster} |"
+    yield ""
 
 
 def _section(reason: Reason) -> Iterator[str]:

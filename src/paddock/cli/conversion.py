@@ -14,12 +14,15 @@ from paddock.cli.inputobjects import InputObjects
 from paddock.cli.objects import InputObject
 from paddock.cli.rendering import RenderedObject, RenderSummary, dialect_of, render
 from paddock.dialects import admission
+from paddock.dialects.vitistack import ownform
+from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
 from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet
 from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, KindId, references
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
 
 Objects = list[dict[str, Any]]
@@ -27,12 +30,35 @@ Name = tuple[KindId, str, str]
 _DEFINITION: KindId = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
 
 
-def convert(gathered: InputObjects, target: str, rendering: Rendering, outcome: RenderSummary) -> Objects:
-    """The objects of the input in another dialect."""
+VITISTACK = "vitistack"
+# The forms of Vitistack's Machine, in which an object is written as the user asks.
+FORMS = ("document", "own")
+
+
+def convert(gathered: InputObjects, target: str, rendering: Rendering, outcome: RenderSummary, *, form: str = "") -> Objects:
+    """The objects of the input in another dialect; with a form, Vitistack's Machines in that one."""
+    made = _converted(gathered, target, rendering, outcome, form)
+    return [_in_own_form(data, gathered, outcome) for data in made] if form == "own" else made
+
+
+def _in_own_form(data: dict[str, Any], gathered: InputObjects, outcome: RenderSummary) -> dict[str, Any]:
+    machine = admission.admit(data, AdmissionSettings()).value
+    if not isinstance(machine, Machine) or ownform.is_own(machine.spec):
+        return data
+    from paddock.translate.vitistack import to_own  # noqa: PLC0415
+
+    origin = next((each for each in gathered.subjects if _name(each.data) == _name(data)), gathered.subjects[0])
+    translated = to_own(machine, gathered.world)
+    outcome.lose(translated.losses, machine, origin, {})
+    return to_data(translated.value)
+
+
+def _converted(gathered: InputObjects, target: str, rendering: Rendering, outcome: RenderSummary, form: str) -> Objects:
     if target == catalog.HUB:
         return [each.data for each in render(gathered, rendering, outcome)]
-    already = [subject.data for subject in gathered.subjects if _is_of(subject, target)]
-    others = gathered.narrowed([subject for subject in gathered.subjects if not _is_of(subject, target)])
+    kept = [subject for subject in gathered.subjects if _is_of(subject, target) and not (form == FORMS[0] and _is_own(subject))]
+    already = [subject.data for subject in kept]
+    others = gathered.narrowed([subject for subject in gathered.subjects if subject not in kept])
     hub = owndisks.folded(render(others, rendering, outcome), target)
     there = {_name(data) for data in already}
     return [*already, *(data for data in _from_hub(hub, gathered, target, rendering, outcome) if _name(data) not in there)]
@@ -48,6 +74,11 @@ def _is_of(subject: InputObject, target: str) -> bool:
         return True
     # A kind of the hub may still be written in another dialect's way; its translator knows.
     return kind.dialect == target and taken_by in (None, target)
+
+
+def _is_own(subject: InputObject) -> bool:
+    value = subject.admission.value
+    return isinstance(value, Machine) and ownform.is_own(value.spec)
 
 
 def _from_hub(

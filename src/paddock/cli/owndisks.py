@@ -13,9 +13,8 @@ from paddock.cli.rendering import RenderedObject
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, DataVolumeTemplateMeta, VirtualMachine
 from paddock.dialects.kubevirt.volumes import DataVolumeVolume, Volume
-from paddock.meta.objects import TemplateMeta
 from paddock.meta.storage import StorageSpec
 from paddock.meta.world import namespace_of
 from paddock.schema.field import Empty
@@ -68,8 +67,8 @@ def _template(each: RenderedObject) -> DataVolumeTemplate | None:
     return DataVolumeTemplate(metadata=_named(value.metadata.name), spec=blank)
 
 
-def _named(name: str) -> TemplateMeta:
-    return TemplateMeta(name=name)
+def _named(name: str) -> DataVolumeTemplateMeta:
+    return DataVolumeTemplateMeta(name=name)
 
 
 def _claims(vm: VirtualMachine) -> Iterator[str]:

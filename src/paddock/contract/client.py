@@ -270,18 +270,14 @@ class ProviderClient:
     def _error(self, method: RpcMethod[Any, Any], request: m.WireMessage, error: StatusError | wire.MalformedMessage) -> ProviderError:
         what = f"cannot call {method.name} of provider {self._settings.name}"
         if isinstance(error, wire.MalformedMessage):
-            malformed = ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why))
-            malformed.sent = False
-            return malformed
+            return ProviderError(ErrorKind.INVALID_SPEC, what, why=errortext.cleaned(error.why), sent=False)
         kind = KINDS.get(error.code, ErrorKind.INTERNAL)
         if error.kind is not None and RULES[error.kind].code is RULES[kind].code:
             kind = error.kind
         why = errortext.cleaned(error.text, secrets_of(request)) or error.code.name
         # A driver of Paddock names the kind of its error; without one, it is a program of others or the way to it that fails.
         reason = error.reason_code or (reasons.PROVIDER_UNAVAILABLE if kind is ErrorKind.UNAVAILABLE and error.kind is None else "")
-        failure = ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=reason)
-        failure.sent = error.sent
-        return failure
+        return ProviderError(kind, what, why=why, retry_after=error.retry_after, reason=reason, sent=error.sent)
 
 
 def secrets_of(request: m.WireMessage) -> Iterator[str]:

@@ -6,7 +6,7 @@ makes an error that is also `Transient` or `Terminal`, as the table of kinds say
 """
 
 import enum
-from typing import Any
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -97,33 +97,42 @@ KINDS: dict[StatusCode, ErrorKind] = {
 }
 
 
+class ErrorParts(TypedDict, total=False):
+    """What an error may say beside its kind and what failed."""
+
+    why: str
+    fix: str
+    # seconds; None when the provider gave no hint
+    retry_after: float | None
+    # what `paddock why` decides by; without one, the kind alone says what went wrong
+    reason: str
+    # false if the provider certainly did not see the call
+    sent: bool
+
+
 class ProviderError(PaddockError):
     """A call that a provider did not carry out. Constructing one gives a `TransientProviderError` or a `TerminalProviderError`."""
 
-    # false if the provider certainly did not see the call
-    sent: bool = True
-
-    def __new__(cls, kind: ErrorKind, what: str, **parts: Any) -> "ProviderError":
+    def __new__(cls, kind: ErrorKind, what: str, **parts: Unpack[ErrorParts]) -> "ProviderError":
         chosen: type[ProviderError] = cls
         if cls is ProviderError:
             chosen = TransientProviderError if RULES[kind].transient else TerminalProviderError
         return super().__new__(chosen, kind, what)
 
-    def __init__(
-        self, kind: ErrorKind, what: str, *, why: str = "", fix: str = "", retry_after: float | None = None, reason: str = ""
-    ) -> None:
-        super().__init__(what, why=why, fix=fix)
+    def __init__(self, kind: ErrorKind, what: str, **parts: Unpack[ErrorParts]) -> None:
+        super().__init__(what, why=parts.get("why", ""), fix=parts.get("fix", ""))
         self.kind = kind
-        # what `paddock why` decides by; without one, the kind alone says what went wrong
-        self.reason_code = reason or RULES[kind].reason
-        # seconds; None when the provider gave no hint
-        self.retry_after = retry_after
+        self.reason_code = parts.get("reason") or RULES[kind].reason
+        self.retry_after = parts.get("retry_after")
+        self.sent = parts.get("sent", True)
 
     def reworded(self, what: str, *, why: str = "", fix: str = "") -> "ProviderError":
         """Return the same error in other words."""
-        found = ProviderError(self.kind, what, why=why, fix=fix, retry_after=self.retry_after, reason=self.reason_code)
-        found.sent = self.sent
-        return found
+        return ProviderError(self.kind, what, why=why, fix=fix, retry_after=self.retry_after, reason=self.reason_code, sent=self.sent)
+
+    def with_reason(self, reason: str) -> "ProviderError":
+        """Return the same error with another reason code."""
+        return ProviderError(self.kind, self.what, why=self.why, fix=self.fix, retry_after=self.retry_after, reason=reason, sent=self.sent)
 
     @property
     def reported(self) -> str:

@@ -42,6 +42,7 @@ _DECLARED_IN: dict[tuple[str, str], str] = {
     ("infra.virtrigaud.io", "VMSet"): "virtrigaud.vmset",
     ("infra.virtrigaud.io", "VMPlacementPolicy"): "virtrigaud.vmplacementpolicy",
     ("vitistack.io", "Machine"): "vitistack.machine",
+    ("vitistack.io", "MachineClass"): "vitistack.machineclass",
     ("vitistack.io", "MachineTemplate"): "vitistack.machinetemplate",
     ("vitistack.io", "NetworkConfiguration"): "vitistack.networkconfiguration",
     ("kubevirt.io", "VirtualMachine"): "kubevirt.virtualmachine",

@@ -34,9 +34,15 @@ def conflict(what: str, *, why: str = "", fix: str = "") -> ProviderError:
     return ProviderError(ErrorKind.CONFLICT, what, why=why, fix=fix)
 
 
-def not_supported(what: str, *, why: str = "", fix: str = "") -> ProviderError:
+def not_supported(what: str, *, why: str = "", fix: str = "", reason: str = "") -> ProviderError:
     """Return the error of what KubeVirt or this target cannot do."""
-    return ProviderError(ErrorKind.NOT_SUPPORTED, what, why=why, fix=fix)
+    return ProviderError(ErrorKind.NOT_SUPPORTED, what, why=why, fix=fix, reason=reason)
+
+
+def unserved(group_version: str, api_service: str, why: str) -> ProviderError:
+    """Return the error of a group that the API server hands on to a program that does not answer."""
+    what = f"the target does not serve {group_version} now"
+    return ProviderError(ErrorKind.UNAVAILABLE, what, why=why, fix=f"see why the APIService {api_service} is not available")
 
 
 def retry_later(what: str, seconds: float = 5.0) -> ProviderError:

@@ -13,12 +13,14 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.images.build import tiny
+from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import DiskLayer, KernelConfig, MachineConfig, UserNetwork
 from paddock.plan.instance.defaults import InstallationDefaults, defaulted
 from paddock.translate.machine.config import machine_config
 from paddock.translate.machine.limits import Code
 from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 from tests.host.argv.conftest import Qemu, Start
+from tests.host.bare import Bare
 from tests.host.conftest import wait_until
 
 pytestmark = pytest.mark.needs("qemu")
@@ -138,6 +140,24 @@ def over(base: Path, path: Path) -> DiskLayer:
     command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "qcow2", str(path)]
     subprocess.run(command, check=True)
     return DiskLayer(path, "qcow2", backing=DiskLayer(base, "qcow2"))
+
+
+@pytest.mark.spec("kubevirt", 169)
+def test_cards_are_where_they_are_to_be(start: Start, tiny_guest: tiny.TinyImage) -> None:
+    wanted = {"one": ("e1000", "0000:02:01.0"), "two": ("virtio", "0000:03:00.0")}
+    cards = [{"name": name, "masquerade": {}, "model": model, "pciAddress": at} for name, (model, at) in wanted.items()]
+    boot = {"kernelArgs": "console=ttyS0 quiet", "container": {"image": "x", "kernelPath": "/k"}}
+    spec = hardware("192Mi", firmware={"kernelBoot": boot, "uuid": UUID}, devices={"interfaces": cards})
+    found = MachineInputs(
+        kernel=KernelConfig(tiny_guest.bare, tiny_guest.initrd),
+        cards={name: ResolvedCard(mac=f"02:00:00:00:00:0{index}", backend=USER) for index, name in enumerate(wanted)},
+    )
+    qemu = start(machine({**spec, "networks": [{"name": name, "pod": {}} for name in wanted]}, found)[0])
+    qemu.run()
+    says(qemu, "READY", 600)
+    guest = Bare(qemu.directory / names.SERIAL_LOG, qemu.directory / names.AGENT, 600)
+    vendors = [guest.shell(f"cat /sys/bus/pci/devices/{at}/vendor").strip() for _, at in wanted.values()]
+    assert vendors == ["0x8086", "0x1af4"]
 
 
 @pytest.mark.spec("kubevirt", 85)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -92,16 +92,13 @@ class Libvirtd:
             there = Path("/etc", name).read_text()
             (self.work / name).write_text(there if f"\n{_USER}:" in there else there + line)
         self.start()
-        connection = libvirt.open(self.uri)
-        try:
+        with self.connected() as connection:
             pool = connection.storagePoolDefineXML(_POOL.format(name="default", path=self.pool))
             pool.create()
             pool.setAutostart(True)
             network = connection.networkDefineXML(_NETWORK)
             network.create()
             network.setAutostart(True)
-        finally:
-            connection.close()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -168,12 +165,27 @@ class Libvirtd:
         """Make another pool, and return its directory."""
         path = self.work / name
         path.mkdir()
+        self.define_pool(name, path)
+        return path
+
+    def define_pool(self, name: str, path: Path) -> None:
+        """Make a pool of a directory that is there."""
+        with self.connected() as connection:
+            connection.storagePoolDefineXML(_POOL.format(name=name, path=path)).create()
+
+    def refresh(self) -> None:
+        """Let the default pool look at its directory again."""
+        with self.connected() as connection:
+            connection.storagePoolLookupByName("default").refresh(0)
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[Any]:
+        """A connection of an administrator, as `virsh` has one."""
         connection = libvirt.open(self.uri)
         try:
-            connection.storagePoolDefineXML(_POOL.format(name=name, path=path)).create()
+            yield connection
         finally:
             connection.close()
-        return path
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _SECONDS

@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import shutil
-import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -25,6 +24,7 @@ from paddock.contract.factory import DriverContext
 from paddock.engine.images.build import tiny
 from tests import providerruns
 from tests.host.conftest import Spawn
+from tests.host.drivers import sshserver
 
 if TYPE_CHECKING:
     from tests.host.drivers.libvirtd import Libvirtd
@@ -271,22 +271,8 @@ def test_a_domain_that_others_change_is_found_or_gone(libvirtd: "Libvirtd", imag
 @pytest.fixture
 def sshd(work: Path, spawn: Spawn, free_port: Callable[[], int]) -> tuple[Path, int]:
     """An SSH server on loopback, and a directory with the credentials for it."""
-    if shutil.which("sshd", path="/usr/sbin") is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("needs sshd: install openssh-server")
     port = free_port()
-    for name in ("host", "key", "other"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", work / name], check=True)
-    words = {
-        "Port": port,
-        "ListenAddress": "127.0.0.1",
-        "HostKey": work / "host",
-        "AuthorizedKeysFile": work / "key.pub",
-        "StrictModes": "no",
-    }
-    words |= {"StrictModes": "no", "UsePAM": "no", "PidFile": "none", "PermitRootLogin": "yes"}
-    (work / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in words.items()))
-    Path("/run/sshd").mkdir(exist_ok=True)
-    spawn(["/usr/sbin/sshd", "-D", "-f", work / "sshd_config"])
+    spawn(sshserver.prepared(work, port))
     credentials = work / "credentials"
     credentials.mkdir()
     return credentials, port

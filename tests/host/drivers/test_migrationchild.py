@@ -1,4 +1,4 @@
-"""A machine moves over a claim from the server's own engine to a libvirtd and back; root runs the server, another user its child."""
+"""A machine moves over a claim to a libvirtd and back, where root runs the server and another user its provider."""
 
 import asyncio
 import base64
@@ -50,7 +50,7 @@ def server(work: Path) -> Iterator[SshHost]:
     made.end()
 
 
-@pytest.mark.spec("virtrigaud", 87, 88, 90, 156)
+@pytest.mark.spec("virtrigaud", 87, 88, 90, 156, 175)
 def test_a_machine_moves_to_a_child_of_another_user_and_back(
     libvirtd: "Libvirtd", sshd: tuple[Path, int], server: SshHost, work: Path, web: Shelf, tiny_guest: tiny.TinyImage
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, Nic, UserNetwork
+from paddock.engine.machine.config import Bus, CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, Nic, UserNetwork
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
@@ -75,6 +75,43 @@ def test_disks_are_plugged_grown_and_unplugged(place: Place) -> None:
         await again.start()
         await until_phase(again, "running", "ended")
         assert again.observed.disks["data"].size == 8 * MIB
+        await again.stop(0)
+        await until_phase(again, "ended")
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 168)
+@pytest.mark.parametrize("bus", ["sata", "ide", "scsi", "usb"])
+def test_media_are_put_in_exchanged_and_taken_out(place: Place, bus: Bus) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        drive = DiskConfig("cd", None, bus=bus, role="cdrom")
+        machine = await _running(machines, "a", place.guest(disks=(drive,)))
+        assert machine.observed.disks["cd"].size == 0
+        one = replace(drive, layer=_raw(place.root / "one.img", MIB))
+        two = replace(drive, layer=_qcow2(place.root / "two.img", _raw(place.root / "below.img", MIB), 2 * MIB))
+        await asyncio.gather(machine.change_medium(one), machine.change_medium(one))
+        assert machine.observed.disks["cd"].size == MIB and machine.config.disks[1] == one
+        await machine.change_medium(two)
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.disks["cd"].size == 2 * MIB
+        await again.change_medium(two)
+        with pytest.raises(RequestRefused, match="no drive"):
+            await again.change_medium(replace(two, name="root"))
+        await again.change_medium(drive)
+        assert again.observed.disks["cd"].size == 0 and again.config.disks[1] == drive
+        # It is there at the next start.
+        await again.change_medium(one)
+        await again.stop(0)
+        await until_phase(again, "ended")
+        await again.start()
+        await until_phase(again, "running", "ended")
+        assert again.observed.disks["cd"].size == MIB
         await again.stop(0)
         await until_phase(again, "ended")
 

@@ -198,7 +198,7 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
         run(script)
 
 
-@pytest.mark.spec("kubevirt", 161)
+@pytest.mark.spec("kubevirt", 183)
 def test_a_qemu_reads_the_tables_and_the_files_of_its_firmware(place: Place) -> None:
     async def script() -> None:
         # A server's own folder, which the user of a QEMU cannot pass through.

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import pytest
 
-from tests.host.runs.conftest import EVENTS, MAPS, VMIS, VMS, Host, Play, Talk, machine, perform, phase
+from tests.host.runs.conftest import EVENTS, MAPS, VMIS, VMS, Data, Host, Play, Talk, machine, perform, phase
+from tests.scenario.fronts.kubermatic.making import pool
 
 IDLE, MANY, APART_SECONDS = 500, 100, 0.1
 ROOM = 300 << 20
@@ -68,6 +70,7 @@ def test_a_hundred_machines_in_ten_seconds_all_run(play: Play) -> None:
 
 
 GRACE = 5
+POOLS = "/apis/kubevirt.io/v1alpha1/namespaces/default/virtualmachinepools"
 
 
 async def _another_client(talk: Talk) -> None:
@@ -78,19 +81,36 @@ async def _another_client(talk: Talk) -> None:
         await asyncio.sleep(0.2)
 
 
+def _machines(count: int) -> tuple[str, str, list[Data]]:
+    """What makes so many machines, where, and what deletes them all."""
+    return VMS, VMS, [machine(f"m{number:03}", terminationGracePeriodSeconds=GRACE) for number in range(count)]
+
+
+def _pool(count: int) -> tuple[str, str, list[Data]]:
+    """The same as one pool in the flat form of Kubermatic's documents."""
+    made = pool(count, disks=False)
+    hardware = made["spec"]["virtualMachineTemplate"]["spec"]
+    hardware |= {"terminationGracePeriodSeconds": GRACE, "volumes": []}
+    hardware["domain"] = machine("any")["spec"]["template"]["spec"]["domain"]
+    return POOLS, f"{POOLS}/web", [made]
+
+
 @pytest.mark.needs("qemu")
 @pytest.mark.spec("kubevirt", 149)
+@pytest.mark.parametrize("documents", [_machines, _pool])
 @pytest.mark.parametrize("count", [12, pytest.param(150, marks=pytest.mark.slow)])
-def test_machines_that_are_deleted_together_end_side_by_side(host: Host, count: int) -> None:
+def test_machines_that_are_deleted_together_end_side_by_side(
+    host: Host, count: int, documents: Callable[[int], tuple[str, str, list[Data]]]
+) -> None:
     """Their guests do not obey the power button. One after the other they would take twelve times the grace, or more."""
 
     async def script(talk: Talk) -> None:
-        made = [machine(f"m{number:03}", terminationGracePeriodSeconds=GRACE) for number in range(count)]
-        await asyncio.gather(*(talk.make(VMS, body) for body in made))
+        collection, whole, made = documents(count)
+        await asyncio.gather(*(talk.make(collection, body) for body in made))
         await talk.until(VMIS, lambda found: [phase(each) for each in found["items"]] == ["Running"] * count, "all run", 250)
         other = asyncio.create_task(_another_client(talk))
         began = asyncio.get_running_loop().time()
-        await talk.client.request("DELETE", VMS)
+        await talk.client.request("DELETE", whole)
         for path in (VMIS, VMS):
             await talk.until(path, lambda found: not found["items"], "all are gone")
         seconds = asyncio.get_running_loop().time() - began

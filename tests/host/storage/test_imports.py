@@ -166,6 +166,32 @@ def test_one_download_for_two_and_nothing_of_one_in_the_other(work: Path) -> Non
         asyncio.run(script())
 
 
+@pytest.mark.spec("kubevirt", 177)
+def test_a_claim_that_is_deleted_comes_back_with_the_content_of_its_source(work: Path) -> None:
+    server = Server()
+    url = server.put("/a", disk(work))
+
+    async def script() -> None:
+        async with site(work / "root") as here:
+            await here.data_volume("a", {"source": {"http": {"url": url}}, "pvc": pvc()})
+            await here.until_phase("a", "Succeeded")
+            claim = f"{CORE}/persistentvolumeclaims/a"
+            before = (await here.get(claim))["metadata"]["uid"]
+            io(await here.layer("a"), "write -P 9 0 64k")
+            await here.client.request("DELETE", claim)
+
+            async def anew() -> bool:
+                found = (await here.get(f"{CORE}/persistentvolumeclaims"))["items"]
+                return [each["status"].get("phase") for each in found if each["metadata"]["uid"] != before] == ["Bound"]
+
+            await here.until("the claim is back", anew)
+            await here.until_phase("a", "Succeeded")
+            assert holds(await here.layer("a"), 7) and here.volumes.get(before) is None
+
+    with running(server):
+        asyncio.run(script())
+
+
 @pytest.mark.parametrize(("form", "pack"), [("raw", None), ("qcow2", gzip.compress), ("raw", lzma.compress), ("vmdk", None), ("vdi", None)])
 def test_formats_and_wrappers(work: Path, form: str, pack: Any) -> None:
     image = disk(work, form=form)

@@ -1,7 +1,7 @@
 """Starts and ends a Kubernetes cluster on this machine: `python -m tests.reference.cluster up|down`.
 
 `up` builds what is missing (Go, minutes to an hour once), installs a Debian root with mmdebstrap and returns when the node is ready.
-It needs root. `--with-kubevirt` installs KubeVirt, too. `down` ends everything by the process that holds the node.
+It needs root. `--with-kubevirt` installs KubeVirt, also on a node that runs. `down` ends everything by the process that holds the node.
 """
 
 import argparse
@@ -9,15 +9,16 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paddock.base.errors import Terminal
 from tests.reference import build
 from tests.reference.cluster import base, control, kubevirt, nameserver, namespace, storage, uploads
-from tests.reference.recipes import CONTROLLERS, NODE
+from tests.reference.recipes import CONTROLLERS, NODE, PAUSE
 
 DIRECTORY = Path("/var/tmp/paddock-cluster")
+_OF_NODE = (build.ORACLE, CONTROLLERS, NODE)
 _NEEDS = ("mmdebstrap", "gcc", "unshare", "nsenter", "ip", "nice", "go")
 
 
@@ -33,32 +34,49 @@ def missing() -> str:
     return ""
 
 
-def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = False) -> namespace.Machine:
-    """Start a cluster in a directory."""
-    if namespace.found(directory):
-        raise Terminal(f"a cluster runs in {directory} already", fix="end it with `make cluster-down`")
+def up(directory: Path, say: Callable[[str], None], *, with_kubevirt: bool = False, weight: int = namespace.WEIGHT) -> namespace.Machine:
+    """Start a cluster in a directory, or install KubeVirt on the one that runs there."""
+    machine = namespace.found(directory)
+    if machine is not None and (not with_kubevirt or kubevirt.is_installed(machine)):
+        what = f"a cluster {'with KubeVirt ' if with_kubevirt else ''}runs in {directory} already"
+        more = "" if with_kubevirt else ", or install KubeVirt on it with `make cluster KUBEVIRT=1`"
+        raise Terminal(what, fix=f"end it with `make cluster-down`{more}")
+    _announce(say, (*((*_OF_NODE, PAUSE) if machine is None else ()), *(kubevirt.recipes() if with_kubevirt else ())))
     root, tar = base.made(say)
-    programs = _programs(say)
+    if machine is None:
+        machine = _node(directory, root, say, weight)
+    if with_kubevirt:
+        _add_kubevirt(machine, tar, say)
+    return machine
+
+
+def _announce(say: Callable[[str], None], recipes: Sequence[build.Recipe]) -> None:
+    if missing_programs := build.missing(recipes):
+        say(f"{len(missing_programs)} programs are to be built first, each for a minute or more, once: {', '.join(missing_programs)}")
+
+
+def _node(directory: Path, root: Path, say: Callable[[str], None], weight: int) -> namespace.Machine:
+    programs = {path.name: path for recipe in _OF_NODE for path in build.built(recipe, say).iterdir()}
     began = time.monotonic()
-    machine = namespace.begin(directory, root, programs)
+    machine = namespace.begin(directory, root, programs, weight)
     control.kubernetes(machine)
     nameserver.install(machine)
     kubevirt.load_pause(machine)
     say(f"the node is ready after {time.monotonic() - began:.0f} s")
-    if with_kubevirt:
-        # virt-controller would start again if it found CDI later.
-        storage.install(machine)
-        uploads.install(machine)
-        kubevirt.load(machine, tar)
-        say(f"the images are there after {time.monotonic() - began:.0f} s")
-        kubevirt.install(machine)
-        say(f"KubeVirt is deployed after {time.monotonic() - began:.0f} s")
     return machine
 
 
-def _programs(say: Callable[[str], None]) -> dict[str, Path]:
-    folders = [build.built(recipe, say) for recipe in (build.ORACLE, CONTROLLERS, NODE)]
-    return {path.name: path for folder in folders for path in folder.iterdir()}
+def _add_kubevirt(machine: namespace.Machine, tar: Path, say: Callable[[str], None]) -> None:
+    for recipe in kubevirt.recipes():
+        build.built(recipe, say)
+    began = time.monotonic()
+    # virt-controller would start again if it found CDI later.
+    storage.install(machine)
+    uploads.install(machine)
+    kubevirt.load(machine, tar)
+    say(f"the images are there after {time.monotonic() - began:.0f} s")
+    kubevirt.install(machine)
+    say(f"KubeVirt is deployed after {time.monotonic() - began:.0f} s")
 
 
 def main() -> int:
@@ -66,6 +84,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reference.cluster", description=__doc__)
     parser.add_argument("command", choices=("up", "down"))
     parser.add_argument("--with-kubevirt", action="store_true", help="install KubeVirt, and return when it is deployed")
+    weight = f"share of the processors when others are busy; one busy process of the host has 1024 (default: {namespace.WEIGHT})"
+    parser.add_argument("--weight", type=int, default=namespace.WEIGHT, metavar="N", help=weight)
     parser.add_argument("--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"the cluster's directory (default: {DIRECTORY})")
     parsed = parser.parse_args()
     try:
@@ -74,7 +94,7 @@ def main() -> int:
             return 0
         if reason := missing():
             raise Terminal("cannot start a cluster", why=reason)
-        machine = up(parsed.dir, lambda text: print(text, flush=True), with_kubevirt=parsed.with_kubevirt)
+        machine = up(parsed.dir, lambda text: print(text, flush=True), with_kubevirt=parsed.with_kubevirt, weight=parsed.weight)
     except Terminal as problem:
         print(problem, file=sys.stderr)
         return 1

@@ -2,10 +2,11 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.reference.build import built
+from tests.reference.build import Recipe, built
 from tests.reference.cluster import archive, images
 from tests.reference.cluster.control import apply, kubectl, wait
 from tests.reference.cluster.namespace import Machine
@@ -24,7 +25,7 @@ def load_pause(machine: Machine) -> None:
 
 def load(machine: Machine, tar: Path) -> None:
     """Import the image of KubeVirt into containerd, with the root in a tar file below them."""
-    programs = {path.name: path for recipe in (KUBEVIRT, *KUBEVIRT_NODE) for path in built(recipe).iterdir()}
+    programs = {path.name: path for recipe in recipes() for path in built(recipe).iterdir()}
     file = machine.directory / "files" / "images.tar"
     images.write(file, archive.measured(tar), programs, _sources(), KUBEVIRT.version)
     load_archive(machine, file)
@@ -46,6 +47,17 @@ def install(machine: Machine) -> None:
     wait("virt-handler", lambda: kubectl(machine, *schedulable).strip() != "", _DEPLOY_SECONDS)
 
 
+def is_installed(machine: Machine) -> bool:
+    """Return whether virt-operator has deployed it."""
+    kind = kubectl(machine, "get", "crd", "kubevirts.kubevirt.io", "-o", "name", "--ignore-not-found")
+    return bool(kind.strip()) and _phase(machine) == "Deployed"
+
+
+def recipes() -> Sequence[Recipe]:
+    """Return what is built for it."""
+    return (KUBEVIRT, *KUBEVIRT_NODE)
+
+
 def _applied(machine: Machine, thing: dict[str, Any]) -> bool:
     """Apply an object whose kind may be too new to be served."""
     apply(machine, thing)
@@ -53,7 +65,7 @@ def _applied(machine: Machine, thing: dict[str, Any]) -> bool:
 
 
 def _phase(machine: Machine) -> str:
-    return kubectl(machine, "get", "kubevirt", "-n", NAMESPACE, "kubevirt", "-o", "jsonpath={.status.phase}")
+    return kubectl(machine, "get", "kubevirt", "-n", NAMESPACE, "kubevirt", "-o", "jsonpath={.status.phase}", "--ignore-not-found")
 
 
 def _objects() -> list[dict[str, Any]]:

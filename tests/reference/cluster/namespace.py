@@ -24,8 +24,8 @@ _GROUPS, _GROUPS_FILE = Path("/sys/fs/cgroup"), "groups.json"
 _HIERARCHIES = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
 _ENVIRONMENT = ("PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8")
 _END_SECONDS = 60.0
-# The whole cluster weighs half as much as one busy process beside it.
-_CPU_SHARES = 512
+# The whole cluster weighs half as much as one busy process beside it, unless it is told otherwise.
+WEIGHT = 512
 _NICE = ("nice", "-n", "19")
 # The kubelet writes these settings, which the whole machine shares, unless they have its values already. It finds files of ours.
 _TUNABLES = {
@@ -130,8 +130,8 @@ def found(directory: Path) -> Machine | None:
     return Machine(directory, int(pid)) if _began(int(pid)) == began else None
 
 
-def begin(directory: Path, base: Path, programs: Mapping[str, Path]) -> Machine:
-    """Make the namespaces of a node from a root directory, with these programs in /opt/bin."""
+def begin(directory: Path, base: Path, programs: Mapping[str, Path], weight: int = WEIGHT) -> Machine:
+    """Make the namespaces of a node from a root directory, with these programs in /opt/bin; a busy process of the host weighs 1024."""
     for name in ("upper", "work", "root", "files", "programs", "tunables", "logs", "containerd", "kubelet", "volumes"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / "base").unlink(missing_ok=True)
@@ -140,7 +140,7 @@ def begin(directory: Path, base: Path, programs: Mapping[str, Path]) -> Machine:
         shutil.copy2(path, directory / "programs" / name)
     for name, value in _TUNABLES.items():
         (directory / "tunables" / name.replace("/", "+")).write_text(f"{value}\n")
-    _make_groups(directory)
+    _make_groups(directory, weight)
     hierarchies = [name for name in _HIERARCHIES if (_GROUPS / name).is_dir()]
     script = ["sh", "-c", _MOUNTS, "node", str(directory / "root"), str(directory), *hierarchies]
     unshared = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--net", "--cgroup", "--fork", "--", *script]
@@ -224,13 +224,13 @@ def _own_groups(directory: Path) -> dict[str, Path]:
     return groups
 
 
-def _make_groups(directory: Path) -> None:
+def _make_groups(directory: Path, weight: int) -> None:
     groups = _own_groups(directory)
     (directory / _GROUPS_FILE).write_text(json.dumps({name: str(path) for name, path in groups.items()}))
     for name, group in groups.items():
         group.mkdir(exist_ok=True)
         if name == "cpu":
-            (group / "cpu.shares").write_text(str(_CPU_SHARES))
+            (group / "cpu.shares").write_text(str(weight))
         if name == "cpuset":
             # A new group has neither processors nor memory, and takes no process before it has both.
             for file in ("cpuset.cpus", "cpuset.mems"):

@@ -8,7 +8,7 @@ of the node; a DataVolume gets a claim, whose disk is downloaded from the host's
 import asyncio
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ _CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 _DISKS = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 _SOURCES = plain("cdi.kubevirt.io", "v1beta1", "datasources", "DataSource")
+_PROFILES = plain("cdi.kubevirt.io", "v1beta1", "storageprofiles", "StorageProfile", namespaced=False)
 _STATUS = WriteOptions(subresource="status")
 _LOOK_SECONDS = 1.0
 
@@ -49,6 +50,7 @@ _LOOK_SECONDS = 1.0
 def install(machine: Machine) -> None:
     """Install the classes and CDI's kinds, and start the controllers."""
     control.apply(machine, *(_class(name) for name in CLASSES), *(each.document for each in _kinds()))
+    control.wait("CDI's kinds", lambda: _applied(machine, [_profile(name) for name in CLASSES]))
     control.access(machine)
     machine.start_outside("storage", *python(__name__, str(machine.directory)))
 
@@ -62,6 +64,20 @@ def _class(name: str) -> Data:
     notes = {"storageclass.kubernetes.io/is-default-class": "true"} if name == CLASSES[0] else {}
     metadata = {"name": name, "annotations": notes}
     return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata, "provisioner": PROVISIONER}
+
+
+def _profile(name: str) -> Data:
+    """What an administrator says of a class that CDI does not know."""
+    properties = [{"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}]
+    metadata = {"name": name}
+    spec = {"claimPropertySets": properties}
+    return {"apiVersion": _PROFILES.api_version, "kind": _PROFILES.kind, "metadata": metadata, "spec": spec}
+
+
+def _applied(machine: Machine, objects: Sequence[Data]) -> bool:
+    """Apply objects whose kind may be too new to be served."""
+    control.apply(machine, *objects)
+    return True
 
 
 class Storage:
@@ -178,7 +194,11 @@ class Storage:
         if "storage" in disk["spec"]:
             # A file system takes some of it.
             size = claimsizes.inflated(size, claimsizes.OVERHEAD)
-        spec = {"accessModes": ["ReadWriteOnce"], **wanted, "resources": {"requests": {"storage": str(size)}}}
+        modes = wanted.get("accessModes") or await self._modes(wanted.get("storageClassName") or CLASSES[0])
+        if not modes:
+            why = f"no accessMode specified in StorageProfile {wanted.get('storageClassName')}"
+            raise Transient(f"cannot make the claim {seen.key}", why=why)
+        spec = {**wanted, "accessModes": modes, "resources": {"requests": {"storage": str(size)}}}
         # CDI gives the claim what is written on the DataVolume.
         given = disk["metadata"]
         metadata = {
@@ -192,6 +212,13 @@ class Storage:
             await self._client.create(_CLAIMS, owned(body, reference(_DISKS, seen.meta)))
         except AlreadyExists:
             return
+
+    async def _modes(self, storage_class: str) -> Sequence[str]:
+        """The access modes of a class, as far as its profile says them."""
+        profile = await self._client.find(_PROFILES, Key("", storage_class)) or {}
+        sets = profile.get("spec", {}).get("claimPropertySets") or [{}]
+        found: Sequence[str] = sets[0].get("accessModes") or ()
+        return found
 
     async def _say(self, key: Key, phase: str, progress: str) -> None:
         is_done = phase == "Succeeded"

@@ -217,18 +217,18 @@ def example(dialect: str, name: str) -> Sequence[Json]:
 
 
 def _catalogue(image: str) -> Sequence[Json]:
-    """The images of a cluster as OpenShift has them: a filled claim, its DataSource, and the right of everybody to copy it."""
+    """The images of a cluster: a filled claim, its DataSource, and the right of the machines' ServiceAccount to copy it."""
     metadata, cdi, rbac = {"name": "rhel9", "namespace": _CATALOGUE}, "cdi.kubevirt.io/v1beta1", "rbac.authorization.k8s.io"
     storage = {"resources": {"requests": {"storage": "1Gi"}}}
     role = {"rules": [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}]}
-    group = {"apiGroup": rbac, "kind": "Group", "name": "system:authenticated"}
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
     named = {"apiGroup": rbac, "kind": "Role", "name": "rhel9"}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _CATALOGUE}},
         {"apiVersion": cdi, "kind": "DataVolume", "metadata": metadata, "spec": {"source": {"http": {"url": image}}, "storage": storage}},
         {"apiVersion": cdi, "kind": "DataSource", "metadata": metadata, "spec": {"source": {"pvc": metadata}}},
         {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, **role},
-        {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": named, "subjects": [group]},
+        {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": named, "subjects": [account]},
     ]
 
 

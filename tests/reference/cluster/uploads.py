@@ -1,4 +1,5 @@
-"""Uploads of the reference cluster, as CDI has them: tokens from an aggregated API, and a proxy that writes a disk into a claim.
+"""Uploads and admission of the reference cluster, as CDI has them: tokens from an aggregated API, a proxy that writes a disk into a claim,
+and the webhooks for DataVolumes (`cdiwebhooks.py`).
 
 `python -m tests.reference.cluster.uploads DIRECTORY` listens on the node's network. A pod with that network stands for CDI's pods, so
 Services and port forwards lead here. As in CDI, a raw disk may come compressed with gzip, may be no larger than what the claim leaves
@@ -24,6 +25,7 @@ from typing import Any
 
 from paddock.apiserver.security.pki import Authority
 from paddock.plan.storage import claimsizes
+from tests.reference import cdiwebhooks
 from tests.reference.client import Api
 from tests.reference.cluster import content, control
 from tests.reference.cluster.forward import python
@@ -72,7 +74,8 @@ def _pid_file(directory: Path) -> Path:
 def _objects(authority: str) -> list[Data]:
     metadata = {"name": PROXY, "namespace": NAMESPACE, "labels": _LABELS}
     container = {"name": PROXY, "image": control.PAUSE, "imagePullPolicy": "Never", "ports": [{"containerPort": PROXY_PORT}]}
-    tls = {"caBundle": base64.b64encode(authority.encode()).decode(), "service": {"name": "cdi-api", "namespace": NAMESPACE, "port": 443}}
+    service = {"name": "cdi-api", "namespace": NAMESPACE, "port": 443}
+    tls: Data = {"caBundle": base64.b64encode(authority.encode()).decode(), "service": service}
     registration = {"group": _GROUP, "version": _VERSION, "groupPriorityMinimum": 1000, "versionPriority": 15, **tls}
     status = {"uploadProxyCA": authority, "filesystemOverhead": {"global": claimsizes.OVERHEAD}}
     return [
@@ -88,6 +91,7 @@ def _objects(authority: str) -> list[Data]:
         # KubeVirt reads the overhead of file systems from the second only where the first is.
         {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "CDI", "metadata": {"name": "cdi"}, "spec": {}},
         {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "CDIConfig", "metadata": {"name": "config"}, "spec": {}, "status": status},
+        *cdiwebhooks.configurations(lambda path: {**tls, "service": {**service, "path": path}}),
     ]
 
 
@@ -128,9 +132,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Tokens(_Handler):
-    """The API that the API server aggregates. It has asked for the user's rights already."""
+    """The API that the API server aggregates, which has asked for the user's rights already, and the webhooks."""
 
     key = b""
+
+    def __init__(self, api: Api, *arguments: Any) -> None:
+        self._api = api
+        super().__init__(*arguments)
 
     def do_GET(self) -> None:
         """Answer discovery."""
@@ -142,8 +150,12 @@ class Tokens(_Handler):
             self.answer(404)
 
     def do_POST(self) -> None:
-        """Give a token; whether there is such a claim is no question here."""
-        place, request = _TOKENS.fullmatch(self.path.partition("?")[0]), json.loads(b"".join(self.pieces()))
+        """Give a token, whether there is such a claim or not, or answer a review."""
+        path, request = self.path.partition("?")[0], json.loads(b"".join(self.pieces()))
+        if path in cdiwebhooks.WEBHOOKS:
+            self.answer(200, cdiwebhooks.answer(self._api, path, request))
+            return
+        place = _TOKENS.fullmatch(path)
         if place is None:
             self.answer(404)
             return
@@ -245,7 +257,7 @@ def _serve(directory: Path) -> None:
     context.load_cert_chain(folder / "server.crt", folder / "server.key")
     api = Api(access)
     servers = [
-        ThreadingHTTPServer((ADDRESS, _API_PORT), Tokens),
+        ThreadingHTTPServer((ADDRESS, _API_PORT), partial(Tokens, api)),
         ThreadingHTTPServer(("", PROXY_PORT), partial(Proxy, api)),
     ]
     for server in servers:

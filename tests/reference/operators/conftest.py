@@ -16,6 +16,7 @@ from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests.reference import crds, projects, recipes
 from tests.reference.build import Binaries, built
+from tests.reference.cdiwebhooks import refusing
 from tests.reference.client import Api, Json, Kubectl
 from tests.reference.crds import Crd
 from tests.reference.embedded import serving
@@ -120,9 +121,10 @@ def lacking(cluster: Cluster, right: Right) -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def others(access: Access) -> Iterator[None]:
-    """KubeVirt, CDI and the garbage collector of a cluster."""
-    with beside(access.kubeconfig, play_kubevirt), beside(access.kubeconfig, collect_garbage):
+def others(cluster: Cluster) -> Iterator[None]:
+    """KubeVirt, CDI with its webhooks, and the garbage collector of a cluster."""
+    kubeconfig = cluster.access.kubeconfig
+    with refusing(cluster.api, cluster.operator.parent), beside(kubeconfig, play_kubevirt), beside(kubeconfig, collect_garbage):
         yield
 
 
@@ -188,6 +190,7 @@ def real(pytestconfig: pytest.Config, binaries: Binaries, helms: list[Helm], tmp
         cluster = ends.enter_context(made(binaries, helms[0], directory / "cluster", wanted, *values, more=theirs.rules))
         ends.enter_context(upstream.kubevirt(theirs, cluster.api, CONFIGURATION))
         ends.enter_context(beside(upstream.way_in(theirs, cluster.api, "virt-handler"), run_handler))
+        ends.enter_context(refusing(cluster.api, directory))
         for each in (run_node, collect_garbage):
             ends.enter_context(beside(cluster.access.kubeconfig, each))
         yield Real(theirs, cluster)

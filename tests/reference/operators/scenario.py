@@ -120,14 +120,14 @@ def setting() -> list[Json]:
 
 
 def _cloning(namespace: str) -> Iterator[Json]:
-    """Everybody may copy the images, as in OpenShift."""
+    """The machines' ServiceAccounts may copy the images, and nobody else, as a cluster's administrator grants it."""
     metadata = {"name": "cloning", "namespace": namespace}
     rules = [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}]
-    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
+    subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": each.name} for each in EXAMPLES]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "cloning"}
     yield {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata}
-    yield {**binding, "roleRef": role, "subjects": [group]}
+    yield {**binding, "roleRef": role, "subjects": subjects}
 
 
 READY_SOURCE = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": ""}]}}

@@ -64,7 +64,7 @@ def _again(played: Played, step: str) -> None:
 def operator(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     log = tmp_path_factory.mktemp("operator") / "log"
     arguments = ("--reconcile-interval", INTERVAL, "--namespace", "kubevirt-operator-system", "--dialect", ",".join(DIALECTS))
-    with others(cluster.access), operating(cluster.operator, log, *arguments) as operator:
+    with others(cluster), operating(cluster.operator, log, *arguments) as operator:
         operator.wait_ready()
         yield operator
 

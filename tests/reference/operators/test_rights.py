@@ -60,7 +60,7 @@ def played(
     dialect, directory = request.param, tmp_path_factory.mktemp("rights")
     arguments = ("--reconcile-interval", INTERVAL, "--namespace", NAMESPACE, "--dialect", dialect, "--metrics-secure")
     with made(binaries, helms[0], directory, definitions(), f"dialects={{{dialect}}}") as cluster:
-        with others(cluster.access), operating(cluster.operator, directory / "log", *arguments) as operator:
+        with others(cluster), operating(cluster.operator, directory / "log", *arguments) as operator:
             operator.wait_ready()
             play(cluster, operator, dialect)
         yield Played(dialect, cluster, audited(cluster.audit))

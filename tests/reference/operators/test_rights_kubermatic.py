@@ -38,7 +38,7 @@ class TwoSides:
     def acting(self, log: Path) -> Iterator[Operator]:
         front = ("--dialect", "kubermatic", "--front", str(self.front.access.kubeconfig))
         with (
-            others(self.cluster.access),
+            others(self.cluster),
             operating(self.cluster.operator, log, *front, "--namespace", NAMESPACE, "--reconcile-interval", "1s") as operator,
         ):
             yield operator

@@ -59,7 +59,7 @@ def both(request: pytest.FixtureRequest, binaries: Binaries, helms: list[Helm], 
     values = ("dialects={kubermatic}", "front.secretName=front")
     with made(binaries, helms[0], directory / "cluster", wanted, *values) as cluster, serving(directory / "front") as server:
         arguments = ("--dialect", "kubermatic", "--front", str(server.kubeconfig), "--namespace", NAMESPACE, "--reconcile-interval", "1s")
-        with others(cluster.access), operating(cluster.operator, directory / "log", *arguments) as operator:
+        with others(cluster), operating(cluster.operator, directory / "log", *arguments) as operator:
             operator.wait_ready()
             front = Api(server.access)
             yield Both(request.param, cluster, front, Kubectl(binaries.kubectl, server.access, directory / "home"), operator)

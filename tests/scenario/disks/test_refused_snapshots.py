@@ -88,8 +88,9 @@ def test_a_restore_that_a_quota_refuses_says_so_and_leaves_the_machine_on_its_di
         await host.make(restore(volumeRestorePolicy=policy))
         await asyncio.sleep(30)
         status = await restored(host)
-        assert conditions(status) == {"Ready": "False", "Progressing": "True"}
+        assert conditions(status) == {"Ready": "False", "Progressing": "False"}
         assert all("exceeded quota: q" in each["reason"] for each in status["conditions"])
+        assert "VirtualMachineRestoreError" in await host.events("back")
         assert (await host.vm())["spec"] == before
         await host.api.delete(f"{QUOTAS}/q")
         # The longest pause after a refusal, and some.
@@ -129,7 +130,8 @@ def test_a_clone_of_a_snapshot_that_has_lost_something_fails(play: Play, lost: s
         await host.make(clone({"apiGroup": "snapshot.kubevirt.io", "kind": "VirtualMachineSnapshot", "name": "one"}))
         await asyncio.sleep(30)
         status = await cloned(host)
-        why = f"{content} does not exist" if lost == "content" else f"VolumeSnapshots ({volume}) missing"
-        assert status["phase"] == "Failed" and why in status["conditions"][0]["reason"]
+        # The VolumeSnapshots of a content go with it.
+        assert await host.get("VolumeSnapshot", VOLUME_SNAPSHOT, volume) == {}
+        assert status["phase"] == "Failed" and f"VolumeSnapshots ({volume}) missing" in status["conditions"][0]["reason"]
 
     play(script)

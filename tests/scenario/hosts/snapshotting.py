@@ -48,6 +48,27 @@ async def restored(host: FakeHost, name: str = "back") -> Data:
     return dict((await host.get("VirtualMachineRestore", SNAPSHOT, name)).get("status", {}))
 
 
+async def succeeded(host: FakeHost, name: str = "one") -> Data:
+    """The status of a snapshot that was taken, as KubeVirt's tests wait for it."""
+    status = await taken(host, name)
+    assert (status["phase"], status["readyToUse"]) == ("Succeeded", True), status
+    found = [(each["type"], each["status"], each["reason"]) for each in status["conditions"]]
+    assert found == [("Ready", "True", "Ready"), ("Progressing", "False", "Operation complete")]
+    return status
+
+
+async def completed(host: FakeHost, name: str = "back", target: str = "web") -> Data:
+    """The status of a restore that is done, as KubeVirt's tests wait for it: the machine owns it."""
+    found = await host.get("VirtualMachineRestore", SNAPSHOT, name)
+    status: Data = found["status"]
+    assert status["complete"] is True and status["restoreTime"], status
+    assert conditions(status) == {"Ready": "True", "Progressing": "False"}
+    (owner,) = found["metadata"]["ownerReferences"]
+    uid = (await host.vm(target))["metadata"]["uid"]
+    assert (owner["apiVersion"], owner["kind"], owner["name"], owner["uid"]) == ("kubevirt.io/v1", "VirtualMachine", target, uid)
+    return status
+
+
 async def exported(host: FakeHost) -> Data:
     return dict((await host.get("VirtualMachineExport", EXPORT, "out")).get("status", {}))
 

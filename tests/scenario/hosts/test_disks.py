@@ -101,8 +101,8 @@ def test_of_two_machines_that_begin_together_one_has_the_claim(play: Play) -> No
         host.engine.images.release("registry/disk:1")
         await asyncio.sleep(10)
         phases = {name: (await host.vmi(name))["status"]["phase"] for name in ("left", "right")}
-        assert sorted(phases.values()) == ["Pending", "Running"]
-        first, second = sorted(phases, key=lambda name: phases[name], reverse=True)
+        assert sorted(phases.values()) == ["Running", "Scheduling"]
+        first, second = sorted(phases, key=lambda name: phases[name])
         await host.change(first, {"spec": {"runStrategy": "Halted"}})
         await host.running(second, 30)
 

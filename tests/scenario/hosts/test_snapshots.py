@@ -24,6 +24,7 @@ from tests.scenario.hosts.snapshotting import (
     restore,
     restored,
     snapshot,
+    succeeded,
     taken,
     web,
 )
@@ -31,6 +32,7 @@ from tests.scenario.hosts.snapshotting import (
 # --- snapshots ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubevirt", 163)
 @pytest.mark.spec("kubevirt", 79)
 @pytest.mark.parametrize("agent", ["there", "absent", "refuses"])
 def test_online_snapshot_freezes_and_always_thaws(play: Play, agent: str) -> None:
@@ -43,16 +45,14 @@ def test_online_snapshot_freezes_and_always_thaws(play: Play, agent: str) -> Non
             running.agent.refuse["freeze"] = "busy"
         await host.make(snapshot())
         await asyncio.sleep(10)
-        status = await taken(host)
-        assert (status["phase"], status["readyToUse"]) == ("Succeeded", True)
+        status = await succeeded(host)
         said = {
-            "there": ["Online", "GuestAgent"],
-            "absent": ["Online", "NoGuestAgent"],
+            "there": ["GuestAgent", "Online"],
+            "absent": ["NoGuestAgent", "Online"],
             "refuses": ["Online", "QuiesceFailed"],
         }
         assert status["indications"] == said[agent]
         assert status["snapshotVolumes"] == {"includedVolumes": ["root"], "excludedVolumes": ["tmp"]}
-        assert conditions(status) == {"Ready": "True", "Progressing": "False"}
         calls = [name for name, *_ in running.agent.calls if name in ("freeze", "thaw")]
         assert calls == ([] if agent == "absent" else ["freeze", "thaw"])
         assert not running.agent.is_frozen and len(running.overlays) == 1
@@ -62,6 +62,10 @@ def test_online_snapshot_freezes_and_always_thaws(play: Play, agent: str) -> Non
         backup = content["spec"]["volumeBackups"][0]
         made = await host.get("VolumeSnapshot", VOLUME_SNAPSHOT, backup["volumeSnapshotName"])
         assert made["status"]["readyToUse"] is True and made["metadata"]["uid"] in host.engine.volumes.snapshots
+        labels = {"snapshot.kubevirt.io/source-vm-name": "web", "snapshot.kubevirt.io/source-vm-namespace": "default"}
+        assert labels.items() <= made["metadata"]["labels"].items()
+        (owner,) = made["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"], owner["controller"]) == (content["kind"], content["metadata"]["uid"], True)
 
     play(script)
 
@@ -307,7 +311,7 @@ def test_a_target_that_runs(play: Play, policy: str, complete: bool | None) -> N
         await asyncio.sleep(3 if policy == "FailImmediate" else 320)
         status = await restored(host)
         if complete is None:
-            assert conditions(status) == {"Ready": "False", "Progressing": "True"}
+            assert conditions(status) == {"Ready": "False", "Progressing": "False"}
             await host.delete("VirtualMachineRestore", SNAPSHOT, "back")
             await asyncio.sleep(5)
         else:
@@ -315,6 +319,7 @@ def test_a_target_that_runs(play: Play, policy: str, complete: bool | None) -> N
             assert conditions(status).get("Failure") == (None if complete else "True")
         assert "restoreInProgress" not in (await host.vm())["status"]
         assert await host.status() == ("Stopped" if complete else "Running")
+        assert ("RestoreTargetNotReady" in await host.events("back")) is (policy != "FailImmediate")
 
     play(script)
 
@@ -377,11 +382,10 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_touched(play: Pla
         await host.make(snapshot())
         await asyncio.sleep(10)
         bad = '{"op":"replace","path":"/spec/nothing/here","value":1}'
-        await host.make(
-            restore("elsewhere", "new", volumeRestorePolicy="InPlace"),
-            restore("patches", patches=[bad]),
-            restore("taken", "new", volumeRestoreOverrides=[{"volumeName": "root", "restoreName": "disk"}]),
-        )
+        taken_name = [{"volumeName": "root", "restoreName": "disk"}]
+        await host.make(restore("elsewhere", "new", volumeRestorePolicy="InPlace"), restore("patches", patches=[bad]))
+        await asyncio.sleep(20)
+        await host.make(restore("taken", "new", volumeRestoreOverrides=taken_name))
         await asyncio.sleep(20)
         for name in ("elsewhere", "patches", "taken"):
             assert conditions(await restored(host, name))["Failure"] == "True", name

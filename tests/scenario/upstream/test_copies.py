@@ -14,14 +14,16 @@ from tests.scenario.hosts.snapshotting import (
     SNAPSHOT,
     TEMPLATE,
     VOLUMES,
+    completed,
     conditions,
     restore,
     restored,
     snapshot,
+    succeeded,
     taken,
     web,
 )
-from tests.scenario.upstream.asking import DV, asked, names
+from tests.scenario.upstream.asking import DV, MACHINES, REVISIONS, asked, names
 from tests.scenario.upstream.test_plugging import added, disk
 from tests.scenario.upstream.test_sizes import BOTH, TINY, made, sized
 
@@ -195,8 +197,8 @@ def test_a_snapshot_without_volumes_leaves_the_guest_alone(play: Play) -> None:
         await asyncio.sleep(2)
         await host.make(snapshot())
         await asyncio.sleep(10)
-        status = await taken(host)
-        assert status["phase"] == "Succeeded" and "indications" not in status
+        status = await succeeded(host)
+        assert status["indications"] == ["GuestAgent", "Online"]
         assert "freeze" not in [name for name, *_ in ran.agent.calls]
 
     play(script)
@@ -211,7 +213,7 @@ def test_a_snapshot_of_a_paused_machine_says_so(play: Play) -> None:
         await host.make(snapshot())
         await asyncio.sleep(20)
         status = await taken(host)
-        assert status["phase"] == "Succeeded" and "Paused" in status["indications"]
+        assert status["phase"] == "Succeeded" and status["indications"] == ["Online", "Paused"]
         assert "freeze" not in [name for name, *_ in ran.agent.calls]
 
     play(script)
@@ -267,37 +269,49 @@ def test_a_snapshot_has_disks_that_were_plugged_and_so_has_its_restore(play: Pla
         assert sorted((await taken(host))["snapshotVolumes"]["includedVolumes"]) == ["more", "root"]
         await host.make(restore(target="new"))
         await asyncio.sleep(30)
-        assert (await restored(host))["complete"] is True
+        await completed(host, target="new")
         await asked(host, "new", "start", seconds=20)
         assert sorted(each.name for each in (await host.running("new")).config.disks) == ["more", "root", "tmp"]
 
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 161)
 def test_a_restore_waits_for_its_snapshot(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host, "Halted")
         await host.make(restore())
         await asyncio.sleep(20)
         assert (await restored(host)).get("complete") is False
+        assert "VirtualMachineRestoreError" in await host.events("back")
         await host.make(snapshot())
         await asyncio.sleep(60)
-        assert (await restored(host))["complete"] is True
+        await completed(host)
 
     play(script)
 
 
-def test_of_two_restores_of_a_machine_one_waits(play: Play) -> None:
+@pytest.mark.spec("kubevirt", 160)
+def test_a_restore_is_refused_while_another_one_is_in_progress(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host)
         await host.running()
         await host.make(snapshot())
         await asyncio.sleep(10)
-        await host.make(restore(targetReadinessPolicy="WaitEventually"), restore("second", targetReadinessPolicy="WaitEventually"))
+        second = restore("second", targetReadinessPolicy="WaitEventually")
+        bodies = [restore(targetReadinessPolicy="WaitEventually"), second]
+        replies = await asyncio.gather(*(host.api.post(RESTORES, body) for body in bodies))
+        assert [each.status for each in replies] == [201, 422]
+        assert 'VirtualMachineRestore "back" in progress' in replies[1].data["message"]
+        # It is refused later, too, and a restore of another machine is not.
         await asyncio.sleep(20)
-        assert "waiting for restore back" in str((await restored(host, "second"))["conditions"])
+        assert (await host.api.post(RESTORES, second)).status == 422
+        assert (await host.api.post(RESTORES, restore("other", target="new"))).status == 201
         await asked(host, "web", "stop", seconds=120)
-        assert [(await restored(host, name))["complete"] for name in ("back", "second")] == [True, True]
+        await completed(host)
+        await host.make(second)
+        await asyncio.sleep(60)
+        await completed(host, "second")
 
     play(script)
 
@@ -312,7 +326,11 @@ def test_a_restore_does_not_take_the_place_of_another_machine(play: Play) -> Non
         await asyncio.sleep(30)
         status = await restored(host)
         assert status.get("complete") is not True and conditions(status)["Failure"] == "True"
-        assert "there is a machine other already" in str(status["conditions"])
+        why = "restore source and restore target are different but restore target already exists"
+        found = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+        assert found["Ready"] == found["Progressing"] == ("False", why)
+        assert all("there is a machine other already" in each["message"] for each in status["conditions"])
+        assert "VirtualMachineRestoreError" in await host.events("back")
         assert await host.vm("other") == before
 
     play(script)
@@ -332,7 +350,7 @@ def test_a_new_machine_may_have_another_address(play: Play, address: str | None)
         patches = [f'{{"op": "replace", "path": "{place}", "value": "{OTHER_MAC}"}}']
         await host.make(restore(target="new", patches=patches))
         await asyncio.sleep(30)
-        assert (await restored(host))["complete"] is True
+        await completed(host, target="new")
         cards = [(await host.vm(name))["spec"]["template"]["spec"]["domain"]["devices"]["interfaces"][0] for name in ("web", "new")]
         assert [each.get("macAddress") for each in cards] == [address, OTHER_MAC]
         await runs(host, "new")
@@ -340,23 +358,41 @@ def test_a_new_machine_may_have_another_address(play: Play, address: str | None)
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 162)
 @pytest.mark.parametrize("strategy", ["Always", "Halted"])
 @pytest.mark.parametrize("target", ["web", "new"])
-def test_a_restore_has_the_sizes_of_its_snapshot(play: Play, strategy: str, target: str) -> None:
+@pytest.mark.parametrize("source", ["kept", "gone"])
+def test_a_restore_has_the_sizes_of_its_snapshot(play: Play, strategy: str, target: str, source: str) -> None:
     async def script(host: FakeHost) -> None:
         before = await with_sizes(host, strategy)
         await host.make(snapshot())
         await asyncio.sleep(20)
+        kept = (await host.get("ControllerRevision", "apps/v1", before))["data"]
+        if source == "gone":
+            await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+            await asyncio.sleep(60)
         place = "/apis/instancetype.kubevirt.io/v1beta1/namespaces/default/virtualmachineinstancetypes/tiny"
         assert (await host.api.merge(place, {"spec": {"cpu": {"guest": 3}}})).status == 200
         await host.make(restore(target=target, targetReadinessPolicy="StopTarget"))
         await asyncio.sleep(60)
-        assert (await restored(host))["complete"] is True
-        assert (await copy_of(host, target) == before) is (target == "web")
+        await completed(host, target=target)
+        copy = await copy_of(host, target)
+        assert (copy == before) is (target == "web")
+        revision = await host.get("ControllerRevision", "apps/v1", copy)
+        assert revision["data"] == kept
         await host.change(target, {"spec": {"runStrategy": "Always"}})
         await host.running(target, seconds=30)
-        # A machine that is made anew takes its sizes as they are now.
-        assert (await host.vmi(target))["spec"]["domain"]["cpu"]["sockets"] == (2 if target == "web" else 3)
+        assert (await host.vmi(target))["spec"]["domain"]["cpu"]["sockets"] == 2
+        # It belongs to the machine, and what the snapshot keeps belongs to that.
+        await host.delete("VirtualMachineRestore", SNAPSHOT, "back")
+        await asyncio.sleep(30)
+        owners = (await host.get("ControllerRevision", "apps/v1", copy))["metadata"]["ownerReferences"]
+        assert [(each["kind"], each["name"]) for each in owners] == [("VirtualMachine", target)]
+        await host.delete("VirtualMachineSnapshot", SNAPSHOT, "one")
+        for name in await names(host, MACHINES):
+            await host.delete("VirtualMachine", "kubevirt.io/v1", name)
+        await asyncio.sleep(120)
+        assert await names(host, REVISIONS) == []
 
     play(script)
 
@@ -369,7 +405,7 @@ def test_a_snapshot_is_restored_as_often_as_one_likes(play: Play) -> None:
         for name in ("first", "second", "third"):
             await host.make(restore(name))
             await asyncio.sleep(30)
-            assert (await restored(host, name))["complete"] is True
+            await completed(host, name)
             await runs(host, "web")
 
     play(script)
@@ -394,7 +430,7 @@ def test_a_disk_that_is_no_template_is_restored(play: Play, target: str, of: str
         more = {"volumeRestorePolicy": policy} if policy and target == "web" else {}
         await host.make(restore(target=target, **more))
         await asyncio.sleep(30)
-        assert (await restored(host))["complete"] is True
+        await completed(host, target=target)
         await runs(host, target)
 
     play(script)
@@ -429,7 +465,7 @@ def test_a_clone_is_restored(play: Play) -> None:
         await asyncio.sleep(10)
         await host.make(restore(target="twin"))
         await asyncio.sleep(30)
-        assert (await restored(host))["complete"] is True
+        await completed(host, target="twin")
         await runs(host, "twin")
 
     play(script)

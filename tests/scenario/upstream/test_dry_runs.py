@@ -55,14 +55,15 @@ async def settled(host: FakeHost, path: str) -> Data:
 def test_nothing_is_different_afterwards(play: Play, plural: str, verb: str) -> None:
     async def script(host: FakeHost) -> None:
         path, body = place(plural), OBJECTS[plural]
+        # A restore looks at its target from the beginning, and a migration is of an instance that there is.
+        await host.make(machine("other", "Always" if plural == "virtualmachineinstancemigrations" else "Halted"))
+        await asyncio.sleep(30)
         if verb == "create":
             reply = await host.api.post(f"{path}?{DRY}", body)
             assert reply.status == 201 and reply.data["metadata"]["uid"], reply.data
             await asyncio.sleep(30)
             assert (await host.api.get(f"{path}/web")).status == 404
             return
-        # A restore looks at its target from the beginning.
-        await host.make(machine("other", "Halted"))
         assert (await host.api.post(path, body)).status == 201
         before = await settled(host, f"{path}/web")
         if verb == "delete":

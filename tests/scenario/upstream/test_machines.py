@@ -277,13 +277,19 @@ def test_a_machine_without_memory_is_kept_and_starts_when_it_has_some(play: Play
     play(script)
 
 
-def test_a_change_of_labels_is_observed_at_once_since_what_runs_has_it(play: Play) -> None:
+def test_a_change_of_labels_waits_for_another_start(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await started(host)
-        await host.change("web", {"spec": {"template": {"metadata": {"labels": {"testkey": "x"}}}}})
-        await asyncio.sleep(5)
-        assert (await host.vmi())["metadata"]["labels"]["testkey"] == "x"
-        assert await generations(host) == (3, 3, 3, "3")
+        for count, key in ((3, "testkey"), (4, "testkey2")):
+            await host.change("web", {"spec": {"template": {"metadata": {"labels": {key: "testvalue"}}}}})
+            await asyncio.sleep(5)
+            assert await generations(host) == (count, count, 2, "2")
+        assert not {"testkey", "testkey2"} & set((await host.vmi())["metadata"]["labels"])
+        assert "RestartRequired" not in [each["type"] for each in (await host.vm())["status"]["conditions"]]
+        await asked(host, "web", "stop", seconds=120)
+        await asked(host, "web", "start", seconds=20)
+        assert await generations(host) == (6, 6, 6, "6")
+        assert {"testkey", "testkey2"} <= set((await host.vmi())["metadata"]["labels"])
 
     play(script)
 

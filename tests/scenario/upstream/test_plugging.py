@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from paddock.engine.machine.errors import Unanswered
 from tests.enginefakes import FakeMachine
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
@@ -240,34 +241,105 @@ def test_files_and_blocks_side_by_side(play: Play) -> None:
     play(script)
 
 
-def test_a_medium_comes_with_the_next_start(play: Play) -> None:
+def drives(bus: str = "sata") -> Data:
+    """A machine with an empty drive."""
+    body = machine()
+    body["spec"]["template"]["spec"]["domain"]["devices"]["disks"] = [{"name": "cd", "cdrom": {"bus": bus}}]
+    return body
+
+
+async def with_medium(host: FakeHost, volumes: list[Data]) -> None:
+    await patched(host, f"{MACHINES}/web", operation("add", "/spec/template/spec/volumes", volumes))
+    await asyncio.sleep(10)
+
+
+@pytest.mark.spec("kubevirt", 168)
+@pytest.mark.parametrize("bus", ["sata", "scsi", "usb"])
+def test_a_medium_is_put_in_exchanged_and_taken_out(play: Play, bus: str) -> None:
     async def script(host: FakeHost) -> None:
-        body = machine()
-        body["spec"]["template"]["spec"]["domain"]["devices"]["disks"] = [{"name": "cd", "cdrom": {"bus": "sata"}}]
-        await host.make(body)
+        await host.make(drives(bus))
+        ran = await host.running()
+        found = set()
+        media = {name: {"name": "cd", **await disk(host, name, source)} for name, source in (("one", "datavolume"), ("two", "claim"))}
+        for name in ("one", "two", "", "one", ""):
+            hot = {key: {**value, "hotpluggable": True} if isinstance(value, dict) else value for key, value in media.get(name, {}).items()}
+            await with_medium(host, [hot] if hot else [])
+            (drive,) = ran.config.disks
+            found.add(drive.layer)
+            assert (drive.layer is not None, drive.hotplugged) == (bool(name), False)
+            statuses = {each["name"]: each for each in (await host.vmi())["status"].get("volumeStatus", [])}
+            assert [(each["phase"], each["persistentVolumeClaimInfo"]["claimName"]) for each in statuses.values()] == (
+                [("Ready", name)] if name else []
+            )
+            assert condition(await host.vm(), "RestartRequired") in ("", "False")
+        assert len(found) == 3 and ran.observed.phase == "running"
+        assert [each["name"] for each in (await host.vmi())["spec"]["domain"]["devices"]["disks"]] == ["cd"]
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 168)
+def test_a_medium_that_the_guest_has_mounted_goes_when_it_lets_go(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(drives())
         ran = await host.running()
         await disk(host, "one")
-        volume = {"name": "cd", "dataVolume": {"name": "one", "hotpluggable": True}}
-        await patched(host, f"{MACHINES}/web", operation("add", "/spec/template/spec/volumes", [volume]))
-        await asyncio.sleep(10)
-        assert [each.layer for each in ran.config.disks] == [None]
-        assert condition(await host.vm(), "RestartRequired") == "True"
-        await asked(host, "web", "restart", seconds=30)
+        await with_medium(host, [{"name": "cd", "dataVolume": {"name": "one", "hotpluggable": True}}])
+        change = ran.change_medium
+
+        async def locked(drive: Any) -> None:
+            raise Unanswered("cannot change the medium", why="the guest keeps its tray locked")
+
+        ran.change_medium = locked  # type: ignore[method-assign]
+        await with_medium(host, [])
+        await asyncio.sleep(60)
+        assert ran.config.disks[0].layer is not None
+        assert (await host.events("web")).count("HotplugFailed") == 1
+        ran.change_medium = change  # type: ignore[method-assign]
+        await asyncio.sleep(15)
+        assert ran.config.disks[0].layer is None
+
+    play(script)
+
+
+def test_a_medium_that_is_known_at_the_start_is_in_its_drive(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        body = drives()
+        await disk(host, "one")
+        body["spec"]["template"]["spec"]["volumes"] = [{"name": "cd", "dataVolume": {"name": "one", "hotpluggable": True}}]
+        await host.make(body)
         (drive,) = (await host.running()).config.disks
-        assert drive.role == "cdrom" and drive.layer is not None
+        assert (drive.role, drive.layer is not None, drive.hotplugged) == ("cdrom", True, False)
+
+    play(script)
+
+
+def test_a_medium_that_is_not_there_yet_leaves_the_drive_as_it_is(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(drives())
+        ran = await host.running()
+        await with_medium(host, [{"name": "cd", "dataVolume": {"name": "one", "hotpluggable": True}}])
+        assert [each.layer for each in ran.config.disks] == [None] and await said(host, "cd") == "Pending"
+        await disk(host, "one")
+        await asyncio.sleep(10)
+        assert ran.config.disks[0].layer is not None and await said(host, "cd") == "Ready"
 
     play(script)
 
 
 def test_a_drive_that_is_taken_away_waits_for_a_restart(play: Play) -> None:
     async def script(host: FakeHost) -> None:
-        body = machine()
-        body["spec"]["template"]["spec"]["domain"]["devices"]["disks"] = [{"name": "cd", "cdrom": {"bus": "sata"}}]
-        await host.make(body)
-        await host.running()
+        await host.make(drives())
+        ran = await host.running()
+        await disk(host, "one")
+        await with_medium(host, [{"name": "cd", "dataVolume": {"name": "one", "hotpluggable": True}}])
+        assert await said(host, "cd") == "Ready"
         assert condition(await host.vm(), "RestartRequired") in ("", "False")
-        await patched(host, f"{MACHINES}/web", operation("replace", "/spec/template/spec/domain/devices/disks", []))
+        hardware = "/spec/template/spec"
+        both = (operation("replace", f"{hardware}/domain/devices/disks", []), operation("replace", f"{hardware}/volumes", []))
+        await patched(host, f"{MACHINES}/web", *both)
         await asyncio.sleep(10)
+        assert await said(host, "cd") == "" and [each.layer for each in ran.config.disks] == [None]
         assert condition(await host.vm(), "RestartRequired") == "True"
 
     play(script)

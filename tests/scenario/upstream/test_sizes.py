@@ -45,16 +45,25 @@ def sized(strategy: str = "Always", *, name: str = "web", instancetype: Data | N
 @pytest.mark.parametrize(
     ("member", "scope"), [("instancetype", "Cluster"), ("instancetype", ""), ("preference", "Cluster"), ("preference", "")]
 )
-def test_a_machine_may_be_made_when_what_it_is_made_of_is_there(play: Play, member: str, scope: str) -> None:
+@pytest.mark.spec("kubevirt", 167)
+def test_a_machine_whose_instancetype_is_missing_is_kept_and_starts_when_it_is_made(play: Play, member: str, scope: str) -> None:
     async def script(host: FakeHost) -> None:
         kind = f"VirtualMachine{scope}{member.capitalize()}"
+        # Another kind of the same name is another object.
+        await made(host, f"VirtualMachine{'' if scope else 'Cluster'}{member.capitalize()}", TINY if member == "instancetype" else {})
         named: dict[str, Any] = {member: {"kind": kind, "name": "tiny"}}
-        body = sized(**named)
-        reply = await host.api.post(MACHINES, body)
-        assert reply.status == 422 and f'{kind.lower()}s.instancetype.kubevirt.io "tiny" not found' in reply.data["message"]
+        reply = await host.api.post(MACHINES, sized(**named))
+        assert reply.status == 201
+        (warning,) = reply.warnings
+        assert f"Failure to find {member}: {kind.lower()}s.instancetype.kubevirt.io" in warning and "not found" in warning
+        await asyncio.sleep(300)
+        status = (await host.vm())["status"]
+        (failure,) = [each for each in status["conditions"] if each["type"] == "Failure"]
+        assert (failure["status"], failure["reason"]) == ("True", f"FailedFind{member.capitalize()}")
+        assert status["printableStatus"] == "Stopped"
         await made(host, kind, TINY if member == "instancetype" else {"cpu": {"preferredCPUTopology": "cores"}})
-        await host.make(body)
-        await host.running()
+        await host.running(seconds=20)
+        assert "Failure" not in [each["type"] for each in (await host.vm())["status"]["conditions"]]
 
     play(script)
 
@@ -310,7 +319,7 @@ def test_sizes_stay_references(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 182)
 @pytest.mark.parametrize("policy", ["expand", "expandAll"])
 def test_sizes_are_written_into_a_new_machine_where_the_installation_says_so(play: Play, policy: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -324,7 +333,7 @@ def test_sizes_are_written_into_a_new_machine_where_the_installation_says_so(pla
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 160)
+@pytest.mark.spec("kubevirt", 182)
 @pytest.mark.parametrize("policy", ["expand", "expandAll"])
 def test_a_machine_with_copies_is_expanded_by_expand_all_once_it_is_off(play: Play, policy: str) -> None:
     async def script(host: FakeHost) -> None:

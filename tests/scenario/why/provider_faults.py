@@ -243,6 +243,13 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
     creates("the provider is refused something", ErrorKind.NOT_SUPPORTED, "thick disks cannot be made", "provider-unable"),
     creates("the provider finds the request wrong", _SPEC, "cpu must be even", "machine-refused"),
     creates("the provider fails", _INTERNAL, "panic: index out of range", "provider-failing"),
+    # What works, only not as it should, is no cause.
+    ProviderFault(
+        "a provider that takes any certificate fails",
+        world(provider(insecureSkipVerify=True)),
+        "provider-failing",
+        fake=fault("Create", _INTERNAL, "panic: index out of range"),
+    ),
     creates("the provider goes away", U, "connection refused", "provider-unreachable", reason=_AWAY),
     creates("the provider is slow", T, "deadline exceeded", "provider-slow"),
     creates("the breaker is open", U, "the circuit breaker is open", "provider-breaker-open", reason=reasons.PROVIDER_PAUSED),
@@ -283,6 +290,14 @@ PROVIDER_FAULTS: tuple[ProviderFault, ...] = (
         LAB,
         _PROVIDER,
         fake=FakeSettings(unreachable="cannot connect to qemu+ssh://root@lab/system"),
+    ),
+    ProviderFault(
+        "the socket of the hypervisor is missing behind a provider without codes",
+        world(seconds=300),
+        "hypervisor-unreachable",
+        LAB,
+        _PROVIDER,
+        fake=FakeSettings(unreachable="failed to connect to libvirt: Failed to connect socket to '/run/sock': No such file or directory"),
     ),
     ProviderFault("a Provider in use is deleted", then(provider_deleted), "provider-in-use", LAB, _PROVIDER),
     # images

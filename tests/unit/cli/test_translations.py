@@ -245,3 +245,40 @@ def test_a_data_source_of_a_pool_that_is_left_out_is_reported(file: Path) -> Non
     answer = paddock("convert", "-f", "f.yaml", "--to", "stakater", "--strict")
     assert answer.code == LOSSES
     assert "loss: VirtualMachinePool/many:" in answer.err and "loss: DataSource/os:" in answer.err
+
+
+OWN_FORM = """
+apiVersion: vitistack.io/v1alpha1
+kind: Machine
+metadata: {name: web}
+spec: {provider: kubevirt, machineClass: small, disks: [{name: sys, sizeGB: 5, boot: true, type: sata}]}
+"""
+DOCUMENT = """
+apiVersion: vitistack.io/v1alpha1
+kind: Machine
+metadata: {name: web}
+spec: {template: small, bootOrder: [disk, network], domain: {firmware: {bootloader: {efi: true}}}}
+"""
+
+
+@pytest.mark.spec("vitistack", 88)
+@pytest.mark.parametrize(
+    ("text", "form", "members", "told"),
+    [
+        (OWN_FORM, "document", {"resources": {"cpu": {"cores": 2}, "memory": {"size": "8Gi"}}}, "every disk of a Machine is virtio"),
+        (OWN_FORM, "own", {"provider": "kubevirt", "machineClass": "small"}, ""),
+        (DOCUMENT, "own", {"provider": "kubevirt", "memory": 2 << 30, "disks": [{"name": "root", "sizeGB": 20, "boot": True}]}, ""),
+        (DOCUMENT, "document", {"template": "small"}, ""),
+    ],
+)
+def test_a_machine_is_written_in_the_form_that_is_asked_for(file: Path, text: str, form: str, members: dict[str, Any], told: str) -> None:
+    file.write_text(text)
+    answer = paddock("convert", "-f", str(file), "--to", "vitistack", "--form", form)
+    (machine,) = yaml.safe_load_all(answer.out)
+    assert members.items() <= machine["spec"].items(), machine
+    assert (told in answer.err) if told else answer.err == ""
+
+
+def test_a_form_is_vitistacks() -> None:
+    answer = paddock("convert", "-f", "-", "--to", "stakater", "--form", "own")
+    assert answer.code == 2 and "write --to vitistack, or leave it out" in answer.err

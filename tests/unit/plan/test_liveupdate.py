@@ -1,5 +1,6 @@
 """The parts of a changed template that reach a running instance: cards, volumes, and those without another test."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -110,12 +111,36 @@ def test_the_label_of_a_pool_tells_what_the_instance_is(waits: bool, moved: str)
     assert bool(restart) == waits and made["metadata"]["labels"] == {"own": "x", label: moved}
 
 
-def test_a_medium_for_a_drive_that_is_there_waits() -> None:
-    drive = {"disks": [{"name": "cd", "cdrom": {"bus": "sata"}}]}
-    before, now = spec(devices=drive), spec(devices=drive, volumes=[plugged("cd")])
-    for old, new in ((before, now), (now, before)):
-        made, restart = changed(old, new)
-        assert restart == liveupdate.OTHER and made["spec"] == old["template"]["spec"]
-    # The drive itself may come and go with it.
-    made, restart = changed(spec(), now)
-    assert not restart and made["spec"]["volumes"] == [plugged("cd")]
+def drive(bus: str = "sata") -> Data:
+    return {"disks": [{"name": "cd", "cdrom": {"bus": bus}}]}
+
+
+@pytest.mark.spec("kubevirt", 168)
+def test_the_medium_of_a_drive_comes_changes_and_goes() -> None:
+    claim, disk = plugged("cd"), {"name": "cd", "dataVolume": {"name": "other", "hotpluggable": True}}
+    media: tuple[list[Data], ...] = ([], [claim], [disk], [])
+    for before, now in pairwise(media):
+        made, restart = changed(spec(devices=drive(), volumes=before), spec(devices=drive(), volumes=now))
+        assert (restart, made["spec"].get("volumes", [])) == ("", now)
+        assert made["spec"]["domain"]["devices"] == drive()
+
+
+@pytest.mark.spec("kubevirt", 168)
+def test_a_drive_waits_and_its_medium_goes() -> None:
+    made, restart = changed(spec(devices=drive(), volumes=[plugged("cd")]), spec())
+    assert restart == liveupdate.OTHER
+    assert "volumes" not in made["spec"] and made["spec"]["domain"]["devices"] == drive()
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (spec(), spec(devices=drive(), volumes=[plugged("cd")])),
+        (spec(devices=drive("virtio")), spec(devices=drive("virtio"), volumes=[plugged("cd")])),
+        (spec(devices=drive()), spec(devices=drive(), volumes=[plugged("cd", hot=False)])),
+    ],
+    ids=["a drive that is new", "a disk on virtio", "a volume that is not plugged"],
+)
+def test_what_is_no_medium_waits(before: Data, now: Data) -> None:
+    made, restart = changed(before, now)
+    assert restart == liveupdate.OTHER and made["spec"] == before["template"]["spec"]

@@ -125,7 +125,7 @@ def test_the_lowest_free_numbers_come_first(taken: tuple[str, ...], wanted: int,
 def test_a_round_makes_a_few_of_a_billion_machines() -> None:
     given = pool_of(FLAT)
     huge = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=10**9))
-    around = scale.ScaleContext({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), 0.0, lambda: 0.5)
+    around = scale.ScaleContext({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), (), 0.0, lambda: 0.5)
     found = scale.plan(huge, [], around)
     assert (found.make[:2], len(found.make)) == ((0, 2), scale.BURST)
     assert found.wait
@@ -135,7 +135,7 @@ def test_a_round_deletes_a_few_of_many_machines() -> None:
     given = pool_of(FLAT)
     empty = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=0))
     members = [scale.PoolMember(pool.replica(given, index)) for index in range(scale.BURST + 1)]
-    around = scale.ScaleContext((), pool.revision_name(given), (), 0.0, lambda: 0.5)
+    around = scale.ScaleContext((), pool.revision_name(given), (), (), 0.0, lambda: 0.5)
     found = scale.plan(empty, members, around)
     assert len(found.delete) == scale.BURST and found.wait
 

@@ -84,7 +84,7 @@ def test_names_of_disks() -> None:
 def test_who_goes_on_after_an_interruption(replicas: int, scale_in: dict[str, Any], deleted: tuple[str, ...]) -> None:
     wanted = pool(replicas, scale_in)
     members = [PoolMember(_machine(wanted, number, marked=number == 1)) for number in range(3)]
-    around = ScaleContext({each.name for each in members}, "web-1", {"web-1"}, 0.0, lambda: 0.5)
+    around = ScaleContext({each.name for each in members}, "web-1", {"web-1"}, {"web-1"}, 0.0, lambda: 0.5)
     assert scale.plan(wanted, members, around) == ScalePlan(delete=deleted)
 
 

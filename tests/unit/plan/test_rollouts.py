@@ -33,6 +33,12 @@ def test_what_needs_a_restart(after: Data, reason: str) -> None:
     assert reason in found and bool(reason) == bool(found)
 
 
+def test_more_cpus_of_ones_own_need_a_restart() -> None:
+    pinned = {"sockets": 1, "dedicatedCpuPlacement": True}
+    assert "CPUs of its own" in rollouts.restart_reason(spec(cpu=pinned), spec(cpu={**pinned, "sockets": 2}))
+    assert rollouts.restart_reason(spec(cpu=pinned), spec(cpu=pinned)) == ""
+
+
 def test_growth_is_judged_for_itself() -> None:
     after = spec(cpu={"sockets": 2, "cores": 2}, memory={"guest": "8Gi"})
     assert rollouts.growth_reason(spec(), after, rollouts.SOCKETS) == ""

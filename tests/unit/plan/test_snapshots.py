@@ -58,10 +58,10 @@ def test_deadlines(deadline: str | None, age: float, over: bool) -> None:
     ("online", "paused", "agent", "quiesced", "found"),
     [
         (False, False, False, False, []),
-        (True, False, False, False, ["Online", "NoGuestAgent"]),
-        (True, False, True, True, ["Online", "GuestAgent"]),
+        (True, False, False, False, ["NoGuestAgent", "Online"]),
+        (True, False, True, True, ["GuestAgent", "Online"]),
         (True, False, True, False, ["Online", "QuiesceFailed"]),
-        (True, True, False, False, ["Online", "Paused", "NoGuestAgent"]),
+        (True, True, False, False, ["Online", "Paused"]),
     ],
 )
 def test_circumstances(online: bool, paused: bool, agent: bool, quiesced: bool, found: list[str]) -> None:

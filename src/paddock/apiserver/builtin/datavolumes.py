@@ -84,14 +84,13 @@ class DataImportCronStrategy(CustomStrategy):
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Record the creator in place of the one in the body."""
-        new.setdefault("spec", {})["createdBy"] = requesters.note(context.user, context.groups)
+        _annotate(new, requesters.note(context.user, context.groups))
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Keep the creator."""
-        said = (old.get("spec") or {}).get("createdBy")
-        spec = {key: value for key, value in (new.get("spec") or {}).items() if key != "createdBy"}
-        return {**new, "spec": {**spec, "createdBy": said} if said is not None else spec}
+        _annotate(new, requesters.note_of_cron(old))
+        return new
 
 
 def _annotate(new: Data, maker: str | None) -> None:

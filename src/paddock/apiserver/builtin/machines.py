@@ -91,11 +91,11 @@ class MachineStrategy(_ReservedStrategy):
         template = _template(new)
         if template is None:
             return new
-        around = template["metadata"] = template.get("metadata") or {}
-        around["annotations"] = {_TOPOLOGY_VERSION: "v3", **(around.get("annotations") or {})}
         preference = self._name_sizes(new, context)
         self._identify(template["spec"], metadata.get("uid", ""))
         self._say_machine(template["spec"], preference)
+        around = template["metadata"] = template.get("metadata") or {}
+        _say_topology(around, template["spec"])
         _choose_class(new["spec"], preference)
         return new
 
@@ -106,7 +106,7 @@ class MachineStrategy(_ReservedStrategy):
         return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Instancetype and preference exist, and agree with what the machine says (V15, V16)."""
+        """Instancetype and preference agree with what the machine says (V15, V16); one that does not exist is a warning."""
         yield from super().validate(new, old, context)
         yield from _same_addresses(new, old, context.view)
         if old is not None:
@@ -139,7 +139,7 @@ class MachineStrategy(_ReservedStrategy):
         try:
             found = instancetypes.find(instancetypes.PREFERENCE, spec, namespace, look, new.get("status"))
         except instancetypes.MissingInstancetype:
-            # Told by `validate`, with everything else that is wrong.
+            # `validate` warns of it.
             return {}
         return found.spec if found is not None else {}
 
@@ -187,6 +187,7 @@ class InstanceStrategy(_ReservedStrategy):
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
         self._preset(new, context)
         self._complete(new, context)
+        _complete_identity(new)
         given = (new.get("status") or {}) if is_trusted(context) else {}
         began = [{"phase": "Pending", "phaseTransitionTimestamp": context.now}]
         new["status"] = {**given, "phase": "Pending", "phaseTransitionTimestamps": began}
@@ -222,6 +223,7 @@ class InstanceStrategy(_ReservedStrategy):
             configuration = from_data(installed, KubeVirt).spec.configuration if installed is not None else None
             spec = from_data(new.get("spec") or {}, instances.VirtualMachineInstanceSpec)
             host = defaults.installation(configuration, self._settings.architecture)
+            host = msgspec.structs.replace(host, binds_bare_interfaces=is_trusted(context))
             new["spec"] = to_data(defaults.defaulted(spec, host))
         except (msgspec.ValidationError, PaddockError):
             # What cannot be read is refused by the schema or a rule, with everything else that is wrong.
@@ -230,6 +232,24 @@ class InstanceStrategy(_ReservedStrategy):
     def grace_seconds(self, old: Data, asked: int | None) -> int:
         """Without a wish of its own, a deletion leaves the guest what the spec says."""
         return asked if asked is not None else grace_of(old.get("spec") or {})
+
+
+def _complete_identity(instance: Data) -> None:
+    """Set, in place, what the guest reads of itself, and how its PCI bus is laid out."""
+    hardware, metadata = instance.get("spec"), instance["metadata"]
+    if not isinstance(hardware, dict) or not isinstance(hardware.get("domain"), dict):
+        return
+    firmware = hardware["domain"]["firmware"] = dict(hardware["domain"].get("firmware") or {})
+    if not firmware.get("uuid"):
+        firmware["uuid"] = str(uuid5(_UUID, metadata.get("uid", "")))
+    _say_topology(metadata, hardware)
+
+
+def _say_topology(metadata: Data, hardware: Data) -> None:
+    """Note, in place, the layout of the PCI bus of a machine that has one and says nothing of it."""
+    kind = ((hardware.get("domain") or {}).get("machine") or {}).get("type") or ""
+    if defaults.has_pcie(hardware.get("architecture") or "", kind):
+        metadata["annotations"] = {_TOPOLOGY_VERSION: "v3", **(metadata.get("annotations") or {})}
 
 
 def _same_addresses(new: Data, old: Data | None, view: ObjectView) -> Iterator[Finding]:
@@ -320,7 +340,8 @@ def size_findings(place: MachinePlace, view: ObjectView, status: Data | None = N
         try:
             named = instancetypes.find(member, written, namespace, looking(view), status)
         except instancetypes.MissingInstancetype as missing:
-            yield _not_found(place.at(member), missing.why)
+            # It may be made later: KubeVirt keeps such a machine, which says in its status what it waits for.
+            yield finding.warning(place.at(member), f"{missing.why}; the machine starts when it is there", "kubevirt/instancetype")
             continue
         if named is not None:
             found[member] = from_data(named.spec, cls)

@@ -36,7 +36,7 @@ class PoolStrategy(CustomStrategy):
         return poolform.folded(config)
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Instancetype and preference exist, and agree with what the machines say (V15, V16)."""
+        """Instancetype and preference agree with what the machines say (V15, V16); one that does not exist is a warning."""
         if not self._settings.controllers or (old is not None and new.get("spec") == old.get("spec")):
             return
         place = rules_pool.place_of(from_data(new, pool.VirtualMachinePool), self._settings)

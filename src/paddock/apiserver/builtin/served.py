@@ -8,13 +8,16 @@ import msgspec
 
 from paddock.apiserver.builtin import (
     claims,
+    clones,
     datavolumes,
     events,
     fronts,
     machines,
+    migrations,
     namespaces,
     pools,
     powerstates,
+    restores,
     secrets,
     services,
     tabled,
@@ -52,8 +55,11 @@ def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = s
         (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
+        **clones.strategies(),
+        **migrations.strategies(settings),
         **pools.strategies(settings),
         **powerstates.strategies(),
+        **restores.strategies(settings),
         **fronts.strategies(settings),
     }
     for kind in catalog.facts():

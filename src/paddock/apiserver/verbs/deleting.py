@@ -15,8 +15,11 @@ from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.store.contract import StoreKey
 
-# Deletions at a time. They share the commits of the store; many more would hold up what other clients write.
-_TOGETHER = 16
+# Deletions that begin in one turn of the loop. Waiting for each turn's commit would let everything that follows from the first ones, the
+# ends of machines, go before the last ones.
+_IN_A_TURN = 16
+# Deletions that wait at the same time: for a commit of the store, or for a webhook.
+_UNDER_WAY = 256
 
 
 async def delete(parts: ServerParts, call: RequestContext) -> HttpResponse:
@@ -58,22 +61,37 @@ async def delete_collection(parts: ServerParts, call: RequestContext) -> HttpRes
     if call.resource.conversion is not None:
         wanted = {record.key for record in selected(query, await parts.prepared(call.resource, page.records))}
         page = msgspec.structs.replace(page, records=tuple(record for record in page.records if record.key in wanted))
-    gone: list[bytes] = []
-    keys = [record.key for record in page.records]
-    for start in range(0, len(keys), _TOGETHER):
-        for deleted in await _delete_together(parts, call, keys[start : start + _TOGETHER], options):
-            call.warnings.extend(deleted.warnings)
-            gone.append(deleted.value)
+    deletions = await _delete_all(parts, call, [record.key for record in page.records], options)
+    for deleted in deletions:
+        call.warnings.extend(deleted.warnings)
+    gone = [deleted.value for deleted in deletions]
     resource = call.resource
     encoder = parts.writer.encoder(resource)
     return answer(form, encoder.listed(list_head(resource.api_version, resource.list_kind, list_meta(page)), await encoder.prepare(gone)))
 
 
-async def _delete_together(parts: ServerParts, call: RequestContext, keys: Sequence[StoreKey], options: DeleteOptions) -> list[Deleted]:
-    """Delete objects at once; raise the first refusal. One that somebody else has deleted is left out."""
-    deletions = (parts.writer.delete(call.resource, key.namespace, key.name, options) for key in keys)
-    outcomes = await asyncio.gather(*deletions, return_exceptions=True)
-    for each in outcomes:
-        if isinstance(each, BaseException) and not (isinstance(each, failure.Failure) and each.code == 404):
-            raise each
-    return [each for each in outcomes if isinstance(each, Deleted)]
+async def _delete_all(parts: ServerParts, call: RequestContext, keys: Sequence[StoreKey], options: DeleteOptions) -> list[Deleted]:
+    """Delete objects at once; raise the first refusal, and begin no more after it. One that somebody else has deleted is left out."""
+    window = asyncio.Semaphore(_UNDER_WAY)
+
+    async def delete_one(key: StoreKey) -> Deleted | None:
+        try:
+            return await parts.writer.delete(call.resource, key.namespace, key.name, options)
+        except failure.Failure as said:
+            if said.code == 404:
+                return None
+            raise
+        finally:
+            window.release()
+
+    tasks: list[asyncio.Task[Deleted | None]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            for number, key in enumerate(keys, 1):
+                await window.acquire()
+                tasks.append(group.create_task(delete_one(key)))
+                if number % _IN_A_TURN == 0:
+                    await asyncio.sleep(0)
+    except BaseExceptionGroup as refused:
+        raise refused.exceptions[0] from None
+    return [deleted for task in tasks if (deleted := task.result()) is not None]

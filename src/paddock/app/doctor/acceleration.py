@@ -3,7 +3,7 @@
 from paddock.app.doctor.check import HostChange, Judgement, limited, ok
 from paddock.app.doctor.facts import DoctorFacts
 
-_EMULATED = "guests are emulated: they work, and are ten times slower or more"
+_EMULATED = "guests are emulated: they work, and are five to thirty times slower"
 _MISSING = "KVM (guests are emulated, and slow)"
 _NAMES = {"bios": "BIOS", "efi": "UEFI", "smm": "Secure Boot"}
 

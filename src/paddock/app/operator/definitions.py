@@ -26,6 +26,8 @@ _INSTALL = {
 }
 
 _KEEP_OUT = "leave this dialect out (--dialect), or use a cluster without that project"
+# Members of the spec that every release of Paddock has declared: a definition that lacks one is no older one of Paddock's.
+_ALWAYS = {"machines.vitistack.io": "template", "networkconfigurations.vitistack.io": "bridge"}
 # Kinds that some releases serve in an older version only, which has the same form.
 _OLDER = {"virtualmachinepools.pool.kubevirt.io/v1beta1": "v1alpha1"}
 
@@ -120,8 +122,10 @@ async def _definition_problem(client: Client, target: Target[Any]) -> _Definitio
     if owner:
         raise ForeignDefinition(target.qualified, owner)
     lacking, unknown = lacks(definition, target), adds(definition, target)
-    if lacking and unknown:
-        said = f"the definition of {target.qualified} is another project's: it has {', '.join(unknown)} and lacks {', '.join(lacking)}"
+    always = f"spec.{_ALWAYS.get(target.qualified, '')}"
+    if lacking and (unknown or always in lacking):
+        has = f"it has {', '.join(unknown)} and lacks" if unknown else "it lacks"
+        said = f"the definition of {target.qualified} is another project's: {has} {', '.join(lacking)}"
         return _DefinitionProblem(f"{said}; {_KEEP_OUT}", is_foreign=True)
     if lacking:
         said = f"the definition of {target.qualified} is older than this operator: it lacks {', '.join(lacking)}"

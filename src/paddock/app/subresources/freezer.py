@@ -13,6 +13,7 @@ from paddock.app.subresources.instances import InstanceFinder
 from paddock.base import duration
 from paddock.base.errors import PaddockError
 from paddock.edge.http import HttpResponse
+from paddock.engine.machine.errors import AgentError
 from paddock.meta import failure
 
 _LOG = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class GuestFreezer:
                 await machine.agent.freeze()
         except PaddockError as error:
             self._instances.tell(call, "Warning", "FreezeError", f"freezing the file systems failed: {error}")
-            raise failure.bad_request(f"freezing VMI failed: {error}") from error
+            raise failure.internal(f"command Freeze failed: {_reason(error)}") from error
         if seconds > 0:
             self._thaws[uid] = asyncio.create_task(self._thaw_after(uid, machine, seconds), name=f"thaw {uid}")
         return queries.done()
@@ -52,7 +53,7 @@ class GuestFreezer:
         try:
             await machine.agent.thaw()
         except PaddockError as error:
-            raise failure.bad_request(f"unfreezing VMI failed: {error}") from error
+            raise failure.internal(f"command Unfreeze failed: {_reason(error)}") from error
         return queries.done()
 
     async def close(self) -> None:
@@ -88,6 +89,13 @@ async def _thaw_once(machine: MachineApi) -> bool:
         _LOG.warning("thawing guest file systems failed", exc_info=True)
         return False
     return True
+
+
+def _reason(error: PaddockError) -> str:
+    """Return why an agent did not do it; scripts look for KubeVirt's words."""
+    if isinstance(error, AgentError) and error.reason == "NotConnected":
+        return f"QEMU guest agent is not connected; {error.fix}"
+    return str(error)
 
 
 def _timeout(given: object) -> float:

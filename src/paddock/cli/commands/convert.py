@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.cli.conversion import convert
+from paddock.cli.conversion import FORMS, VITISTACK, convert
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
 from paddock.cli.inputobjects import gather
 from paddock.cli.objects import InputReader
@@ -25,6 +25,7 @@ def parser() -> arguments.Parser:
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
     arguments.add_choice(options, ("--to",), (catalog.HUB, *catalog.DIALECTS), "Dialect to write", arguments.REQUIRED)
+    arguments.add_choice(options, ("--form",), FORMS, "Form of Vitistack's Machines: the document's, or Vitistack's own")
     options.add_argument("--strict", action="store_true", help="Exit with 3 when the translation loses something")
     return options
 
@@ -33,6 +34,8 @@ def run(given: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
     parsed = options.parse_args(given)
+    if parsed.form and parsed.to != VITISTACK:
+        options.error(f"--form is about Vitistack's Machines: write --to {VITISTACK}, or leave it out")
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)
     if reader.unusable:
@@ -40,7 +43,7 @@ def run(given: Sequence[str], console: Console) -> int:
     if gathered.refused:
         return FINDINGS
     outcome = RenderSummary(console)
-    made = convert(gathered, parsed.to, Rendering(), outcome)
+    made = convert(gathered, parsed.to, Rendering(), outcome, form=parsed.form or "")
     if outcome.failures:
         return FINDINGS
     print_objects(console, made, parsed.output)

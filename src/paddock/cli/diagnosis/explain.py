@@ -6,11 +6,13 @@ from typing import Literal
 import msgspec
 
 from paddock.cli.diagnosis import sayings, told, verdict
+from paddock.cli.diagnosis.links import RIGAUD_MACHINE
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, RuleView
-from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, texts
+from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, at, texts
 from paddock.cli.diagnosis.table import LOOKING, WORDS, every
 from paddock.cli.diagnosis.walk import walk
 from paddock.plan.changes.references import INSTANCE, MACHINE
+from paddock.plan.virtrigaud.polls import MachinePolls
 
 # good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
 # Remarks that leave a question open, by rule: with one of them nothing is all clear.
@@ -80,7 +82,18 @@ def _judged(scene: ObjectSnapshot, start: ObjectPlace) -> verdict.ObjectVerdict:
     instance = scene.objects.get(ObjectPlace(*INSTANCE, start.namespace, start.name))
     if start.id == MACHINE and found.state == "off" and texts(instance, "status", "phase") == "Failed":
         return verdict.ObjectVerdict("bad", "has stopped")
-    return found
+    return _of_provider(scene, start, found) if start.id == RIGAUD_MACHINE and found.state in ("good", "off") else found
+
+
+def _of_provider(scene: ObjectSnapshot, start: ObjectPlace, found: verdict.ObjectVerdict) -> verdict.ObjectVerdict:
+    """The verdict on a machine of VirtRigaud's that is well by its Provider's last word. What KubeVirt says now of its own counts more."""
+    made = at(scene.objects.get(start), "status", "provider")
+    place = ObjectPlace(*MACHINE, texts(made, "namespace"), texts(made, "name"))
+    if place in scene.objects:
+        now = _judged(scene, place)
+        return found if now.state in ("good", "off") else now
+    seconds = MachinePolls().off if found.state == "off" else MachinePolls().running
+    return verdict.ObjectVerdict(found.state, f"{found.word} (its Provider's word, up to {seconds // 60:g} minutes old)")
 
 
 def _counts(finding: Diagnosis, start: ObjectPlace) -> bool:
@@ -107,18 +120,23 @@ def _state(judged: verdict.ObjectVerdict, causes: Sequence[Diagnosis]) -> State:
 
 
 def _ranked(found: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """The cause first, each cause once."""
-    return list(_once(sorted(found, key=_key)))
+    """The cause first, each cause once. What works, only not as it should, may be what others wait for; it explains no failure."""
+    fails = any(each.mood == "fails" and each.rank <= CauseDepth.TOLD and not _past(each) for each in found)
+    return list(_once(sorted(found, key=lambda each: (fails and each.mood == "notice", *_key(each)))))
+
+
+def _past(finding: Diagnosis) -> bool:
+    """Return whether it is known by an event alone."""
+    return finding.field.startswith("event ")
 
 
 def _key(finding: Diagnosis) -> tuple[int, int, int, int, int, str]:
     # A root explains everything. Among texts, a failure explains a wait; the farthest object says it in its own words; and what
     # holds now goes before what events report.
     far = finding.node.depth if finding.rank is CauseDepth.ROOT else -finding.node.depth
-    event = 1 if finding.field.startswith("event ") else 0
     # Of two that are equally far, one that is named is there for others, too.
     made = 1 if finding.node.how == "made" else 0
-    return (finding.rank, _ORDER[finding.mood], event, far, made, finding.rule)
+    return (finding.rank, _ORDER[finding.mood], int(_past(finding)), far, made, finding.rule)
 
 
 def _once(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:

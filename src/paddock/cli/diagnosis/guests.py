@@ -2,14 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 
+from paddock.base import reasons
 from paddock.cli.diagnosis import verdict
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.cli.diagnosis.scene import at, conditions, holds, texts
 from paddock.meta import ages
 from paddock.plan.changes.references import INSTANCE, MACHINE
+from paddock.plan.instance import ends
 
 _RECENT_SECONDS = 600.0
-_CRASHED = r"VirtualMachineInstance crashed\.|the machine has ended: (?!killed)"
+# What ended a run, by its code, and what to do about it where it was not the guest.
+_ENDS: Mapping[str, tuple[str, str]] = {
+    reasons.GUEST_PANICKED: ("its guest's kernel panicked", ""),
+    reasons.QEMU_KILLED: ("QEMU was killed from outside", "See who did it: dmesg tells of the kernel's out-of-memory killer."),
+}
 
 
 def _again_and_again(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
@@ -23,9 +29,9 @@ def _again_and_again(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]
             ago < _RECENT_SECONDS / 5 or (saying.count > 1 and ago < _RECENT_SECONDS)
         ):
             times = f"{saying.count} times, last " if saying.count > 1 else ""
-            why = "its guest's kernel panicked" if "panicked" in saying.message else "it crashed"
+            why, fix = _ENDS.get(ends.code(saying.message), ("it crashed", ""))
             cause = f"It runs again, but {why} ({times}{ages.since(saying.since, view.scene.now)} ago)."
-            yield rule.found(node, cause, rank=CauseDepth.TOLD, seen=Evidence(saying.field, saying.message, saying.since))
+            yield rule.found(node, cause, fix=fix, rank=CauseDepth.TOLD, seen=Evidence(saying.field, saying.message, saying.since))
 
 
 def _crash_loop(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:

@@ -45,6 +45,7 @@ POOLS: tuple[KindId, ...] = (("kubevirt.io", "VirtualMachinePool"), ("pool.kubev
 STAKATER: KindId = ("infrastructure.stakater.com", "VirtualMachine")
 VITISTACK: KindId = ("vitistack.io", "Machine")
 NETWORK: KindId = ("vitistack.io", "NetworkConfiguration")
+MACHINE_CLASS: KindId = ("vitistack.io", "MachineClass")
 TEMPLATE: KindId = ("vitistack.io", "MachineTemplate")
 VIRTRIGAUD = "infra.virtrigaud.io"
 RIGAUD_MACHINE: KindId = (VIRTRIGAUD, "VirtualMachine")
@@ -249,7 +250,8 @@ def _of_rigaud_image(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Ite
     if holds(data, "Ready"):
         return
     for provider, entry in (at(data, "status", "providerStatus") or {}).items():
-        if name := texts(entry, "id"):
+        # What failed there is told by the image.
+        if (name := texts(entry, "id")) and not texts(entry, "reason"):
             namespace = provider.partition("/")[0] if "/" in provider else ref.namespace
             yield ReferenceLink((ObjectPlace(*DATA_VOLUME, namespace, name),), "made", f"status.providerStatus[{provider}].id")
 

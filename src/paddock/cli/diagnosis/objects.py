@@ -6,6 +6,7 @@ import msgspec
 
 from paddock.cli.diagnosis import verdict
 from paddock.cli.diagnosis.links import (
+    MACHINE_CLASS,
     NETWORK,
     PRIORITY,
     RIGAUD_IMAGE,
@@ -47,6 +48,10 @@ _OURS = (
     *_RIGAUD,
 )
 _KUBERNETES = ("kubernetes.io/", "foregroundDeletion", "orphan", "kubernetes")
+_BUILT_IN: dict[KindId, str] = {
+    TEMPLATE: "small, medium, large, and ",
+    MACHINE_CLASS: "small, medium, large, xlarge, largememory, and ",
+}
 # kind -> (rule, what people call it, how to look for those that exist)
 _MISSING: dict[KindId, tuple[str, str, str]] = {
     SECRET: ("secret-missing", "Secret", "secrets"),
@@ -61,6 +66,7 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
     PRIORITY: ("priorityclass-missing", "PriorityClass", "priorityclasses"),
     ATTACHMENT: ("network-missing", "NetworkAttachmentDefinition", "network-attachment-definitions"),
     NETWORK: ("networkconfiguration-missing", "NetworkConfiguration", "networkconfigurations"),
+    MACHINE_CLASS: ("template-missing", "MachineClass", "machineclasses"),
     TEMPLATE: ("template-missing", "MachineTemplate", "machinetemplates"),
     MACHINE: ("machine-missing", "VirtualMachine", "vm"),
     IMAGE: ("datasource-missing", "Image", "images.virtualization.k8c.io"),
@@ -94,7 +100,7 @@ def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         where = f" in namespace {node.ref.namespace}" if node.ref.namespace else ""
         cause = f"{known[1]} {node.ref.name} does not exist{where}."
         listed = f"kubectl get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
-        known_ones = "small, medium, large, and " if node.ref.id == TEMPLATE else ""
+        known_ones = _BUILT_IN.get(node.ref.id, "")
         fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {known_ones}{listed})."
         yield rule.found(node, cause, fix=fix, seen=Evidence(node.path, node.ref.name))
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from paddock.cli.diagnosis import verdict
-from paddock.cli.diagnosis.links import POD
+from paddock.cli.diagnosis.links import POD, RIGAUD_IMAGE, RIGAUD_MACHINE
 from paddock.cli.diagnosis.scene import Data, EventQuery, ObjectSnapshot, at, entries, texts
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
@@ -115,6 +115,14 @@ def of(scene: ObjectSnapshot, node: WalkNode) -> Iterator[Statement]:
 
 
 def _conditions(node: WalkNode, data: Data) -> Iterator[Statement]:
+    name, entry = _at_provider(node, data)
+    if name and len(at(data, "status", "providerStatus")) > 1:
+        # Its conditions tell of the Provider where it stands worst, which need not be the machine's.
+        if texts(entry, "reason"):
+            yield Statement(
+                node, f"status.providerStatus[{name}].message", "status", "", "", texts(entry, "reason"), texts(entry, "message")
+            )
+        return
     for each in entries(data, "status", "conditions"):
         name, status = texts(each, "type"), texts(each, "status")
         bad = status != "True" if name in _GOOD else status == "True" and name in _BAD
@@ -122,6 +130,17 @@ def _conditions(node: WalkNode, data: Data) -> Iterator[Statement]:
             continue
         since = ages.seconds_of(texts(each, "lastTransitionTime"))
         yield Statement(node, f"status.conditions[{name}]", "condition", name, status, texts(each, "reason"), texts(each, "message"), since)
+
+
+def _at_provider(node: WalkNode, data: Data) -> tuple[str, Data]:
+    """Return what an image says of the Provider of the machine that needs it: the Provider's name in its status, and the entry."""
+    machine = node.above
+    if machine is None or node.ref.id != RIGAUD_IMAGE or machine.ref.id != RIGAUD_MACHINE:
+        return "", {}
+    name, place = texts(machine.data, "spec", "providerRef", "name"), texts(machine.data, "spec", "providerRef", "namespace")
+    key = name if (place or machine.ref.namespace) == node.ref.namespace else f"{place or machine.ref.namespace}/{name}"
+    found = at(data, "status", "providerStatus", key)
+    return (key, found) if isinstance(found, dict) else ("", {})
 
 
 def _status(node: WalkNode, data: Data) -> Iterator[Statement]:

@@ -1,12 +1,17 @@
 """The field, in the object that people write, that sets the source of a disk or a guest."""
 
-from paddock.cli.diagnosis.links import STAKATER, VITISTACK
+from paddock.cli.diagnosis.links import RIGAUD_IMAGE, STAKATER, VITISTACK
 from paddock.cli.diagnosis.scene import Data, at, entries, texts
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.plan.changes.references import DATA_VOLUME, INSTANCE, MACHINE
 
 _SOMEWHERE = "the image's address (source.http.url, source.registry.url or containerDisk.image)"
 _TEMPLATE = "spec.dataVolumeTemplates["
+
+
+def written(node: WalkNode) -> WalkNode:
+    """Return the object that people write: nobody corrects the disk that was made for an image of VirtRigaud's, but the image."""
+    return node.above if node.ref.id == DATA_VOLUME and node.above is not None and node.above.ref.id == RIGAUD_IMAGE else node
 
 
 def address(node: WalkNode, message: str) -> str:
@@ -18,6 +23,8 @@ def address(node: WalkNode, message: str) -> str:
     front = next((each for each in node.trail if each.ref.id in (STAKATER, VITISTACK)), None)
     if front is not None:
         return f"the image's address in {front.ref}"
+    if node.ref.id == RIGAUD_IMAGE:
+        return f"the address in spec.source of {node.ref}"
     if node.ref.id == DATA_VOLUME:
         return _of_disk(node)
     return _of_guest(node, message) if node.ref.id == INSTANCE else _SOMEWHERE

@@ -14,6 +14,7 @@ import msgspec
 from paddock.cli.diagnosis import sources
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Mood, RuleView
 from paddock.cli.diagnosis.sayings import Statement
+from paddock.cli.diagnosis.walk import WalkNode
 from paddock.plan.instance import ends
 from paddock.plan.instance.qemulog import legible
 
@@ -90,7 +91,8 @@ def matched(table: Sequence[EventCause], rules: Mapping[str, DiagnosisRule], vie
 
 
 def _found(entry: EventCause, rule: DiagnosisRule, saying: Statement, values: Mapping[str, str]) -> Diagnosis:
-    ref = saying.node.ref
+    node = sources.written(saying.node)
+    ref = node.ref
     said = legible(_BEFORE.sub("", ends.detail(saying.message or saying.reason)))
     given: dict[str, Any] = {
         "kind": ref.kind,
@@ -98,7 +100,7 @@ def _found(entry: EventCause, rule: DiagnosisRule, saying: Statement, values: Ma
         "namespace": ref.namespace or "default",
         "message": said,
         "about": str(ref),
-        "address": sources.address(saying.node, said),
+        "address": sources.address(node, said),
         **values,
     }
     # A sentence that lacks a name is none.
@@ -108,10 +110,15 @@ def _found(entry: EventCause, rule: DiagnosisRule, saying: Statement, values: Ma
         rule=entry.id,
         mood=entry.mood,
         rank=max(rank, CauseDepth.TOLD) if saying.kind == "event" else rank,
-        node=saying.node,
+        node=node,
         cause=rule.filled(cause or rule.title, given),
-        fix=rule.filled(entry.fix, given) + sources.afterwards(saying.node),
-        field=saying.field if saying.kind != "condition" else f"{saying.field}.{'message' if saying.message else 'reason'}",
+        fix=rule.filled(entry.fix, given) + sources.afterwards(node),
+        field=_field(saying, node),
         quote=saying.message or saying.reason,
         since=saying.since,
     )
+
+
+def _field(saying: Statement, node: WalkNode) -> str:
+    field = saying.field if saying.kind != "condition" else f"{saying.field}.{'message' if saying.message else 'reason'}"
+    return field if node is saying.node else f"{field} of {saying.node.ref}"

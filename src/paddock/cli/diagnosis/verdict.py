@@ -283,7 +283,7 @@ PASSIVE: frozenset[KindId] = (
     | _of("kubevirt.io", "VirtualMachineInstancePreset")
     | _of("cdi.kubevirt.io", "VolumeImportSource VolumeUploadSource VolumeCloneSource StorageProfile CDIConfig")
     | _of("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
-    | _of("vitistack.io", "MachineTemplate")
+    | _of("vitistack.io", "MachineTemplate MachineClass")
     | _of(VIRTRIGAUD, "VMClass VMNetworkAttachment")
 )
 

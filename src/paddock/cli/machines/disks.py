@@ -12,12 +12,15 @@ from paddock.base import quantity
 from paddock.cli.diagnosis.scene import at, entries, texts
 from paddock.cli.machines.edits import ChangeRefused, copy, named, names, place
 from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind
+from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
 from paddock.cli.machines.sizekeys import amount
 from paddock.client.target import Data
 
 _GIB = 2**30
 ROOT = "root"
+# Of a machine in Vitistack's own form that lists no disk.
+_OWN_ROOT_GB = 10
+_COUNTS = {VIRTRIGAUD: "VirtRigaud", VITISTACK: "Vitistack's own form"}
 # Sources of a volume that is a claim, with the member that names it.
 _CLAIMS = {"dataVolume": "name", "persistentVolumeClaim": "claimName", "memoryDump": "claimName"}
 # Volumes that are no disks of their own, and why they neither grow nor count.
@@ -171,9 +174,15 @@ def _add_stakater(machine: MachineView, data: Data, wish: DiskWish) -> None:
 
 
 def _add_vitistack(machine: MachineView, data: Data, wish: DiskWish) -> None:
-    _no_bus(machine, wish)
     spec = place(data, "spec")
     _unused(machine, spec.get("disks"), wish.name)
+    if is_own_form(data):
+        _no_class(machine, wish)
+        own = {"name": wish.name, "sizeGB": _gib(machine, wish.size), **({"type": wish.bus} if wish.bus else {})}
+        # Without a list there is the default root disk, which the list then has to name.
+        spec["disks"] = [*(spec.get("disks") or ({"name": ROOT, "sizeGB": _OWN_ROOT_GB, "boot": True},)), own]
+        return
+    _no_bus(machine, wish)
     disk = {"name": wish.name, "size": wish.size, **({"storageClass": wish.storage_class} if wish.storage_class else {})}
     spec["disks"] = [*(spec.get("disks") or ()), disk]
 
@@ -184,6 +193,15 @@ def _add_virtrigaud(machine: MachineView, data: Data, wish: DiskWish) -> None:
     _unused(machine, spec.get("disks"), wish.name)
     disk = {"name": wish.name, "sizeGiB": _gib(machine, wish.size), **({"storageClass": wish.storage_class} if wish.storage_class else {})}
     spec["disks"] = [*(spec.get("disks") or ()), disk]
+
+
+def _no_class(machine: MachineView, wish: DiskWish) -> None:
+    if wish.storage_class:
+        raise ChangeRefused(
+            f"cannot put a disk of {machine} on a storage class of your choice",
+            why="Vitistack's own form of the Machine has no field for it",
+            fix="leave --storage-class out: the default class is used",
+        )
 
 
 def _no_bus(machine: MachineView, wish: DiskWish) -> None:
@@ -197,7 +215,7 @@ def _gib(machine: MachineView, size: str) -> int:
     count, rest = divmod(amount(size, "20Gi"), _GIB)
     if rest:
         raise ChangeRefused(
-            f"a disk of {machine} cannot have {size}", why="VirtRigaud counts disks in whole GiB", fix=f"write {count + 1}Gi"
+            f"a disk of {machine} cannot have {size}", why=f"{_COUNTS[machine.kind]} counts disks in whole GiB", fix=f"write {count + 1}Gi"
         )
     return count
 
@@ -289,7 +307,13 @@ def _grow_stakater(machine: MachineView, data: Data, name: str, size: str) -> st
 def _grow_vitistack(machine: MachineView, data: Data, name: str, size: str) -> str:
     spec = place(data, "spec")
     disk = named(spec.get("disks"), name)
-    if disk is not None:
+    if is_own_form(data):
+        own: Data | None = disk if disk is not None else {"name": name} if name == ROOT and not spec.get("disks") else None
+        if own is None:
+            raise _unknown(machine, name, spec.get("disks"))
+        own["sizeGB"] = _gib(machine, size)
+        spec["disks"] = spec.get("disks") or [own]
+    elif disk is not None:
         disk["size"] = size
     elif spec.get("template") and (name == ROOT or name in {row.name for row in listed(machine)}):
         # The template's disk: the machine's own entry adds to it.

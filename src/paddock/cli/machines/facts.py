@@ -143,17 +143,17 @@ def _cpus(machine: MachineView, template: Data) -> int:
 _CPU_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     STAKATER.dialect: (("status", "vm", "cpuCores"), ("spec", "parameters", "cpu")),
     VIRTRIGAUD.dialect: (("status", "currentResources", "cpu"), ("spec", "resources", "cpu")),
-    VITISTACK.dialect: (("spec", "resources", "cpu"),),
+    VITISTACK.dialect: (("spec", "resources", "cpu"), ("spec", "cpu")),
 }
 _MEMORY_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     STAKATER.dialect: (("spec", "parameters", "memory", "guest"), ("status", "vm", "memory")),
-    VITISTACK.dialect: (("spec", "resources", "memory", "size"),),
+    VITISTACK.dialect: (("spec", "resources", "memory", "size"), ("spec", "memory")),
 }
 
 
 def _product(cpu: Data) -> int:
     found = 1
-    for member in ("sockets", "cores", "threads"):
+    for member in ("sockets", "cores", "threads", "threadsPerCore"):
         value = cpu.get(member)
         found *= value if isinstance(value, int) and value > 0 else 1
     return found

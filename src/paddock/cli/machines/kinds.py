@@ -126,3 +126,8 @@ def _is_kubermatics(data: Data) -> bool:
     templates = (data.get("spec") or {}).get("dataVolumeTemplates") or ()
     notes = [(each.get("metadata") or {}).get("annotations") or {} for each in (data, *templates)]
     return any(key.startswith(_KUBERMATIC_NOTES) for each in notes for key in each)
+
+
+def is_own_form(data: Data) -> bool:
+    """Return whether a Machine is in Vitistack's own form, which names its provider."""
+    return "provider" in (data.get("spec") or {})

@@ -7,7 +7,7 @@ import msgspec
 from paddock.cli.diagnosis.scene import at, entries, texts
 from paddock.cli.machines.edits import ChangeRefused, copy, named, names, place
 from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind
+from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
 from paddock.client.target import Data
 
 POD = "pod"
@@ -137,6 +137,12 @@ def _add_vitistack(machine: MachineView, data: Data, wish: NicWish) -> None:
             fix="name one: --network NAME",
         )
     spec = place(data, "spec")
+    if is_own_form(data):
+        raise ChangeRefused(
+            f"cannot add an interface to {machine}",
+            why="Vitistack's own form of the Machine has one card, which spec.network.networkNamespaceName attaches",
+            fix="write the machine in the document's form: paddock convert --to vitistack --form document",
+        )
     networks = list(spec.get("networks") or ())
     _unused(machine, networks, wish.name)
     more = {"model": wish.model, "macAddress": wish.mac}

@@ -21,7 +21,7 @@ KEYS: Mapping[str, str] = {
     "mem": "memory, such as 4Gi",
     "instancetype": "instancetype (KubeVirt)",
     "preference": "preference (KubeVirt)",
-    "class": "VMClass (VirtRigaud)",
+    "class": "VMClass (VirtRigaud), MachineClass (Vitistack's own form)",
     "template": "template (Vitistack)",
     "run": "run strategy, such as Always (KubeVirt, Stakater)",
     "grace": "seconds to shut down (KubeVirt, Stakater)",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from paddock.cli.diagnosis.scene import at
 from paddock.cli.machines.edits import ChangeRefused, copy, place
 from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind
+from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
 from paddock.cli.machines.sizekeys import Wishes, amount
 from paddock.client.target import Data
 
@@ -128,6 +128,37 @@ def _virtrigaud_class(_: MachineView, data: Data, value: str) -> None:
     place(data, "spec", "classRef")["name"] = value
 
 
+def _vitistack_cpu(machine: MachineView, data: Data, value: str) -> None:
+    if not is_own_form(data):
+        _spread(place(data, "spec", "resources", "cpu"), machine, int(value))
+        return
+    cpu = place(data, "spec", "cpu")
+    spread = {name: cpu[member] for name, member in _OWN_CPU.items() if member in cpu}
+    _spread(spread, machine, int(value))
+    cpu.update({_OWN_CPU[name]: count for name, count in spread.items()})
+
+
+def _vitistack_memory(_: MachineView, data: Data, value: str) -> None:
+    if is_own_form(data):
+        place(data, "spec")["memory"] = amount(value, "mem=4Gi")
+    else:
+        place(data, "spec", "resources", "memory")["size"] = value
+
+
+def _vitistack_template(machine: MachineView, data: Data, value: str) -> None:
+    if is_own_form(data):
+        raise ChangeRefused(f"cannot set template={value} of {machine}", why="Vitistack's own form has classes", fix=f"write class={value}")
+    place(data, "spec")["template"] = value
+
+
+def _vitistack_class(machine: MachineView, data: Data, value: str) -> None:
+    if not is_own_form(data):
+        raise ChangeRefused(
+            f"cannot set class={value} of {machine}", why="the document's form has templates", fix=f"write template={value}"
+        )
+    place(data, "spec")["machineClass"] = value
+
+
 def _spread(cpu: Data, machine: MachineView, count: int) -> None:
     """Write a number of processors as sockets, which can grow while the guest runs; cores and threads stay where the number allows it.
 
@@ -144,6 +175,8 @@ def _spread(cpu: Data, machine: MachineView, count: int) -> None:
         cpu["maxSockets"] = cpu["sockets"]
 
 
+# How Vitistack's own form calls the parts of the processors.
+_OWN_CPU = {"cores": "cores", "threads": "threadsPerCore", "sockets": "sockets"}
 Writer = Callable[[MachineView, Data, str], None]
 _WRITERS: Mapping[MachineKind, Mapping[str, Writer]] = {
     VM: {
@@ -161,9 +194,5 @@ _WRITERS: Mapping[MachineKind, Mapping[str, Writer]] = {
         "grace": _grace("spec", "parameters"),
     },
     VIRTRIGAUD: {"cpu": _virtrigaud_cpu, "mem": _virtrigaud_memory, "class": _virtrigaud_class},
-    VITISTACK: {
-        "cpu": _front_cpu("spec", "resources", "cpu"),
-        "mem": _member("spec", "resources", "memory", "size"),
-        "template": _member("spec", "template"),
-    },
+    VITISTACK: {"cpu": _vitistack_cpu, "mem": _vitistack_memory, "template": _vitistack_template, "class": _vitistack_class},
 }

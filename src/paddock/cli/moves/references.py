@@ -34,6 +34,7 @@ CARRIED: Mapping[KindId, Target[Data]] = {
     (_TYPES, "VirtualMachineClusterPreference"): plain(
         _TYPES, "v1beta1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", namespaced=False
     ),
+    ("vitistack.io", "MachineClass"): plain("vitistack.io", "v1alpha1", "machineclasses", "MachineClass", namespaced=False),
     ("vitistack.io", "MachineTemplate"): plain("vitistack.io", "v1alpha1", "machinetemplates", "MachineTemplate"),
     ("vitistack.io", "NetworkConfiguration"): plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration"),
 }

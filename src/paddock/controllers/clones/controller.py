@@ -89,7 +89,7 @@ class CloneReconciler:
         if status is not None and status.complete:
             return plan.SUCCEEDED, ""
         if status is not None and holds(status.conditions, "Failure"):
-            return plan.FAILED, next((each.reason or "" for each in status.conditions or () if each.type == "Failure"), "")
+            return plan.FAILED, next((each.message or each.reason or "" for each in status.conditions or () if each.type == "Failure"), "")
         return plan.RESTORE, ""
 
     async def _begin(self, clone: VirtualMachineClone, namespace: str) -> tuple[str, str]:

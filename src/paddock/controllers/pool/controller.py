@@ -105,7 +105,8 @@ class PoolReconciler:
         taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
         look = _Look(seen, pool, await self._members(seen, pool))
         revisions = await self._revisions.current(pool, seen)
-        around = ScaleContext(taken, revisions.name, revisions.same_disks, self._clock.seconds(), self._chance.random)
+        same = revisions.same_disks, revisions.same_labels
+        around = ScaleContext(taken, revisions.name, *same, self._clock.seconds(), self._chance.random)
         wanted = scale.plan(pool, look.members, around)
         try:
             await self._carry_out(look, wanted, revisions)

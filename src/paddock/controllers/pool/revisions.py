@@ -20,10 +20,11 @@ from paddock.runtime.reference import owner_reference, reference
 
 
 class Revisions(msgspec.Struct, frozen=True):
-    """The revision of now, and those whose disks are the same."""
+    """The revision of now, those whose disks are the same, and those whose instances have the same labels and annotations."""
 
     name: str
     same_disks: frozenset[str]
+    same_labels: frozenset[str]
     known: tuple[str, ...] = ()
 
 
@@ -42,9 +43,9 @@ class RevisionKeeper:
         if not name:
             name = machines.revision_name(pool)
             await self._make(pool, seen, name, template)
-        disks = _disks(template)
-        same = {old for old, each in known.items() if identical(_disks(_template(each)), disks)}
-        return Revisions(name, frozenset((*same, name)), tuple(known))
+        templates = {name: template} | {old: _template(each) for old, each in known.items()}
+        disks, labels = ({old for old, each in templates.items() if identical(part(each), part(template))} for part in (_disks, _labels))
+        return Revisions(name, frozenset(disks), frozenset(labels), tuple(known))
 
     async def _make(self, pool: VirtualMachinePool, seen: CachedObject, name: str, template: Data) -> None:
         revision = {
@@ -80,3 +81,7 @@ def _template(revision: Data) -> Any:
 
 def _disks(template: Any) -> Any:
     return (template.get("spec") or {}).get("dataVolumeTemplates") or []
+
+
+def _labels(template: Any) -> Any:
+    return ((template.get("spec") or {}).get("template") or {}).get("metadata") or {}

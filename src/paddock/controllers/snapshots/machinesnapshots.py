@@ -17,10 +17,11 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.client.options import DELETE, merge_patch
 from paddock.client.target import Data, Key
+from paddock.controllers.snapshots import revisions
 from paddock.controllers.snapshots.locks import MachineLock
-from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
+from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, INSTANCES, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.controllers.snapshots.volumesnapshots import TAKEN_WITH
-from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot
+from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.snapshots import SnapshotContext, Snapshots
 from paddock.engine.storage.errors import VolumeBroken
@@ -33,7 +34,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
-from paddock.runtime.reference import reference
+from paddock.runtime.reference import InvolvedObject, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
 _FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
@@ -109,24 +110,33 @@ class MachineSnapshotReconciler:
             return f"volumes are not ready: {', '.join(missing)}"
         if not await self._machine_lock.lock(found, seen.key.name):
             return f"Source does not exist: VirtualMachine {key.name}"
-        await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
+        content = await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
+        await revisions.keep(self._client, content, machine)
         names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
         for volume, name in names.items():
-            await self._volume_snapshot(snapshot, name, volumes.claims[volume])
-        taken = await self._freeze(key.namespace, {names[volume]: claim for volume, claim in volumes.claims.items()})
+            await self._volume_snapshot(content, machine, name, volumes.claims[volume])
+        claims = {names[volume]: claim for volume, claim in volumes.claims.items()}
+        taken = await self._freeze(key.namespace, claims) if claims else await self._context(key)
         if taken is None:
             return "VolumeSnapshots are being made"
         return await self._finish(seen, snapshot, taken, volumes)
 
     async def _freeze(self, namespace: str, claims: dict[str, str]) -> SnapshotContext | None:
         """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""
-        wanted = {}
+        wanted: dict[str, str] = {}
         for name, claim in claims.items():
             made, source = self._caches.volume_snapshots.cache.get(Key(namespace, name)), self._claim(namespace, claim)
             if made is None or source is None:
                 return None
             wanted[source.meta.uid] = made.meta.uid
         return await self._engine.take(wanted)
+
+    async def _context(self, key: Key) -> SnapshotContext:
+        """The circumstances of a snapshot without volumes: no guest has anything to quiesce."""
+        status = ((await self._client.find(INSTANCES, key)) or {}).get("status") or {}
+        true = {each["type"] for each in status.get("conditions") or () if each["status"] == "True"}
+        agent = "AgentConnected" in true
+        return SnapshotContext(online=status.get("phase") == "Running", paused="Paused" in true, agent=agent, quiesced=agent)
 
     async def _finish(
         self, seen: CachedObject, snapshot: VirtualMachineSnapshot, taken: SnapshotContext, volumes: plan.MachineVolumes
@@ -148,7 +158,9 @@ class MachineSnapshotReconciler:
         await self._unlock(snapshot)
         return ""
 
-    async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]) -> None:
+    async def _content(
+        self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]
+    ) -> VirtualMachineSnapshotContent:
         """Make the content from the claims as they were when the snapshot began; one may have gone since."""
         backups = []
         for volume, claim in claims.items():
@@ -169,12 +181,20 @@ class MachineSnapshotReconciler:
             },
         }
         await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data)
+        return await self._client.get(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
 
-    async def _volume_snapshot(self, snapshot: VirtualMachineSnapshot, name: str, claim: str) -> None:
-        namespace = snapshot.metadata.namespace or ""
+    async def _volume_snapshot(self, content: VirtualMachineSnapshotContent, machine: VirtualMachine, name: str, claim: str) -> None:
+        namespace = content.metadata.namespace or ""
         if self._caches.volume_snapshots.cache.get(Key(namespace, name)) is not None:
             return
-        metadata = {"name": name, "namespace": namespace, "annotations": {TAKEN_WITH: snapshot.metadata.name}}
+        owner = InvolvedObject(CONTENTS.api_version, CONTENTS.kind, namespace, content.metadata.name, content.metadata.uid or "")
+        metadata = {
+            "name": name,
+            "namespace": namespace,
+            "labels": plan.volume_snapshot_labels(machine),
+            "annotations": {TAKEN_WITH: content.spec.virtualMachineSnapshotName},
+            "ownerReferences": [owner_reference(owner)],
+        }
         spec = {"volumeSnapshotClassName": CLASS_NAME, "source": {"persistentVolumeClaimName": claim}}
         data: Data = {"apiVersion": VOLUME_SNAPSHOTS.api_version, "kind": VOLUME_SNAPSHOTS.kind, "metadata": metadata, "spec": spec}
         await self._create(VOLUME_SNAPSHOTS.path(namespace), data)

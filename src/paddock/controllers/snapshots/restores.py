@@ -17,6 +17,7 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound, Unreachable
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
+from paddock.controllers.snapshots import revisions
 from paddock.controllers.snapshots.locks import MachineLock
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
@@ -34,7 +35,7 @@ from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
-from paddock.runtime.reference import reference
+from paddock.runtime.reference import InvolvedObject, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
 # A restore that is deleted half way lets go of its machine.
@@ -80,27 +81,31 @@ class RestoreReconciler:
             return DONE
         if await finalizers.put_on(self._client, RESTORES, seen.meta, _FINALIZER):
             return DONE
+        target = self._target(restore)
+        if target is not None and not seen.meta.ownerReferences:
+            await self._belong(seen, target.key, target.meta.uid)
+            return DONE
         try:
             waits = await self._restore(seen, restore)
         except plan.RestoreRefused as error:
-            await self._fail(seen, restore, str(error))
+            await self._fail(seen, restore, error)
             return DONE
         except (Conflict, Unreachable):
             # The one is gone at the next look; with the other, the status cannot be written either.
             raise
         except PaddockError as error:
-            await self._wait(seen, restore, str(error))
+            await self._wait(seen, restore, plan.RestoreWait(str(error), plan.RESTORE_ERROR))
             raise
-        if not waits:
+        if waits is None:
             return DONE
         await self._wait(seen, restore, waits)
         return again(_WAIT_SECONDS)
 
-    async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> str:
-        """Go as far as possible; what is waited for, or nothing when it is done."""
+    async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> plan.RestoreWait | None:
+        """Go as far as possible; what is waited for, or None when it is done."""
         content = await self._content(seen.key.namespace, restore.spec.virtualMachineSnapshotName)
         if content is None:
-            return f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready"
+            return plan.RestoreWait(f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready", plan.RESTORE_ERROR)
         found = plan.volumes(restore, content)
         target = Key(seen.key.namespace, restore.spec.target.name)
         machine = self._caches.machines.cache.get(target)
@@ -121,14 +126,17 @@ class RestoreReconciler:
                 restore, plan.claim(restore, volume, backups[volume.name]), former=plan.is_former(volume, backups[volume.name])
             )
         if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
-            return f"waiting for {', '.join(missing)} to be filled"
+            return plan.RestoreWait(f"waiting for {', '.join(missing)} to be filled")
         if machine is None or not in_place:
             # Last: one whose claims are refused stays on those that it has.
             await self._machine(restore, content, found, machine)
-        if not await self._own(restore, target, [each.claim for each in found]):
+        owned = await self._own(restore, target, [each.claim for each in found])
+        made = await self._client.find(MACHINES, target)
+        if not owned or made is None:
             raise plan.RestoreRefused(f"{target.name} was deleted while it was restored", fix="restore it once more")
-        await self._finish(seen, restore, found)
-        return ""
+        await revisions.own(self._client, restore, made)
+        await self._finish(await self._belong(seen, target, made.metadata.uid or ""), restore, found)
+        return None
 
     async def _content(self, namespace: str, name: str) -> VirtualMachineSnapshotContent | None:
         snapshot = self._caches.snapshots.cache.get(Key(namespace, name))
@@ -158,18 +166,36 @@ class RestoreReconciler:
 
     # --- the target -------------------------------------------------------------------------------------------------------
 
-    async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: CachedObject) -> str:
+    def _target(self, restore: VirtualMachineRestore) -> CachedObject | None:
+        """The target, if it is there and the restore is for it: the machine that the snapshot is of, or one that the restore has made."""
+        namespace = restore.metadata.namespace or ""
+        machine = self._caches.machines.cache.get(Key(namespace, restore.spec.target.name))
+        snapshot = self._caches.snapshots.cache.get(Key(namespace, restore.spec.virtualMachineSnapshotName))
+        if machine is None or machine.meta.going:
+            return None
+        is_source = snapshot is not None and snapshot.read(SNAPSHOTS).spec.source.name == restore.spec.target.name
+        return machine if is_source or plan.is_made_by(restore, machine.read(MACHINES).metadata.annotations) else None
+
+    async def _belong(self, seen: CachedObject, key: Key, uid: str) -> CachedObject:
+        """Have a restore that nobody owns go with its target; the restore as it is then."""
+        if seen.meta.ownerReferences:
+            return seen
+        owner = owner_reference(InvolvedObject(MACHINES.api_version, MACHINES.kind, key.namespace, key.name, uid))
+        metadata = {"ownerReferences": [owner], "uid": seen.meta.uid, "resourceVersion": seen.meta.resourceVersion}
+        return CachedObject.of(await self._client.patch_raw(RESTORES, seen.key, merge_patch({"metadata": metadata})))
+
+    async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: CachedObject) -> plan.RestoreWait | None:
         """The target has to be at rest and ours."""
         status = seen.read(MACHINES).status
         other = status.restoreInProgress if status is not None else None
         if other and other != restore.metadata.name:
-            return f"waiting for restore {other} of the same machine"
+            return plan.RestoreWait(f"waiting for restore {other} of the same machine")
         if status is not None and status.snapshotInProgress:
-            return f"waiting for snapshot {status.snapshotInProgress} of the machine"
+            return plan.RestoreWait(f"waiting for snapshot {status.snapshotInProgress} of the machine")
         if other is None:
             await self._machine_lock.lock(seen, restore.metadata.name)
             # A start that was decided on before this shows by the next look.
-            return f"locking {key.name}"
+            return plan.RestoreWait(f"locking {key.name}")
         if status is not None and holds(status.conditions, "Suspended"):
             fix = f"discard its saved state with `paddock suspend {key.name} --discard`, or resume and stop it"
             raise plan.RestoreRefused(f"restore target {key.name} is suspended to disk", fix=fix)
@@ -180,10 +206,10 @@ class RestoreReconciler:
                 raise plan.RestoreRefused(f"restore target {key.name} is running", fix="stop it, or use targetReadinessPolicy StopTarget")
             case "stop":
                 await self._client.patch(MACHINES, key, merge_patch({"spec": {"running": None, "runStrategy": "Halted"}}))
-                return f"stopping {key.name}"
+                return plan.RestoreWait(f"stopping {key.name}", plan.TARGET_NOT_READY)
             case "wait":
-                return f"waiting for {key.name} to be stopped"
-        return ""
+                return plan.RestoreWait(f"waiting for {key.name} to be stopped", plan.TARGET_NOT_READY)
+        return None
 
     async def _clear(
         self, restore: VirtualMachineRestore, namespace: str, found: list[plan.RestoredVolume], backups: Mapping[str, VolumeBackup]
@@ -262,6 +288,7 @@ class RestoreReconciler:
         if before is None:
             # One that is made anew does not start on its own, as its model may be running beside it.
             data["spec"] = {**data["spec"], "running": None, "runStrategy": "Halted"}
+            data = await revisions.give(self._client, restore, content, data)
             try:
                 await self._client.request("POST", path, body=msgspec.json.encode(data))
             except AlreadyExists:
@@ -269,8 +296,7 @@ class RestoreReconciler:
             except (Invalid, BadRequest) as error:
                 raise plan.RestoreRefused("the machine cannot be made", why=str(error), fix="mend the patches") from error
             return
-        machine = before.read(MACHINES)
-        if (machine.metadata.annotations or {}).get(plan.LAST_RESTORE) == restore.metadata.uid:
+        if plan.is_made_by(restore, before.read(MACHINES).metadata.annotations):
             return
         fresh = await self._client.get(MACHINES, before.key)
         merged = msgspec.to_builtins(fresh)
@@ -316,7 +342,7 @@ class RestoreReconciler:
         before = restore.status or RestoreStatus()
         done = (
             Condition(type="Ready", status="True", reason="Operation complete"),
-            _condition("Progressing", "False", "Operation complete"),
+            Condition(type="Progressing", status="False", reason="Operation complete"),
         )
         status = msgspec.structs.replace(
             before,
@@ -335,15 +361,14 @@ class RestoreReconciler:
         )
         await self._unlock(restore)
 
-    async def _wait(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
-        await self._statuses.write(seen, _progress(restore, why, ages.timestamp(self._clock.seconds())))
+    async def _wait(self, seen: CachedObject, restore: VirtualMachineRestore, waits: plan.RestoreWait) -> None:
+        written = await self._statuses.write(seen, plan.waiting(restore, waits, ages.timestamp(self._clock.seconds())))
+        if waits.warning and written is not None:
+            self._teller.tell(reference(RESTORES, seen.meta), "Warning", waits.warning, waits.text)
 
-    async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
-        now = ages.timestamp(self._clock.seconds())
-        before = restore.status or RestoreStatus()
-        said = (_condition("Ready", "False", why), _condition("Progressing", "False", why), _condition("Failure", "True", why))
-        await self._statuses.write(seen, msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, said, now)))
-        self._teller.tell(reference(RESTORES, seen.meta), "Warning", "VirtualMachineRestoreError", why)
+    async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, refused: plan.RestoreRefused) -> None:
+        await self._statuses.write(seen, plan.failed(restore, refused, ages.timestamp(self._clock.seconds())))
+        self._teller.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
         await self._unlock(restore)
 
 
@@ -358,13 +383,3 @@ def _is_nobodys(claim: PersistentVolumeClaim, target: VirtualMachine | None) -> 
         each.kind == MACHINES.kind and each.uid != stays and adoption.is_unconfirmed(claim.metadata.labels, each.uid)
         for each in claim.metadata.ownerReferences or ()
     )
-
-
-def _progress(restore: VirtualMachineRestore, waits: str, now: str) -> RestoreStatus:
-    before = restore.status or RestoreStatus()
-    said = (_condition("Ready", "False", waits), _condition("Progressing", "True", waits))
-    return msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, said, now))
-
-
-def _condition(type: str, status: str, reason: str) -> Condition:
-    return Condition(type=type, status=status, reason=reason)

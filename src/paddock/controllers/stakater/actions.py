@@ -1,5 +1,6 @@
 """The writes for a machine: its objects, its disks, the right to copy an image, and the deletion of all of them. Each may be repeated."""
 
+import contextlib
 import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -9,7 +10,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import ApiError, NotFound
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.stakater import targets
@@ -72,18 +73,26 @@ class StakaterActions:
         await self._client.patch(targets.CLAIM_DATA, Key(namespace, growth.name), merge_patch(growth.patch), WRITE)
 
     async def guard_root(self, look: ReconcilePass, machine_uid: str) -> bool:
-        """See to it that the root disk does not go unnoticed; whether something was written."""
+        """See to it that a root disk that was there before its machine does not go unnoticed; whether something was written."""
         seen = self._caches.disks.cache.get(Key(look.key.namespace, look.root))
         if seen is None or seen.meta.going or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
             return False
+        if disks.is_copy(seen.read(targets.DISKS)):
+            return False
         return await finalizers.put_on(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER) is not None
 
-    async def release_roots(self, key: Key, *, going: bool = False) -> None:
-        """Let the DataVolumes of a machine go that are held: all, or those that are deleted."""
+    async def release_roots(self, key: Key, *, kept: str = "") -> None:
+        """Let the deleted DataVolumes of a machine go, except for the one that is kept."""
         for seen, _ in self.eyes.labelled(key):
-            if going and not seen.meta.going:
-                continue
-            await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
+            if seen.meta.going and seen.key.name != kept:
+                await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
+
+    async def leave_roots(self, key: Key) -> None:
+        """Let go of every DataVolume of a machine, also of those that stay."""
+        for seen, _ in self.eyes.labelled(key):
+            # One that CDI does not let us write to is released when it is deleted.
+            with contextlib.suppress(ApiError):
+                await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
     async def prune(self, look: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
@@ -154,10 +163,10 @@ class MachineApplier:
         self._known[look.key] = look.about
         plan = self._plan(look)
         self._unread.tell(look.about, plan.losses)
-        if plan.found is None or plan.found.metadata.deletionTimestamp is not None:
-            # What belonged to the machine before goes with it.
-            await self._acts.release_roots(look.key, going=True)
-        elif await self._is_root_lost(look, plan):
+        is_anew = plan.found is None or plan.found.metadata.deletionTimestamp is not None
+        # What belonged to the machine before goes with it, and what was copied from it, with its labels, as it likes.
+        await self._acts.release_roots(look.key, kept="" if is_anew else look.root)
+        if not is_anew and await self._is_root_lost(look, plan):
             return True
         try:
             hold = self._hold(look, plan)
@@ -175,7 +184,8 @@ class MachineApplier:
         # Nothing of a Stakater machine depends on other objects; what it refers to is checked by `conditions.blocker`.
         translated = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering)
         resources = translated.value
-        machine, found = objects.noted(objects.machine_of(resources), bound), self._eyes.machine(look)
+        machine = disks.with_held_root(objects.noted(objects.machine_of(resources), bound), look.root)
+        found = self._eyes.machine(look)
         if disks.has_given_up_root(found, look.root):
             machine = disks.without_root(machine, look.root)
         return _Plan(bound, machine, resources, found, translated.losses)
@@ -207,7 +217,7 @@ class MachineApplier:
             plan.machine = disks.without_root(plan.machine, look.root)
             await self._desired.reach(look.about, plan.wanted())
         if is_going:
-            await self._acts.release_roots(look.key, going=True)
+            await self._acts.release_roots(look.key)
         if is_lost:
             hold = disks.lost(look.root)
             look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
@@ -299,7 +309,7 @@ class MachineCleanup:
     async def step(self, look: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
         if self._is_released(look):
-            await self._acts.release_roots(look.key)
+            await self._acts.leave_roots(look.key)
             return True
         left = self._left(look)
         match objects.cleanup_step(left):
@@ -308,14 +318,13 @@ class MachineCleanup:
             case ClearStep.DELETE_SERVICE:
                 await self._delete(targets.SERVICE_DATA, self._owned(self._caches.services, look))
             case ClearStep.DELETE_MACHINE:
-                # The disks follow their owner, and nothing is to hold them.
-                await self._acts.release_roots(look.key)
                 await self._delete(targets.MACHINE_DATA, self._owned(self._caches.machines, look))
             case ClearStep.DELETE_DISKS:
                 await self._delete(targets.DISK_DATA, self._disks(look))
             case ClearStep.DELETE_SECRETS:
                 await self._delete(targets.SECRETS, self._owned(self._caches.secrets, look))
             case ClearStep.WAIT:
+                # The disks follow their owner, and nothing is to hold them.
                 await self._acts.release_roots(look.key)
         look.came = PassOutcome(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
         return False

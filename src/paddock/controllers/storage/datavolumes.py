@@ -81,7 +81,7 @@ class DataVolumeReconciler:
         if found is not None:
             return await self._adopted(volume, found, meta)
         if volume.status is not None and volume.status.phase in FINAL:
-            # It did what it was for; a claim that was deleted since is not made again.
+            # The claim was deleted. The status says so first: whoever looks at a new claim must not take it for the one that was filled.
             return None, None
         if isinstance(content, UnclearContent):
             if content.reason == contents.CROSS_NAMESPACE:

@@ -3,6 +3,7 @@
 import hashlib
 
 import msgspec
+import orjson
 
 from paddock.base import cron
 from paddock.base.errors import PaddockError
@@ -20,7 +21,7 @@ from paddock.dialects.kubevirt.datavolume import NamespacedReference
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.engine.images.sources import RegistryImage
 from paddock.meta import ages
-from paddock.plan.storage import importcrons
+from paddock.plan.storage import importcrons, requesters
 from paddock.plan.storage.contents import VolumeContent
 from paddock.plan.storage.importcrons import DESIRED, FINALIZER, LABEL, CronImports
 from paddock.runtime import finalizers
@@ -131,7 +132,9 @@ class DataImportCronReconciler:
         """A claim's UID is what tells one of its contents from another."""
         namespace = found.metadata.namespace or ""
         content = VolumeContent(kind="pvc", namespace=source.namespace or namespace, name=source.name)
-        await permission.check_maker(self._client, content, namespace, found.spec.createdBy or "")
+        seen = self._world.import_crons.cache.get(Key(namespace, found.metadata.name))
+        made_by = requesters.note_of_cron(orjson.loads(seen.raw)) if seen is not None else None
+        await permission.check_maker(self._client, content, namespace, made_by or "")
         claim = self._world.claim(Key(content.namespace, content.name))
         if claim is None or not claim.metadata.uid:
             raise NoClaim(f"the claim {content.namespace}/{content.name} is not there")

@@ -8,6 +8,7 @@ import msgspec
 from paddock.client.target import Key
 from paddock.contract.driver import Driver
 from paddock.dialects.virtrigaud.provider import Provider
+from paddock.plan.virtrigaud import reasons
 from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
 
 
@@ -18,6 +19,11 @@ class ProviderConnection(msgspec.Struct, frozen=True):
     runtime: ProviderRuntimeFacts = ProviderRuntimeFacts()
     # the staging claims (PersistentVolumeClaims of its namespace) that the program reaches; None: all of them
     claims: frozenset[str] | None = None
+
+    @property
+    def waiting(self) -> str:
+        """The reason that what needs the driver gives, where there is none."""
+        return reasons.WAITING if self.runtime.starts else reasons.PROVIDER_ERROR
 
     def reaches(self, claim: str) -> bool:
         """Return whether the program has a staging claim mounted."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from paddock.plan.virtrigaud.status import MachinePolls
+from paddock.plan.virtrigaud.polls import MachinePolls
 
 
 class VirtrigaudSettings(msgspec.Struct, frozen=True, kw_only=True):

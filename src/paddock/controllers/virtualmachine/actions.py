@@ -23,6 +23,7 @@ from paddock.runtime.controller import EventRecorder
 
 _ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
 NORMAL, WARNING = "Normal", "Warning"
+_UNKNOWN = {instancetypes.INSTANCETYPE: "FailedFindInstancetype", instancetypes.PREFERENCE: "FailedFindPreference"}
 
 
 class ActionRefused(Exception):
@@ -150,7 +151,7 @@ class VirtualMachineActions:
                 named = instancetypes.find(member, sight.data["spec"], sight.key.namespace, _in(known), sight.data.get("status"))
             except instancetypes.MissingInstancetype as missing:
                 error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
-                raise self._refused(sight, "FailedCreate", str(error), error) from None
+                raise self._refused(sight, _UNKNOWN[member], str(error), error) from None
             if named is not None:
                 found.append(named)
         return found

@@ -269,7 +269,7 @@ class VirtualMachineReconciler:
         if look.decision.step is not RunStep.STOP or data is None or not _is_behind(sight):
             return
         before = await self._acts.started_from(sight, _revision(data))
-        if before is not None and not liveupdate.update(before, sight.data["spec"], data, live=False).restart:
+        if before is not None and liveupdate.update(before, sight.data["spec"], data, live=False).is_complete:
             await self._bring_up_to_date(look, [])
 
     async def _follow(self, look: _Look) -> None:
@@ -286,7 +286,7 @@ class VirtualMachineReconciler:
         if is_suspended(sight.instance):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
-        if not update.restart:
+        if update.is_complete:
             await self._bring_up_to_date(look, list(update.patch))
         elif update.patch:
             await self._change_instance(look, list(update.patch))
@@ -341,7 +341,7 @@ class VirtualMachineReconciler:
                         sight.instance if sight.is_ours else None,
                         disks=sight.disks,
                         wants_start=wants,
-                        start_is_due=wants and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
+                        start_is_due=wants and look.trouble is None and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
                         failing=lifecycle.is_failing(sight.machine, look.failure, sight.instance),
                     )
                 ),
@@ -432,6 +432,8 @@ def wire(program: ControllerManager) -> Controller:
     controller.watch(caches.disks, caches.users_of_claim)
     controller.watch(caches.claims, caches.users_of_claim)
     controller.watch(caches.sources, caches.users_of_source)
+    for kind, informer in caches.sizes.items():
+        controller.watch(informer, caches.users_of_size(kind))
     controller.watch(caches.installations, lambda change: ())
     program.add(controller)
     return controller

@@ -12,14 +12,17 @@ from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
+from paddock.plan.machine import instancetypes
 from paddock.plan.machine.printable import ClaimedDisk
 from paddock.plan.storage import sourcerefs
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
+from paddock.runtime.controller import Keys
 from paddock.runtime.informers import Informers
 from paddock.runtime.reference import InvolvedObject, reference
 
 BY_CLAIM = "claims of machines"
 BY_SOURCE = "sources of machines"
+BY_SIZE = "sizes of machines"
 
 
 class _Named(msgspec.Struct):
@@ -96,8 +99,12 @@ class VirtualMachineCaches:
         self.claims = informers.of(targets.CLAIMS)
         self.installations = informers.of(targets.INSTALLATIONS)
         self.sources = informers.of(targets.DATA_SOURCES)
+        self.sizes = {
+            kind: informers.of(targets.sizing(instancetypes.resource_of(kind))) for kinds in instancetypes.KINDS.values() for kind in kinds
+        }
         self.machines.cache.index(BY_CLAIM, _claims)
         self.machines.cache.index(BY_SOURCE, _sources)
+        self.machines.cache.index(BY_SIZE, _sizes)
 
     def look(self, key: Key) -> ObservedVirtualMachine | None:
         """A machine; None when it is gone."""
@@ -154,6 +161,14 @@ class VirtualMachineCaches:
         """The machines that name the DataSource that changed."""
         return [seen.key for seen in self.machines.cache.by(BY_SOURCE, str(change.seen.key))]
 
+    def users_of_size(self, kind: str) -> Keys:
+        """Return what maps an instancetype or a preference that appears to the machines that name it."""
+
+        def keys(change: CacheChange) -> Iterable[Key]:
+            return [seen.key for seen in self.machines.cache.by(BY_SIZE, _size(kind, change.seen.key))] if change.old is None else ()
+
+        return keys
+
     def users_of_claim(self, change: CacheChange) -> Iterable[Key]:
         """The machines that have the claim, or the DataVolume, that changed."""
         key = change.seen.key
@@ -182,6 +197,22 @@ def _claims(seen: CachedObject) -> Iterable[str]:
     names = [each.metadata.name for each in spec.dataVolumeTemplates or () if each.metadata is not None]
     names += claims_of(spec.template.spec.volumes or ())
     return [str(Key(place, name)) for name in dict.fromkeys(names) if name]
+
+
+def _size(kind: str, key: Key) -> str:
+    return f"{kind} {key}"
+
+
+def _sizes(seen: CachedObject) -> Iterable[str]:
+    """The instancetype and the preference that a machine names, with their kinds."""
+    if b'"instancetype"' not in seen.raw and b'"preference"' not in seen.raw:
+        return
+    spec = seen.read(targets.MACHINES).spec
+    for member, matcher in ((instancetypes.INSTANCETYPE, spec.instancetype), (instancetypes.PREFERENCE, spec.preference)):
+        kind = instancetypes.kind_of(member, matcher.kind) if matcher is not None else None
+        if matcher is not None and matcher.name and kind is not None:
+            namespace = "" if kind == instancetypes.KINDS[member][0] else seen.meta.namespace or ""
+            yield _size(kind, Key(namespace, matcher.name))
 
 
 def _sources(seen: CachedObject) -> Iterable[str]:

@@ -47,7 +47,7 @@ from paddock.meta import ages
 from paddock.plan.instance import identity
 from paddock.plan.instance.events import STOPPING, UNHEALTHY, InstanceEvent, events_between
 from paddock.plan.instance.grace import grace_of
-from paddock.plan.instance.phases import COMING, FINAL, PASSING_SECONDS, RUNNING, SUCCEEDED, is_passing
+from paddock.plan.instance.phases import COMING, FINAL, PASSING_SECONDS, RUNNING, SUCCEEDED, is_passing, seen_seconds
 from paddock.plan.instance.prerequisites import MissingPrerequisite, StartBlocker
 from paddock.plan.instance.report import status_of
 from paddock.plan.instance.suspension import is_wished
@@ -131,6 +131,8 @@ class InstanceReconciler:
         waits = [left] if left else []
         if self._machines.unmanaged(seen.meta.uid) is not None:
             waits.append(_UNMANAGED_SECONDS)
+        if (retry := self._changes.retry_seconds(seen.meta.uid)) is not None:
+            waits.append(retry)
         if pause is not None:
             waits.append(max(pause, 0.05))
         return again(min(waits)) if waits else DONE
@@ -233,6 +235,10 @@ class InstanceReconciler:
         if status.phase in FINAL:
             await self._release(instance, machine)
             if going:
+                # What belongs to a machine shows its end in the status of that.
+                asked = not seen.meta.ownerReferences and grace_of(instance) > 0
+                if left := seen_seconds(status.phaseTransitionTimestamps, self._clock.seconds(), asked=asked):
+                    return left
                 await self._finalize(seen)
         return 0.0
 

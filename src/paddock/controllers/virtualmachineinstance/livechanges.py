@@ -1,8 +1,9 @@
 """Changes of a machine that runs: what its instance asks for now and did not ask for when the machine was started.
 
 The instance is the goal: disks and interfaces that it names and the machine lacks are plugged, plugged ones that it no longer names are
-unplugged; links go up and down; sockets and memory grow; disks grow with their claims; its memory is dumped to a claim. A step that fails
-does not keep the others from running; its error stands in the status of the volume, in a condition, or in an event.
+unplugged; drives get the media that it names; links go up and down; sockets and memory grow; disks grow with their claims; its memory is
+dumped to a claim. A step that fails does not keep the others from running; its error stands in the status of the volume, in a condition,
+or in an event.
 """
 
 import asyncio
@@ -25,18 +26,20 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MemoryDumpInfo
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.machine.config import DiskConfig
-from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage.errors import VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.plan.instance.prerequisites import MissingPrerequisite
-from paddock.plan.instance.volumes import DUMPED, DUMPING, NOT_DUMPED, Dump, claim_of, is_hotplugged
+from paddock.plan.instance.volumes import DUMPED, DUMPING, NOT_DUMPED, Dump, claim_of, is_hotplugged, plugged
 from paddock.plan.storage import claimsizes
 from paddock.runtime.controller import EventRecorder
 
 _LOG = logging.getLogger(__name__)
 _PART = ".part"
+# QEMU does not say that a guest unlocks a tray.
+_TRAY_SECONDS = 10.0
 
 
 class GuestMemoryDumps:
@@ -133,6 +136,8 @@ class LiveChanges:
         self._dumps = dumps
         # why a hot-plugged volume is not there yet, by machine and volume
         self._pending: dict[str, dict[str, str]] = {}
+        # machines of which a guest keeps the tray of a drive locked
+        self._locked: set[str] = set()
         # why sockets or memory are not what they should be, by machine and condition; tried again at each reconcile
         self._refused: dict[str, dict[str, str]] = {}
         # the failures that were recorded, by machine
@@ -141,6 +146,10 @@ class LiveChanges:
     def pending(self, machine: str) -> Mapping[str, str]:
         """Return the reasons why hot-plugged volumes of a machine are not there yet, by volume."""
         return self._pending.get(machine, {})
+
+    def retry_seconds(self, machine: str) -> float | None:
+        """Return the pause before the next attempt, where nothing tells that it may succeed."""
+        return _TRAY_SECONDS if machine in self._locked else None
 
     def refused(self, machine: str) -> Mapping[str, str]:
         """Return the reasons why a machine cannot have more sockets or memory while it runs, by condition."""
@@ -161,6 +170,7 @@ class LiveChanges:
     def forget(self, machine: str) -> None:
         """Drop what is known of a machine that is gone."""
         self._pending.pop(machine, None)
+        self._locked.discard(machine)
         self._refused.pop(machine, None)
         self._recorded.pop(machine, None)
         self._dumps.forget(machine)
@@ -168,7 +178,7 @@ class LiveChanges:
     # --- disks and interfaces ---------------------------------------------------------------------------------------------
 
     async def _disks(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
-        hot = [each for each in instance.spec.volumes or () if is_hotplugged(each) and each.memoryDump is None]
+        hot = [each for each in plugged(instance.spec) if each.memoryDump is None]
         there = {disk.name: disk for disk in machine.config.disks}
         named = {each.name for each in instance.spec.volumes or ()}
         pending: dict[str, str] = {}
@@ -178,7 +188,37 @@ class LiveChanges:
         for disk in there.values():
             if disk.hotplugged and disk.name not in named:
                 await self._unplug(instance, machine, disk)
-        self._pending[machine.id] = pending
+        self._pending[machine.id] = pending | await self._media(instance, machine)
+
+    async def _media(self, instance: VirtualMachineInstance, machine: QemuMachine) -> dict[str, str]:
+        """Give each drive the medium that the instance names; return the reasons why some are not there yet, by volume."""
+        volumes = {each.name: each for each in instance.spec.volumes or ()}
+        pending: dict[str, str] = {}
+        self._locked.discard(machine.id)
+        for drive in machine.config.disks:
+            volume = volumes.get(drive.name)
+            if drive.role != "cdrom" or (volume is None and drive.layer is None):
+                continue
+            try:
+                if volume is None:
+                    await machine.change_medium(msgspec.structs.replace(drive, layer=None))
+                elif is_hotplugged(volume) and not self._holds(instance, drive, volume):
+                    config = await self._preparer.hotplugged(instance, [volume.name])
+                    await machine.change_medium(next(each for each in config.disks if each.name == drive.name))
+            except MissingPrerequisite as waits:
+                pending[drive.name] = waits.blocker.message
+            except PaddockError as error:
+                if isinstance(error, Unanswered):
+                    self._locked.add(machine.id)
+                self._once(instance, machine, "HotplugFailed", f"volume {drive.name}: {error}")
+                pending[drive.name] = str(error)
+        return pending
+
+    def _holds(self, instance: VirtualMachineInstance, drive: DiskConfig, volume: Volume) -> bool:
+        """Return whether the medium in a drive is the volume's. The layers of a claim lie in one folder."""
+        claim = self._objects.claim(key_of(instance), claim_of(volume))
+        held = self._volumes.get(claim.metadata.uid or "") if claim is not None else None
+        return held is not None and drive.layer is not None and drive.layer.path.parent == held.layer.path.parent
 
     async def _plug(self, instance: VirtualMachineInstance, machine: QemuMachine, volume: Volume) -> dict[str, str]:
         """Plug one volume; why it is not there yet, by its name."""

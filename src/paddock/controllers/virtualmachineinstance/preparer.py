@@ -23,7 +23,7 @@ from paddock.engine.machine.config import KernelConfig, MachineConfig
 from paddock.engine.networks.nics import AttachedNic
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.identity import owner_of
-from paddock.plan.instance.volumes import claim_of, is_hotplugged
+from paddock.plan.instance.volumes import claim_of, plugged
 from paddock.runtime.controller import EventRecorder
 from paddock.translate.machine.config import MachineTranslation, machine_config
 from paddock.translate.machine.limits import Weight
@@ -56,8 +56,8 @@ class Preparer:
     async def prepare(self, instance: VirtualMachineInstance) -> MachineConfig:
         """The config of the machine, with everything it names in place. Raises `MissingPrerequisite`."""
         self._scheduler.place(instance)
-        cold = [volume for volume in instance.spec.volumes or () if not is_hotplugged(volume)]
-        found = {volume.name: await self._volume(instance, volume) for volume in cold}
+        hot = {each.name for each in plugged(instance.spec)}
+        found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name not in hot}
         kernel = await self._kernel(instance)
         nics = await self._nics.plug(instance)
         # Hot-plugged volumes are plugged as soon as the machine runs.
@@ -221,7 +221,7 @@ class Preparer:
 
 def _without_hotplugged(instance: VirtualMachineInstance) -> VirtualMachineInstance:
     """The instance without the volumes that are plugged into it while it runs."""
-    hot = {each.name for each in instance.spec.volumes or () if is_hotplugged(each)}
+    hot = {each.name for each in plugged(instance.spec)}
     if not hot:
         return instance
     domain = instance.spec.domain

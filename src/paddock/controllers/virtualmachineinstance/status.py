@@ -114,10 +114,12 @@ class InstanceObserver:
 
     def _pending(self, instance: VirtualMachineInstance, observed: Observation | None) -> dict[str, str]:
         """Return the reason why each hot-plugged volume is missing: it cannot be prepared, or the machine does not have it yet."""
-        pending = dict(self._changes.pending(instance.metadata.uid or ""))
+        pending, hot = dict(self._changes.pending(instance.metadata.uid or "")), volumes.plugged(instance.spec)
         for volume in instance.spec.volumes or ():
-            plugged = observed is not None and volume.name in observed.disks
-            if volumes.is_hotplugged(volume) and volume.memoryDump is None and not plugged:
+            # A drive without a medium has no size.
+            disk = observed.disks.get(volume.name) if observed is not None else None
+            is_there = disk is not None and (volume in hot or disk.size > 0)
+            if volumes.is_hotplugged(volume) and volume.memoryDump is None and not is_there:
                 pending.setdefault(volume.name, volumes.plugging(volume.name))
         return pending
 

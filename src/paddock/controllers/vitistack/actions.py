@@ -31,6 +31,8 @@ from paddock.runtime.reference import InvolvedObject, is_owned
 from paddock.runtime.unreadfields import UnreadFieldEvents
 from paddock.translate.vitistack.devices import iso_name
 from paddock.translate.vitistack.errors import (
+    ConfigMapNotFound,
+    MachineClassNotFound,
     NetworkConfigurationNotFound,
     SecretNotFound,
     StorageClassNotFound,
@@ -149,6 +151,10 @@ class MachineMaker:
                 return await self._caches.networks.is_behind(key)
             case SecretNotFound():
                 return await self._caches.secrets.is_behind(key)
+            case ConfigMapNotFound():
+                return await self._caches.config_maps.is_behind(key)
+            case MachineClassNotFound():
+                return await self._caches.machine_classes.is_behind(Key("", error.name))
         return False
 
     @staticmethod

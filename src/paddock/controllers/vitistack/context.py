@@ -14,13 +14,25 @@ from paddock.controllers.vitistack import targets
 from paddock.controllers.vitistack.metrics import VitistackMetrics
 from paddock.controllers.vitistack.reader import VitistackCaches, references
 from paddock.controllers.vitistack.settings import VitistackSettings
+from paddock.dialects.vitistack import ownform
 from paddock.dialects.vitistack.machine import Machine
 from paddock.plan.vitistack.claims import ExistingClaim
-from paddock.plan.vitistack.observed import Instance, MachineProblem, ObservedClaim, ObservedMachine, ObservedNetwork, Vm
+from paddock.plan.vitistack.observed import (
+    Instance,
+    MachineProblem,
+    ObservedClaim,
+    ObservedDataVolume,
+    ObservedMachine,
+    ObservedNetwork,
+    Vm,
+)
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import EventRecorder
 from paddock.runtime.reference import InvolvedObject, reference
+from paddock.translate.vitistack import keys
 from paddock.translate.vitistack.cloudinit import secret_name
+
+_VOLUME = msgspec.json.Decoder(ObservedDataVolume)
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,7 @@ def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSett
         made=look.made,
         instance=look.instance,
         claims=tuple(look.claims) if look.claims is not None else None,
+        volumes=tuple(_VOLUME.decode(each.raw) for each in caches.volumes_of(look.key, look.seen.meta.uid)),
         networks=tuple(_networks(caches, look)),
         problem=look.problem,
         start_failure_limit=settings.start_failure_limit,
@@ -100,7 +113,7 @@ def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSett
 
 
 def _networks(caches: VitistackCaches, look: MachineContext) -> list[ObservedNetwork]:
-    names = dict.fromkeys(each.networkName for each in look.machine.spec.networks)
+    names = dict.fromkeys(each.networkName for each in ownform.networks(look.machine.spec))
     return [_network(caches, Key(look.key.namespace, name), attached=name in look.attached) for name in names]
 
 
@@ -113,8 +126,8 @@ def revisions(caches: VitistackCaches, seen: CachedObject) -> tuple[Any, ...]:
     """The revisions of all that a look reads. When they are the same, so is what comes of it."""
     key = seen.key
     found: list[Any] = [seen.meta.resourceVersion]
-    own = Key(key.namespace, secret_name(key.name))
-    for cache, place in ((caches.vms.cache, key), (caches.instances.cache, key), (caches.secrets.cache, own)):
+    secrets = [(caches.secrets.cache, Key(key.namespace, name(key.name))) for name in (secret_name, keys.secret_name)]
+    for cache, place in ((caches.vms.cache, key), (caches.instances.cache, key), *secrets):
         one = cache.get(place)
         found.append(one.meta.resourceVersion if one is not None else None)
     found += [each.meta.resourceVersion for each in caches.claims_of(key, seen.meta.uid)]

@@ -46,7 +46,8 @@ def _machines(looks: VitistackMachineReconciler, caches: VitistackCaches, progra
         found.watch(informer, labelled(MACHINE), gather=machines.GATHER_SECONDS)
     found.watch(caches.secrets, owners(targets.MACHINES.group, targets.MACHINES.kind))
     found.watch(caches.secrets, caches.users(caches.secrets))
-    found.watch(caches.templates, caches.users(caches.templates))
+    for informer in (caches.templates, caches.machine_classes, caches.config_maps):
+        found.watch(informer, caches.users(informer))
     found.watch(caches.attachments, caches.users(caches.attachments))
     found.watch(caches.networks, looks.by_network)
     found.watch(caches.classes, looks.by_class)

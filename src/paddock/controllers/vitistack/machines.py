@@ -23,7 +23,7 @@ from paddock.controllers.vitistack.actions import DiskStorage, MachineFinalizer,
 from paddock.controllers.vitistack.context import ControllerParts, MachineContext, look_at, revisions, sight
 from paddock.controllers.vitistack.networks import NetworkDefinitions
 from paddock.controllers.vitistack.reader import brief
-from paddock.dialects.vitistack.machine import MachineStatus
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.meta import ages
 from paddock.plan.vitistack import phases, problems, report

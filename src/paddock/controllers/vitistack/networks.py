@@ -147,5 +147,4 @@ class NetworkConfigurationReconciler:
 
 def networks_of(seen: CachedObject) -> list[Key]:
     """The networks that a machine names."""
-    names = dict.fromkeys(each.networkName for each in brief(seen).spec.networks or ())
-    return [Key(seen.key.namespace, name) for name in names]
+    return [Key(seen.key.namespace, name) for name in brief(seen).spec.network_names]

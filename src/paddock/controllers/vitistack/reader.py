@@ -1,7 +1,7 @@
 """The caches of machines and of the objects that they refer to."""
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -29,14 +29,42 @@ class _Network(msgspec.Struct):
     networkName: str = ""
 
 
+class _OwnNetwork(msgspec.Struct):
+    networkNamespaceName: str | None = None
+
+
 class _CloudInit(msgspec.Struct):
     secretRef: _Named | None = None
+    userDataSecretRef: _Named | None = None
+    networkDataSecretRef: _Named | None = None
+    userDataConfigMapRef: _Named | None = None
+    networkDataConfigMapRef: _Named | None = None
+
+    @property
+    def secrets(self) -> Iterable[str]:
+        return _names(self.secretRef, self.userDataSecretRef, self.networkDataSecretRef)
+
+    @property
+    def config_maps(self) -> Iterable[str]:
+        return _names(self.userDataConfigMapRef, self.networkDataConfigMapRef)
+
+
+def _names(*given: _Named | None) -> Iterable[str]:
+    return dict.fromkeys(each.name for each in given if each is not None)
 
 
 class _Spec(msgspec.Struct):
     template: str | None = None
     networks: list[_Network] | None = None
     cloudInit: _CloudInit | None = None
+    machineClass: str | None = None
+    network: _OwnNetwork | None = None
+
+    @property
+    def network_names(self) -> Iterable[str]:
+        """The networks of a machine, in either form."""
+        own = self.network.networkNamespaceName if self.network is not None else None
+        return dict.fromkeys((*(each.networkName for each in self.networks or ()), *((own,) if own else ())))
 
 
 class _Status(msgspec.Struct):
@@ -87,6 +115,8 @@ class VitistackCaches:
         self.machines = informers.of(targets.MACHINES)
         self.networks = informers.of(targets.NETWORKS)
         self.templates = informers.of(targets.TEMPLATES)
+        self.machine_classes = informers.of(targets.MACHINE_CLASSES, optional=True)
+        self.config_maps = informers.of(targets.CONFIG_MAPS, optional=True)
         self.attachments = informers.of(targets.ATTACHMENTS, optional=True)
         self.secrets = informers.of(targets.SECRETS)
         self.classes = informers.of(targets.CLASSES)
@@ -99,14 +129,20 @@ class VitistackCaches:
             each.cache.index(LABELLED, by_label(MACHINE))
         # the kinds between a machine and what goes with it
         self._between = {(each.target.group, each.target.kind): each for each in (self.vms, self.volumes)}
-        self.by_plural = {each.target.plural: each for each in (self.networks, self.templates, self.attachments, self.secrets)}
+        referred = (self.networks, self.templates, self.machine_classes, self.attachments, self.secrets, self.config_maps)
+        self.by_plural = {each.target.plural: each for each in referred}
         # counts the changes of classes: all machines together read all of them
         self.classes_revision = 0
         self.classes.handle(self._count_class)
         self.read_network = ReferenceReader(self.networks, targets.NETWORKS)
         self.read_template = ReferenceReader(self.templates, targets.TEMPLATES)
+        self.read_machine_class = ReferenceReader(self.machine_classes, targets.MACHINE_CLASSES)
+        self.read_config_map = ReferenceReader(self.config_maps, targets.CONFIG_MAPS)
         self.read_attachment = ReferenceReader(self.attachments, targets.ATTACHMENTS)
         self.read_secret = ReferenceReader(self.secrets, targets.SECRETS)
+        read = (self.read_network, self.read_template, self.read_machine_class)
+        also = (self.read_attachment, self.read_secret, self.read_config_map)
+        self.readers: dict[str, ReferenceReader[Any]] = {each.informer.target.plural: each for each in (*read, *also)}
         self.read_class = ReferenceReader(self.classes, targets.CLASSES)
 
     def _count_class(self, change: CacheChange) -> None:
@@ -194,12 +230,20 @@ def _of(informer: Informer, key: Key, uid: str) -> list[CachedObject]:
 
 def references(seen: CachedObject) -> Iterable[str]:
     """Yield the references of a machine."""
-    spec, place = brief(seen).spec, seen.meta.namespace or ""
+    for target, key in referred(brief(seen).spec, seen.meta.namespace or ""):
+        yield f"{target.plural}/{key}"
+
+
+def referred(spec: _Spec, place: str) -> Iterable[tuple[Target[Any], Key]]:
+    """Yield the kind and the place of each object that a machine of a namespace refers to."""
     if spec.template:
-        yield f"{targets.TEMPLATES.plural}/{Key(place, spec.template)}"
-    for name in dict.fromkeys(each.networkName for each in spec.networks or ()):
+        yield targets.TEMPLATES, Key(place, spec.template)
+    if spec.machineClass:
+        yield targets.MACHINE_CLASSES, Key("", spec.machineClass)
+    for name in spec.network_names:
         # The definition of a network has its name.
-        yield f"{targets.NETWORKS.plural}/{Key(place, name)}"
-        yield f"{targets.ATTACHMENTS.plural}/{Key(place, name)}"
-    if spec.cloudInit is not None and spec.cloudInit.secretRef is not None:
-        yield f"{targets.SECRETS.plural}/{Key(place, spec.cloudInit.secretRef.name)}"
+        yield targets.NETWORKS, Key(place, name)
+        yield targets.ATTACHMENTS, Key(place, name)
+    if spec.cloudInit is not None:
+        yield from ((targets.SECRETS, Key(place, name)) for name in spec.cloudInit.secrets)
+        yield from ((targets.CONFIG_MAPS, Key(place, name)) for name in spec.cloudInit.config_maps)

@@ -1,13 +1,15 @@
 """The kinds that the controllers touch, and of each as much as they read."""
 
 from paddock.client.target import Data, Target, declared, plain
-from paddock.dialects.core import networkattachment, persistentvolumeclaim, secret, storageclass
+from paddock.dialects.core import configmap, networkattachment, persistentvolumeclaim, secret, storageclass
+from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.dialects.kubevirt import datavolume_kind, instance, virtualmachine
-from paddock.dialects.vitistack import machine, machinetemplate, networkconfiguration
+from paddock.dialects.vitistack import machine, machineclass, machinetemplate, networkconfiguration
 from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machineclass import MachineClass
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.plan.vitistack.claims import ExistingClaim
@@ -16,8 +18,10 @@ from paddock.plan.vitistack.observed import Instance, Vm
 MACHINES: Target[Machine] = declared(machine.KINDS[0], Machine)
 NETWORKS: Target[NetworkConfiguration] = declared(networkconfiguration.KINDS[0], NetworkConfiguration)
 TEMPLATES: Target[MachineTemplate] = declared(machinetemplate.KINDS[0], MachineTemplate)
+MACHINE_CLASSES: Target[MachineClass] = declared(machineclass.KINDS[0], MachineClass)
 ATTACHMENTS: Target[NetworkAttachmentDefinition] = declared(networkattachment.KINDS[0], NetworkAttachmentDefinition)
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
+CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
 CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
 VMS: Target[Vm] = Target("kubevirt.io", "v1", virtualmachine.KINDS[0].plural, "VirtualMachine", Vm)
 INSTANCES: Target[Instance] = Target("kubevirt.io", "v1", instance.KINDS[0].plural, "VirtualMachineInstance", Instance)

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.client.target import Data, Key
 from paddock.controllers.vitistack import targets
-from paddock.controllers.vitistack.reader import VitistackCaches
+from paddock.controllers.vitistack.reader import VitistackCaches, brief, referred
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack import boot, machinetemplate
 from paddock.dialects.vitistack.effective import effective
@@ -19,10 +19,10 @@ from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet
 from paddock.plan.vitistack.claims import ExistingClaim, decided_classes, with_decided_default, without_image
 from paddock.runtime.cache import CachedObject
-from paddock.runtime.informer import Informer
 from paddock.runtime.memo import StateMemo
 from paddock.translate.vitistack import to_kubevirt
 from paddock.translate.vitistack.devices import claim_name
+from paddock.translate.vitistack.resolved import expanded
 
 
 class WantedObjects(msgspec.Struct, frozen=True):
@@ -51,16 +51,18 @@ class Translation:
             machine.spec,
             machine.metadata.labels,
             machine.metadata.annotations,
-            tuple(seen.meta.resourceVersion if seen else None for seen in self._referred(seen.key, machine)),
+            tuple(each.meta.resourceVersion if each else None for _, _, each in self._referred(seen)),
             self._caches.classes_revision,
             {name: each.spec for name, each in claims.items()},
         )
         kept = self._kept.get(seen.key, inputs)
-        return kept if kept is not None else self._kept.put(seen.key, inputs, self._translated(seen.key, machine, claims))
+        return kept if kept is not None else self._kept.put(seen.key, inputs, self._translated(seen, machine, claims))
 
-    def _translated(self, key: Key, machine: Machine, claims: Mapping[str, ExistingClaim]) -> WantedObjects:
-        resources = list(self._resources(key, machine))
-        merged = effective(machine.spec.resources, machine.spec.disks, self._template(machine, ObjectSet(resources), key.namespace))
+    def _translated(self, seen: CachedObject, machine: Machine, claims: Mapping[str, ExistingClaim]) -> WantedObjects:
+        key, resources = seen.key, list(self._resources(seen))
+        known = ObjectSet(resources)
+        spec = expanded(machine, known).spec
+        merged = effective(spec.resources, spec.disks, self._template(machine, known, key.namespace))
         names = {disk.name: claim_name(key.name, disk.name) for disk in merged.disks}
         found = {disk: claims[name] for disk, name in names.items() if name in claims}
         root = names[merged.root.name] if merged.root is not None else ""
@@ -82,25 +84,14 @@ class Translation:
     def _template(machine: Machine, world: ObjectSet, namespace: str) -> Any:
         return machinetemplate.find(machine.spec.template, namespace, world) if machine.spec.template else None
 
-    def _referred(self, key: Key, machine: Machine) -> Iterator[CachedObject | None]:
-        for informer, name in self._references(machine):
-            yield informer.cache.get(Key(key.namespace, name))
+    def _referred(self, seen: CachedObject) -> Iterator[tuple[str, Key, CachedObject | None]]:
+        for target, key in referred(brief(seen).spec, seen.key.namespace):
+            yield target.plural, key, self._caches.by_plural[target.plural].cache.get(key)
 
-    def _references(self, machine: Machine) -> Iterator[tuple[Informer, str]]:
-        caches, spec = self._caches, machine.spec
-        if spec.template:
-            yield caches.templates, spec.template
-        for network in spec.networks:
-            yield caches.networks, network.networkName
-            yield caches.attachments, network.networkName
-        if spec.cloudInit is not None and spec.cloudInit.secretRef is not None:
-            yield caches.secrets, spec.cloudInit.secretRef.name
-
-    def _resources(self, key: Key, machine: Machine) -> Iterator[Resource]:
+    def _resources(self, seen: CachedObject) -> Iterator[Resource]:
         caches = self._caches
-        readers = {each.informer: each for each in (caches.read_template, caches.read_network, caches.read_attachment, caches.read_secret)}
-        for informer, name in self._references(machine):
-            found = readers[informer].get(Key(key.namespace, name))
+        for plural, key, _ in self._referred(seen):
+            found = caches.readers[plural].get(key)
             if found is not None:
                 yield found
         for each in caches.classes.cache:

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+from paddock.dialects.kubevirt.datavolume import NO_PODS
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import LocalReference, Resource
 from paddock.meta.storage import ResourceRequirements
 from paddock.schema import finding
-from paddock.schema.field import Field, Freeform, Object
+from paddock.schema.field import Empty, Field, Freeform, Object
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, Version, rule
 
-_NO_PODS = "transfers are not run in pods"
 _NOT_INSTALLED = "Paddock brings its own storage controllers; there is no installation to configure"
+TLS_VERSIONS = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _PERCENT = Field(
     "Part of a volume that is set aside for the filesystem, from 0 to 1.",
     pattern=r"^(0(\.[0-9]{1,3})?|1)$",
@@ -36,14 +37,52 @@ class ImportProxy(Object):
     trustedCAProxy: Annotated[str | None, Field("ConfigMap with the certificate authorities of the proxy.")] = None
 
 
+class CustomTlsProfile(Object):
+    """TLS versions and ciphers by name."""
+
+    ciphers: Annotated[list[str], Field("Ciphers, as OpenSSL names them.", required=True)] = []
+    minTLSVersion: Annotated[str, Field("Oldest version of TLS.", required=True, enum=TLS_VERSIONS)] = ""
+
+
+class TlsSecurityProfile(Object):
+    """TLS versions and ciphers."""
+
+    type: Annotated[str | None, Field("The profile.", enum=("Old", "Intermediate", "Modern", "Custom"))] = None
+    old: Annotated[Empty | None, Field("For clients of long ago.", nullable=True)] = None
+    intermediate: Annotated[Empty | None, Field("For most clients.", nullable=True)] = None
+    modern: Annotated[Empty | None, Field("For clients with TLS 1.3.", nullable=True)] = None
+    custom: Annotated[CustomTlsProfile | None, Field("A profile of one's own.", nullable=True)] = None
+
+
+class PodResourceClaim(Object):
+    """A resource claim that a pod uses."""
+
+    name: Annotated[str, Field("Name of the claim.", required=True)] = ""
+    request: Annotated[str | None, Field("Which part of it; default: all.")] = None
+
+
+class PodResourceRequirements(ResourceRequirements):
+    """What a pod asks for."""
+
+    claims: Annotated[list[PodResourceClaim] | None, Field("Resource claims.", keys=("name",))] = None
+
+
 class CDIConfigSpec(Object):
     """The administrator's choices for disks and their images."""
 
     uploadProxyURLOverride: Annotated[str | None, Field("Address clients upload to.")] = None
     importProxy: Annotated[ImportProxy | None, Field("The proxy that images are fetched through.")] = None
-    scratchSpaceStorageClass: Annotated[str | None, Field("Class for scratch space.", not_honoured=_NO_PODS)] = None
-    podResourceRequirements: Annotated[ResourceRequirements | None, Field("What a transfer may use.", not_honoured=_NO_PODS)] = None
+    scratchSpaceStorageClass: Annotated[str | None, Field("Class for scratch space.", not_honoured=NO_PODS)] = None
+    podResourceRequirements: Annotated[PodResourceRequirements | None, Field("What a transfer may use.", not_honoured=NO_PODS)] = None
     featureGates: Annotated[list[str] | None, Field("Features that are switched on.")] = None
+    webhookPvcRendering: Annotated[
+        str | None,
+        Field(
+            "Whether claims with the label cdi.kubevirt.io/applyStorageProfile are completed from StorageProfiles.",
+            enum=("Enabled", "Disabled"),
+            not_honoured="only the claims of DataVolumes are completed",
+        ),
+    ] = None
     filesystemOverhead: Annotated[FilesystemOverhead | None, Field("What is set aside for the filesystem.")] = None
     preallocation: Annotated[bool | None, Field("Whether disks are allocated at once.")] = None
     insecureRegistries: Annotated[list[str] | None, Field("Registries whose certificates are not checked.")] = None
@@ -53,8 +92,8 @@ class CDIConfigSpec(Object):
             "When a finished DataVolume is deleted.", bits=32, not_honoured="DataVolumes are not collected; upstream removed this in v1.62"
         ),
     ] = None
-    tlsSecurityProfile: Annotated[Freeform | None, Field("TLS versions and ciphers.", not_honoured=_NOT_INSTALLED)] = None
-    imagePullSecrets: Annotated[list[LocalReference] | None, Field("Secrets for pulling images.", not_honoured=_NO_PODS)] = None
+    tlsSecurityProfile: Annotated[TlsSecurityProfile | None, Field("TLS versions and ciphers.", not_honoured=_NOT_INSTALLED)] = None
+    imagePullSecrets: Annotated[list[LocalReference] | None, Field("Secrets for pulling images.", not_honoured=NO_PODS)] = None
     logVerbosity: Annotated[int | None, Field("How much is logged.", bits=32, not_honoured=_NOT_INSTALLED)] = None
 
 
@@ -65,7 +104,7 @@ class CDIConfigStatus(Object):
     uploadProxyCA: Annotated[str | None, Field("Certificates to trust there.")] = None
     importProxy: Annotated[ImportProxy | None, Field("The proxy that images are fetched through.")] = None
     scratchSpaceStorageClass: Annotated[str | None, Field("Class for scratch space.")] = None
-    defaultPodResourceRequirements: Annotated[ResourceRequirements | None, Field("What a transfer may use.")] = None
+    defaultPodResourceRequirements: Annotated[PodResourceRequirements | None, Field("What a transfer may use.")] = None
     filesystemOverhead: Annotated[FilesystemOverhead | None, Field("What is set aside for the filesystem.")] = None
     preallocation: Annotated[bool | None, Field("Whether disks are allocated at once.")] = None
     imagePullSecrets: Annotated[list[LocalReference] | None, Field("Secrets for pulling images.")] = None
@@ -151,7 +190,7 @@ KINDS = (
         namespaced=False,
         cls=CDI,
         dialect="kubevirt",
-        versions=(Version("v1beta1"),),
+        versions=(Version("v1alpha1", storage=False), Version("v1beta1")),
         columns=(AGE, Column("Phase", ".status.phase")),
     ),
 )

@@ -43,7 +43,6 @@ class DataImportCronSpec(Object):
     garbageCollect: Annotated[str | None, Field("Whether older imports are deleted; default: Outdated.", enum=("Outdated", "Never"))] = None
     importsToKeep: Annotated[int | None, Field("How many imports are kept; default: 3.", ge=0, bits=32)] = None
     retentionPolicy: Annotated[str | None, Field("What stays when this object is deleted; default: All.", enum=("None", "All"))] = None
-    createdBy: Annotated[str | None, Field("Who made the object; written by the server.")] = None
     serviceAccountName: Annotated[str | None, Field("Service account that looks.", not_honoured="Paddock itself looks")] = None
 
 

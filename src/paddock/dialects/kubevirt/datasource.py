@@ -25,7 +25,7 @@ from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Versi
 
 
 class DataSourceSource(Object):
-    """The source of disks; exactly one member."""
+    """The source of disks; one member, or none yet."""
 
     STRANGERS = {
         "blank": "a DataSource names content; a DataVolume of its own can be blank",
@@ -46,7 +46,7 @@ class DataSourceSource(Object):
 SOURCES = DataSourceSource.__struct_fields__
 # What CDI itself can hold; the others are resolved before anything reaches CDI.
 CDI_SOURCES = ("pvc", "snapshot", "dataSource")
-_ONE = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in SOURCES)
+_COUNT = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in SOURCES)
 
 
 class DataSourceSpec(Object):
@@ -75,14 +75,13 @@ def source_type(source: DataSourceSource) -> str:
     return next((name for name in SOURCES if getattr(source, name) is not None), "")
 
 
-@rule("kubevirt/data-source", Cel("spec.source", f"{_ONE} == 1", "exactly one source must be set"))
+@rule("kubevirt/data-source", Cel("spec.source", f"{_COUNT} <= 1", "no more than one source may be set"))
 def one_source_is_set(source: DataSource, settings: AdmissionSettings) -> Iterator[Finding]:
-    """Exactly one source is set."""
+    """No more than one source is set. A DataSource without a source is not ready; catalogues fill it in later."""
     given = [name for name in SOURCES if getattr(source.spec.source, name) is not None]
-    path = ("spec", "source")
-    if len(given) != 1:
-        names = f": {', '.join(given)}" if given else ""
-        yield Finding(path=path, message=f"Invalid value: exactly one source must be set{names}", rule="kubevirt/data-source")
+    if len(given) > 1:
+        message = f"Invalid value: no more than one source may be set: {', '.join(given)}"
+        yield Finding(path=("spec", "source"), message=message, rule="kubevirt/data-source")
 
 
 def _source(source: DataSource) -> Iterator[tuple[Path, DataSourceSource]]:

@@ -12,6 +12,7 @@ CONTENT_TYPES = ("kubevirt", "archive")
 CDI_GROUP = "cdi.kubevirt.io"
 _SECRET = Field("Secret with accessKeyId and secretKey.")
 _CERTIFICATES = Field("ConfigMap with the certificate authorities to trust.")
+NO_PODS = "transfers are not run in pods"
 
 
 class NameReference(Object):
@@ -105,6 +106,7 @@ class VddkSource(Object):
     backingFile: Annotated[str | None, Field("Path of the disk.")] = None
     thumbprint: Annotated[str | None, Field("Thumbprint of the server's certificate.")] = None
     secretRef: Annotated[str | None, Field("Secret with user and password.")] = None
+    certConfigMap: Annotated[str | None, _CERTIFICATES] = None
     initImageURL: Annotated[str | None, Field("Image with the VDDK library.")] = None
     extraArgs: Annotated[str | None, Field("ConfigMap with further arguments for the library.")] = None
 
@@ -159,7 +161,8 @@ class DataVolumeSpec(Object):
     storage: Annotated[StorageSpec | None, Field("The claim, completed from the profile of the StorageClass.")] = None
     contentType: Annotated[str | None, Field("What the source holds; default: kubevirt, a disk.", enum=CONTENT_TYPES)] = None
     preallocation: Annotated[bool | None, Field("Allocate the whole disk at once.")] = None
-    priorityClassName: Annotated[str | None, Field("PriorityClass of the import.")] = None
+    priorityClassName: Annotated[str | None, Field("PriorityClass of the import.", not_honoured=NO_PODS)] = None
+    serviceAccountName: Annotated[str | None, Field("ServiceAccount of the import.", not_honoured=NO_PODS)] = None
     checkpoints: Annotated[list[Checkpoint] | None, Field("Stages of an import in several stages.")] = None
     finalCheckpoint: Annotated[bool | None, Field("Whether the last stage is the final one.")] = None
     storageClassName: StorageClassName = None

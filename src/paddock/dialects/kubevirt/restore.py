@@ -31,12 +31,12 @@ class RestoreSpec(Object):
     target: Annotated[TypedLocalReference, Field("The machine; one that does not exist is made.", required=True)] = TypedLocalReference()
     virtualMachineSnapshotName: Annotated[str, Field("The snapshot.", required=True, format="dns1123-subdomain", max_length=253)] = ""
     targetReadinessPolicy: Annotated[
-        str | None,
+        str,
         Field(
-            "What happens while the machine runs; default: WaitGracePeriod (5 minutes).",
+            "What happens while the machine runs; WaitGracePeriod waits for 5 minutes.",
             enum=("StopTarget", "WaitGracePeriod", "FailImmediate", "WaitEventually"),
         ),
-    ] = None
+    ] = "WaitGracePeriod"
     volumeRestorePolicy: Annotated[
         str | None,
         Field("How restored claims are called; default: RandomizeNames.", enum=("RandomizeNames", "InPlace", "PrefixTargetName")),

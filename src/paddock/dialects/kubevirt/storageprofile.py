@@ -66,6 +66,5 @@ KINDS = (
         dialect="kubevirt",
         versions=(Version("v1beta1"),),
         columns=(AGE,),
-        status=False,
     ),
 )

@@ -61,12 +61,22 @@ class PreferenceMatcher(Object):
     )
 
 
+class DataVolumeTemplateMeta(TemplateMeta):
+    """Name, labels, annotations and finalizers of the DataVolume; everything else a user writes is kept."""
+
+    OPEN = True
+
+    finalizers: Annotated[list[str] | None, Field("Who has to agree before the DataVolume goes.")] = None
+
+
 class DataVolumeTemplate(Object):
     """A DataVolume that belongs to the machine: made with it and deleted with it."""
 
     apiVersion: Annotated[str | None, Field("Has no meaning here.")] = None
     kind: Annotated[str | None, Field("Has no meaning here.")] = None
-    metadata: Annotated[TemplateMeta | None, Field("Name, labels and annotations of the DataVolume.", nullable=True)] = None
+    metadata: Annotated[
+        DataVolumeTemplateMeta | None, Field("Name, labels, annotations and finalizers of the DataVolume.", nullable=True)
+    ] = None
     spec: Annotated[DataVolumeSpec, Field("What the DataVolume asks for.", required=True)] = DataVolumeSpec()
     status: Annotated[Freeform | None, Field("Has no meaning here.", nullable=True)] = None
 

@@ -122,7 +122,7 @@ class ContainerPathVolume(Object):
     """A directory of the launcher's container, which an engine without containers does not have."""
 
     path: Annotated[str, Field("The path.", required=True)] = ""
-    readOnly: Annotated[bool | None, Field("Whether it is only read; default: true.")] = None
+    readOnly: Annotated[bool, Field("Whether it is only read.")] = True
 
 
 class Volume(Object):

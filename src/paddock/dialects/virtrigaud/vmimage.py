@@ -283,6 +283,7 @@ class ProviderImage(ProviderPart):
 
     path: Annotated[str | None, Field("Where it lies there.")] = None
     size: Annotated[Quantity | None, Field("Its size there.")] = None
+    reason: Annotated[str | None, Field("One word for programs: why the last attempt to prepare it failed.")] = None
 
 
 class VMImageStatus(Object):

@@ -19,17 +19,17 @@ def annotation(machine: "Machine", key: str) -> str:
 
 def iso_url(machine: "Machine") -> str:
     """The installation image that goes into the CD-ROM; empty when there is none, or no longer."""
-    image = machine.spec.os.imageID if machine.spec.os is not None else None
-    if annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
+    os = machine.spec.os
+    if os is None or "true" in (annotation(machine, marks.OS_INSTALLED), annotation(machine, marks.CDROM_EJECTED)):
         return ""
-    if "true" in (annotation(machine, marks.OS_INSTALLED), annotation(machine, marks.CDROM_EJECTED)):
-        return ""
-    return image or ""
+    image = os.imageID if annotation(machine, marks.BOOT_SOURCE) == marks.DATA_VOLUME else None
+    return os.isoUri or image or ""
 
 
 def is_iso_of_registry(machine: "Machine") -> bool:
     """Return whether the installation image comes from a registry instead of a web server."""
-    return annotation(machine, marks.BOOT_SOURCE_TYPE) == "registry"
+    os = machine.spec.os
+    return annotation(machine, marks.BOOT_SOURCE_TYPE) == "registry" and not (os is not None and os.isoUri)
 
 
 def iso_size(machine: "Machine") -> str:

@@ -8,11 +8,13 @@ from typing import TypeVar
 
 import msgspec
 
-from paddock.dialects.vitistack.fields import MachineCpu, MachineDisk, MachineMemory, MachineResources
+from paddock.dialects.vitistack.fields import MachineCpu, MachineDisk, MachineMemory, MachineResources, TemplateDisk
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ROOT_DISK
 from paddock.dialects.vitistack.templates import MachineTemplateSpec
 
 T = TypeVar("T")
+# KubeVirt has no NVMe disks.
+_BUS = {"nvme": "virtio"}
 DEFAULT_ACCESS_MODE = "ReadWriteOnce"
 
 
@@ -24,6 +26,9 @@ class EffectiveDisk(msgspec.Struct, frozen=True):
     storageClass: str
     accessMode: str
     volumeMode: str | None
+    bus: str = "virtio"
+    # the machine says that it boots from this one
+    boot: bool = False
 
 
 class Effective(msgspec.Struct, frozen=True):
@@ -38,7 +43,8 @@ class Effective(msgspec.Struct, frozen=True):
     @property
     def root(self) -> EffectiveDisk | None:
         """The disk that the machine boots from."""
-        index = root_index(disk.name for disk in self.disks)
+        index = next((index for index, disk in enumerate(self.disks) if disk.boot), None)
+        index = root_index(disk.name for disk in self.disks) if index is None else index
         return None if index is None else self.disks[index]
 
 
@@ -63,24 +69,27 @@ def effective(resources: MachineResources | None, disks: Iterable[MachineDisk], 
     )
 
 
-def _merged(base: Iterable[MachineDisk], own: Iterable[MachineDisk]) -> tuple[EffectiveDisk, ...]:
+def _merged(base: Iterable[TemplateDisk], own: Iterable[MachineDisk]) -> tuple[EffectiveDisk, ...]:
     """Disks of the same name merge field by field in the place of the template's; new ones follow in the order written."""
-    layers: dict[str, list[MachineDisk]] = {}
+    layers: dict[str, list[TemplateDisk]] = {}
     for disk in (*base, *own):
         layers.setdefault(disk.name, []).append(disk)
     return tuple(_decide(name, found) for name, found in layers.items())
 
 
-def _decide(name: str, layers: list[MachineDisk]) -> EffectiveDisk:
+def _decide(name: str, layers: list[TemplateDisk]) -> EffectiveDisk:
     # Each field is read in every layer, and by its name: a field that is not read here is reported as lost.
     storage_class = _last([disk.storageClass for disk in layers])
     access_mode = _last([disk.accessMode for disk in layers])
+    own = next((disk for disk in layers if isinstance(disk, MachineDisk)), MachineDisk())
     return EffectiveDisk(
         name=name,
         size=_last([disk.size for disk in layers]),
         storageClass=storage_class or DEFAULT_CLASS,
         accessMode=access_mode or DEFAULT_ACCESS_MODE,
         volumeMode=_last([disk.volumeMode for disk in layers]),
+        bus=_BUS.get(own.type or "", own.type or "virtio"),
+        boot=bool(own.boot),
     )
 
 

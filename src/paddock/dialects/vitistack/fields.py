@@ -1,4 +1,4 @@
-"""The members of a machine (docs/spec/vitistack.md section 1.1).
+"""The members of a machine (docs/spec/vitistack.md section 1.1), those of Vitistack's own form beside the document's.
 
 What a template may give has no default here, not even where the documents name one: a default would look like an override
 of the template. `effective` computes what a machine then has.
@@ -6,6 +6,7 @@ of the template. `effective` computes what a machine then has.
 
 from typing import Annotated
 
+from paddock.dialects.vitistack.ownfields import CloudInitKey
 from paddock.schema.field import Field, Object, Quantity
 
 ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany")
@@ -16,9 +17,10 @@ BOOT_CLASSES = ("disk", "network", "cdrom")
 MOST_DISKS = 254
 MOST_NETWORKS = 36
 
-# Another API has the same group and kind; its members are refused with this hint.
-HINT = "this server implements the documented Machine schema (template/resources/disks/networks)"
+BUSES = ("virtio", "sata", "scsi", "nvme")
+ARCHITECTURES = ("amd64", "arm64", "x86_64")
 _LABEL = "dns1123-label"
+_INFORMATION = "it describes the guest and changes nothing"
 _SUBDOMAIN = "dns1123-subdomain"
 
 
@@ -46,10 +48,8 @@ class MachineResources(Object):
     memory: Annotated[MachineMemory | None, Field("The memory.")] = None
 
 
-class MachineDisk(Object):
+class TemplateDisk(Object):
     """A disk, kept in a claim of its own. What is left out comes from the template's disk of the same name."""
-
-    STRANGERS = dict.fromkeys(("sizeGB", "boot", "type", "iops", "throughput", "encrypted", "device"), HINT)
 
     name: Annotated[str, Field("Name of the disk, unique in the machine.", required=True, format=_LABEL)] = ""
     size: Annotated[Quantity | None, Field("Size of the disk; default: that of the template's disk.", positive=True)] = None
@@ -66,6 +66,29 @@ class MachineDisk(Object):
         ),
     ] = None
     volumeMode: Annotated[str | None, Field("Volume mode of the claim; Kubernetes' default: Filesystem.", enum=VOLUME_MODES)] = None
+
+
+class MachineDisk(TemplateDisk):
+    """A disk, kept in a claim of its own. What is left out comes from the template's disk of the same name."""
+
+    sizeGB: Annotated[int | None, Field("Own form: size of the disk in Gi.", ge=1, le=65536)] = None
+    type: Annotated[
+        str | None,
+        Field(
+            "Own form: bus of the disk; default: virtio, which nvme means, too.",
+            enum=BUSES,
+            empty_is_unset=True,
+        ),
+    ] = None
+    boot: Annotated[bool | None, Field("Own form: whether the machine boots from it; default: the disk root, else the first.")] = None
+    device: Annotated[str | None, Field("Own form: device in the guest.", not_honoured="the guest names its devices")] = None
+    encrypted: Annotated[bool | None, Field("Own form: whether the disk is encrypted; only false is taken.")] = None
+    iops: Annotated[
+        int | None, Field("Own form: operations a second.", ge=100, le=64000, not_honoured="KubeVirt has no limit of operations")
+    ] = None
+    throughput: Annotated[
+        int | None, Field("Own form: MB a second.", ge=125, le=4000, not_honoured="KubeVirt has no limit of throughput")
+    ] = None
 
 
 Disks = Annotated[list[MachineDisk], Field("The disks; merged by name with the template's.", max_items=MOST_DISKS, keys=("name",))]
@@ -110,13 +133,18 @@ class SecretRef(Object):
 class MachineCloudInit(Object):
     """The configuration of the guest's first boot."""
 
-    STRANGERS = dict.fromkeys(
-        ("type", "userDataBase64", "networkDataBase64", "userDataSecretRef", "networkDataSecretRef", "userDataConfigMapRef"), HINT
-    )
-
     userData: Annotated[str | None, Field("User data; wins over secretRef.", secret=True)] = None
     networkData: Annotated[str | None, Field("Network configuration, version 1 or 2.")] = None
     secretRef: Annotated[SecretRef | None, Field("Secret with the user data.")] = None
+    type: Annotated[
+        str | None, Field("Own form: kind of the cloud-init disk; default: noCloud.", enum=("noCloud", "configDrive"), empty_is_unset=True)
+    ] = None
+    userDataBase64: Annotated[str | None, Field("Own form: user data in base64.", secret=True)] = None
+    networkDataBase64: Annotated[str | None, Field("Own form: network configuration in base64.")] = None
+    userDataSecretRef: Annotated[CloudInitKey | None, Field("Own form: Secret with the user data.")] = None
+    networkDataSecretRef: Annotated[CloudInitKey | None, Field("Own form: Secret with the network configuration.")] = None
+    userDataConfigMapRef: Annotated[CloudInitKey | None, Field("Own form: ConfigMap with the user data.")] = None
+    networkDataConfigMapRef: Annotated[CloudInitKey | None, Field("Own form: ConfigMap with the network configuration.")] = None
 
 
 class MachineType(Object):
@@ -158,9 +186,7 @@ class Domain(Object):
 
 
 class OperatingSystem(Object):
-    """The image to install from."""
-
-    STRANGERS = dict.fromkeys(("family", "distribution", "version", "architecture"), HINT)
+    """The image to install from, and what the guest is."""
 
     imageID: Annotated[
         str | None,
@@ -169,4 +195,16 @@ class OperatingSystem(Object):
             min_length=1,
             max_length=2048,
         ),
+    ] = None
+    isoUri: Annotated[
+        str | None, Field("Own form: address of an installation image, with or without annotations.", min_length=1, max_length=2048)
+    ] = None
+    architecture: Annotated[
+        str | None, Field("Own form: architecture of the guest; default: the host's.", enum=ARCHITECTURES, empty_is_unset=True)
+    ] = None
+    family: Annotated[str | None, Field("Own form: family of the operating system.", not_honoured=_INFORMATION)] = None
+    distribution: Annotated[str | None, Field("Own form: its distribution.", not_honoured=_INFORMATION)] = None
+    version: Annotated[str | None, Field("Own form: its version.", not_honoured=_INFORMATION)] = None
+    imageFamily: Annotated[
+        str | None, Field("Own form: family of images.", not_honoured="the provider kubevirt has no families of images")
     ] = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from paddock.dialects.vitistack.fields import MOST_DISKS, MachineCpu, MachineDisk, MachineMemory, MachineResources
+from paddock.dialects.vitistack.fields import MOST_DISKS, MachineCpu, MachineMemory, MachineResources, TemplateDisk
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ROOT_DISK
 from paddock.schema.field import Field, Object
 
@@ -14,14 +14,14 @@ class MachineTemplateSpec(Object):
 
     resources: Annotated[MachineResources, Field("Processors and memory.", required=True)] = MachineResources()
     disks: Annotated[
-        list[MachineDisk], Field("The disks; each with its size.", required=True, min_items=1, max_items=MOST_DISKS, keys=("name",))
+        list[TemplateDisk], Field("The disks; each with its size.", required=True, min_items=1, max_items=MOST_DISKS, keys=("name",))
     ] = []
 
 
 def _plain(cores: int, memory: str, root: str) -> MachineTemplateSpec:
     return MachineTemplateSpec(
         resources=MachineResources(cpu=MachineCpu(cores=cores, threads=1, sockets=1), memory=MachineMemory(size=memory)),
-        disks=[MachineDisk(name=ROOT_DISK, size=root, storageClass=DEFAULT_CLASS)],
+        disks=[TemplateDisk(name=ROOT_DISK, size=root, storageClass=DEFAULT_CLASS)],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import orjson
 
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from paddock.client.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.contract.messages import ObjectIdentity
@@ -112,7 +112,12 @@ class TargetCluster:
 
     async def resources(self, group_version: str) -> set[str]:
         """The plurals that a version of a group serves."""
-        found = orjson.loads(await self.client.request("GET", f"/apis/{group_version}"))
+        try:
+            found = orjson.loads(await self.client.request("GET", f"/apis/{group_version}"))
+        except Unavailable as error:
+            # Another program of the target serves it, such as virt-api; the answer does not say which.
+            group, _, version = group_version.rpartition("/")
+            raise refusals.unserved(group_version, f"{version}.{group}", str(error)) from error
         return {str(each["name"]) for each in found.get("resources") or ()}
 
     async def retried(self, step: Callable[[], Awaitable[None]]) -> None:

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.driverkit import conversion, refusals
 from paddock.driverkit.conversion import OpenLayer
 from paddock.drivers.libvirt import imagesources, pools, streams, volumexml
@@ -62,7 +63,8 @@ def _fetch(conn: Any, path: str, format: str, handle: int) -> DiskContent:
     volume = pools.find(conn, path)
     if volume is None:
         fix = "define a storage pool for its directory"
-        raise refusals.not_supported("the disk cannot be read", why="no storage pool has a file of it", fix=fix)
+        why = f"no storage pool has its file {path}"
+        raise refusals.not_supported("the disk cannot be read", why=why, fix=fix, reason=reasons.POOL_MISSING)
     streams.download(conn, volume, handle)
     if format == volumexml.RAW:
         return DiskContent(path="", format="")

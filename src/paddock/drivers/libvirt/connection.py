@@ -20,6 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import libvirt
 
+from paddock.base import reasons
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.libvirt import failures
 from paddock.drivers.libvirt import settings as naming
@@ -30,6 +31,8 @@ _LOG = logging.getLogger(__name__)
 _KEEPALIVES = 4
 # How long a failure to open answers for the calls that come meanwhile, and how often the credentials are compared.
 _REFUSED_SECONDS, _COMPARED_SECONDS = 1.0, 2.0
+# libvirt has one number for all that ends a login.
+_OTHER_KEY = "HOST KEY VERIFICATION FAILED"
 # The words of SSH libraries for a key or password that the host does not take, under the number of any other trouble.
 _DENIED = ("failed to authenticate", "Access denied")
 _LARGEST_CREDENTIAL = 64 << 10
@@ -235,6 +238,9 @@ def _connect(uri: str, files: Mapping[str, bytes], silence: int) -> Conn:
 
 def _refusal(error: Any) -> ProviderError:
     found = failures.of(error, "cannot log in to libvirt")
+    if _OTHER_KEY in str(error):
+        fix = f"compare {naming.KNOWN_HOSTS} in the Secret of spec.credentialSecretRef with the host's key"
+        return ProviderError(ErrorKind.UNAUTHORIZED, found.what, why=found.why, fix=fix, reason=reasons.HYPERVISOR_HOST_KEY)
     if any(each in str(error) for each in _DENIED):
         return ProviderError(
             ErrorKind.UNAUTHORIZED, found.what, why=found.why, fix="compare the Secret of spec.credentialSecretRef with the host"

@@ -41,6 +41,8 @@ _REASONS: Mapping[int, str] = {
 }
 _FULL = "no space left on device"
 _LONGEST = 300
+# libvirt's words where getaddrinfo knows no address.
+_NO_ADDRESS = "Unable to resolve address"
 # A shell's word for a command that it does not find.
 _NO_PROGRAM = "non-zero code: 127"
 
@@ -60,7 +62,7 @@ def of(error: Any, what: str = "libvirt refuses the operation") -> ProviderError
     """Return the provider's error for one of libvirt's."""
     code, text = code_of(error), words(error)
     # libvirt has no number for a file system that is full.
-    reason = reasons.PROVIDER_FULL if _FULL in text.lower() else _REASONS.get(code, "")
+    reason = reasons.PROVIDER_FULL if _FULL in str(error).lower() else _REASONS.get(code, "")
     return ProviderError(_KINDS.get(code, ErrorKind.INTERNAL), what, why=text, reason=reason)
 
 
@@ -70,6 +72,8 @@ def lost(error: Any) -> ProviderError:
         program = "nc, or virt-ssh-helper for an endpoint without socket"
         why = f"the far host lacks the program that passes the connection on: {program} ({words(error)})"
         fix, reason = "install netcat-openbsd there, or libvirt's daemon with its virt-ssh-helper", reasons.HYPERVISOR_PROGRAM
+    elif _NO_ADDRESS in str(error):
+        why, fix, reason = words(error), "correct the host in spec.endpoint, or DNS", reasons.ADDRESS_UNKNOWN
     else:
         why, fix, reason = words(error), "see that libvirtd runs; Paddock tries again", reasons.HYPERVISOR_UNREACHABLE
     return ProviderError(ErrorKind.UNAVAILABLE, "libvirt cannot be reached", why=why, fix=fix, reason=reason)
@@ -89,5 +93,6 @@ def mapped() -> Iterator[None]:
 
 
 def words(error: Any) -> str:
-    """Return the text of an error, on one line and not for ever."""
-    return " ".join(str(error).split())[:_LONGEST]
+    """Return the text of an error, on one line and not for ever. A program's last words say why it failed."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

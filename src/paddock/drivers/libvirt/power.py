@@ -16,7 +16,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.driverkit import refusals
 from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
-from paddock.drivers.libvirt import events, failures, lifecycle, machines
+from paddock.drivers.libvirt import events, failures, lifecycle, machines, volumes
 from paddock.drivers.libvirt.identifiers import MachineGoal, MachineTask
 from paddock.drivers.libvirt.machines import LibvirtDomain, MachineStore
 
@@ -175,6 +175,8 @@ def _start(conn: Any, uuid: str) -> None:
         if failures.code_of(error) == failures.OPERATION_INVALID and domain.isActive():
             # Somebody else was faster.
             return
+        if (gone := volumes.missing(conn, domain)) is not None:
+            raise gone from error
         if failures.code_of(error) in (failures.INTERNAL_ERROR, failures.OPERATION_FAILED):
             why = failures.words(error)
             raise ProviderError(ErrorKind.INTERNAL, f"machine {domain.name()} cannot be started", why=why) from error

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from paddock.base import reasons
 from paddock.contract.payloads import ClassPayload, LimitsPayload, NetworkPayload, PerformancePayload, SecurityPayload
 from paddock.driverkit import refusals
 from paddock.driverkit.description import MachineDescription
@@ -35,7 +36,8 @@ def _check_hardware(given: MachineDescription, abilities: HypervisorAbilities) -
     if hardware.cpu > abilities.most_cpus:
         raise refusals.invalid(f'machine "{given.name}" has too many CPUs', why=f"the hypervisor gives at most {abilities.most_cpus}")
     if abilities.host_memory_mib and hardware.memory_mib > abilities.host_memory_mib * 16:
-        raise refusals.invalid(f'machine "{given.name}" has too much memory', why=f"the host has {abilities.host_memory_mib} MiB")
+        what, why = f'machine "{given.name}" has too much memory', f"the host has {abilities.host_memory_mib} MiB"
+        raise refusals.invalid(what, why=why, reason=reasons.PROVIDER_CAPACITY)
     if hardware.firmware.upper() not in ("", "BIOS", "UEFI", "EFI"):
         raise refusals.invalid("the firmware is unknown", fix="use BIOS or UEFI")
     if hardware.gpu is not UNSET:

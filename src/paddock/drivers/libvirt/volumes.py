@@ -7,13 +7,14 @@ else's, and a Conflict; so is one that has come since the plan. What is copied h
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import libvirt
 import msgspec
 
 from paddock.base import reasons
-from paddock.contract.errors import ProviderError
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import DiskPayload, ImagePayload
 from paddock.driverkit import refusals
 from paddock.driverkit.description import MachineDescription
@@ -248,6 +249,23 @@ def _take(conn: Any, disk: DomainDisk) -> None:
     if found is None:
         raise refusals.not_found(f"the imported disk {disk.volume} is gone", "import it again", reason=reasons.VOLUME_MISSING)
     enlarge(found, disk.bytes)
+
+
+def missing(conn: Any, domain: Any) -> ProviderError | None:
+    """Return the error of a machine's first disk whose volume is gone; None when all are there. In a thread."""
+    view = domainview.parse(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE))
+    held = {pools.view_of(each).path: each for each in conn.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE)}
+    for disk in view.disks:
+        path = PurePosixPath(disk.path)
+        pool = held.get(str(path.parent)) if disk.path else None
+        if pool is None:
+            continue
+        pools.refresh(pool)
+        if records.lookup(pool, path.name) is None:
+            name = next((each.name for each in view.marks.disks if each.path == disk.path), disk.target) if view.marks else disk.target
+            what = f"machine {view.name} cannot be started: storage pool {pool.name()} has no volume {path.name} any more, its disk {name}"
+            return ProviderError(ErrorKind.INTERNAL, what, fix="bring the volume back", reason=reasons.VOLUME_MISSING)
+    return None
 
 
 def _copy(conn: Any, disk: DomainDisk) -> None:

@@ -19,6 +19,7 @@ from paddock.engine.machine import probe, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
+from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.arrivals import CpuArrivals
 from paddock.engine.machine.config import DiskConfig, Forwarded, MachineConfig, Nic, UserNetwork
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
@@ -53,12 +54,16 @@ class Hotplug:
         config = _with_disk(owner.config, disk)
         view = owner.surroundings.look(config)
         plan = hotplug.plug_disk(disk, owner.started, view, *await self._ports())
-        with _said(f"hand disk {disk.name} to machine {owner.id}"):
-            hand_over_disk(disk, owner.record.user, owner.surroundings.users)
-            plan = hotplug.with_files(plan, {view.named(path): name for path, name in (await self._lend(disk)).items()})
-        await self._reconfigured(config, plan)
+        await self._reconfigured(config, await self._handed_over(disk, plan, view))
         sizes = probe.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
+
+    async def _handed_over(self, disk: DiskConfig, plan: hotplug.HotplugPlan, view: HostView) -> hotplug.HotplugPlan:
+        """Let the machine have the files of a disk; returns the plan with the names under which QEMU has them."""
+        owner = self._owner
+        with _said(f"hand disk {disk.name} to machine {owner.id}"):
+            hand_over_disk(disk, owner.record.user, owner.surroundings.users)
+            return hotplug.with_files(plan, {view.named(path): name for path, name in (await self._lend(disk)).items()})
 
     async def _lend(self, disk: DiskConfig) -> Mapping[Path, str]:
         """Hand QEMU files that its user may not open: it got its groups when it started. Returns the names under which it has them."""
@@ -86,6 +91,47 @@ class Hotplug:
             owner.observe(disks={**owner.observed.disks, name: replace(state, state="unplugging", error=error.why)})
             raise error
         await self._disk_is_out(name)
+
+    async def change_medium(self, drive: DiskConfig) -> None:
+        """Put the medium of `drive` into the drive of its name, or take out what is there.
+
+        QEMU says what is there, so a change that was cut short is finished when it is repeated. Raises `Unanswered` when the guest
+        keeps the tray locked.
+        """
+        owner, device = self._owner, names.device(drive.name)
+        known = self._disk(drive.name)
+        if known.role != "cdrom" or known.bus == "virtio":
+            raise self._refuse(f"change the medium of disk {drive.name} of", "NoSuchDevice", "it is no drive", "restart the machine")
+        changed = replace(known, layer=drive.layer)
+        view = owner.surroundings.look(_with_drive(owner.config, changed))
+        plan = hotplug.medium(changed, view)
+        wanted = names.format_node(drive.name, drive.layer.path) if drive.layer is not None else ""
+        present, _ = probe.medium(device, await owner.execute("query-block"))
+        if present != wanted:
+            await self._open_tray(drive.name)
+            await owner.execute("blockdev-remove-medium", {"id": device})
+            # One that an attempt before this one left behind goes, too.
+            for node in filter(None, (present, wanted)):
+                with contextlib.suppress(QemuRefused):
+                    await owner.execute("blockdev-del", {"node-name": node})
+            if plan is not None:
+                await self._carry_out(await self._handed_over(changed, plan, view))
+            await owner.execute("blockdev-close-tray", {"id": device})
+        await owner.reconfigure(lambda config: _with_drive(config, changed))
+        sizes = probe.disk_sizes(await owner.execute("query-block"))
+        owner.observe(disks={**owner.observed.disks, drive.name: DiskState(size=sizes.get(device, 0))})
+
+    async def _open_tray(self, name: str) -> None:
+        """Without force: a guest that has mounted the medium is asked to let go of it, and may do so until the next attempt."""
+        owner, device = self._owner, names.device(name)
+        await owner.execute("blockdev-open-tray", {"id": device})
+        # Not for long: nobody else can ask anything of the machine meanwhile.
+        for _ in range(_RETRIES):
+            if probe.medium(device, await owner.execute("query-block"))[1]:
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+        what = f"cannot change the medium of disk {name} of machine {owner.id}"
+        raise Unanswered(what, why="the guest keeps its tray locked", fix="unmount it in the guest")
 
     async def plug_nic(self, nic: Nic) -> None:
         """Repeated it finds the card there."""
@@ -370,6 +416,10 @@ def free_regions(text: str, most: int, there: int) -> int:
 
 def _with_disk(config: MachineConfig, disk: DiskConfig) -> MachineConfig:
     return replace(config, disks=(*(one for one in config.disks if one.name != disk.name), disk))
+
+
+def _with_drive(config: MachineConfig, drive: DiskConfig) -> MachineConfig:
+    return replace(config, disks=tuple(drive if one.name == drive.name else one for one in config.disks))
 
 
 def _topology(slot: Mapping[str, Any]) -> tuple[int, ...]:

@@ -202,6 +202,10 @@ class QemuMachine:
         """Raises `Unanswered` when the guest does not let go in time; it may do so later."""
         await self._change(lambda: self._hotplug.unplug_disk(name), f"unplug disk {name} from")
 
+    async def change_medium(self, drive: DiskConfig) -> None:
+        """The drive of this name has the medium of `drive`, or none. Raises `Unanswered` when the guest keeps the tray locked."""
+        await self._change(lambda: self._hotplug.change_medium(drive), f"change the medium of disk {drive.name} of")
+
     async def resize_disk(self, name: str, size: int) -> None:
         """The guest sees at once that it has grown."""
         await self._change(lambda: self._hotplug.resize_disk(name, size), f"grow disk {name} of")

@@ -83,6 +83,14 @@ def disk_sizes(answer: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return sizes
 
 
+def medium(device: str, answer: Iterable[Mapping[str, Any]]) -> tuple[str, bool]:
+    """`query-block`: the node that is in a drive ("": none), and whether its tray is open."""
+    for block in answer:
+        if _device(str(block.get("qdev", ""))) == device:
+            return str((block.get("inserted") or {}).get("node-name", "")), bool(block.get("tray_open"))
+    return "", False
+
+
 def disk_errors(config: MachineConfig, answer: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """`query-block`: disks whose last access failed while the guest waits for them."""
     words = {"nospace": "enospc", "failed": "an error"}

@@ -105,7 +105,6 @@ class NicSpec(Struct, frozen=True):
     mac: str = ""
     # what the guest sees behind masquerade: 10.0.2.0/24 where empty
     network: str = ""
-    network6: str = ""
     bridge: HostBridge | None = None
     # what may be reached from outside; empty: everything
     ports: tuple[Ports, ...] = ()
@@ -146,9 +145,8 @@ def check_card(card: NicSpec) -> None:
 def _wrong(card: NicSpec) -> Iterator[str]:
     if card.mac and not _is_mac(card.mac.lower()):
         yield f"{card.mac!r} is no MAC of a single card"
-    for text in (card.network, card.network6):
-        if text and not _is_network(text):
-            yield f"{text!r} is no network"
+    if card.network and not _is_network(card.network):
+        yield f"{card.network!r} is no network"
     if card.bridge is not None:
         if not _DEVICE.match(card.bridge.name) or card.bridge.name in (".", ".."):
             yield f"{card.bridge.name!r} is no name of a device"

@@ -173,6 +173,7 @@ _POOL = "spec.virtualMachineTemplate.spec"
 _POOLED = (*_machine(_POOL), *_instance(_POOL))
 _DISK = "spec.parameters.additionalDisks[].source"
 
+_CLASSES = ("small", "medium", "large", "xlarge", "largememory", "largecpu")
 REFERENCES: dict[KindId, tuple[ReferringField, ...]] = {
     MACHINE: _machine("spec"),
     INSTANCE: _instance("spec"),
@@ -202,6 +203,10 @@ REFERENCES: dict[KindId, tuple[ReferringField, ...]] = {
         ReferringField("spec.template", (("vitistack.io", "MachineTemplate"),), known=("small", "medium", "large")),
         ReferringField("spec.networks[].networkName", (("vitistack.io", "NetworkConfiguration"),)),
         ReferringField("spec.cloudInit.secretRef.name", (SECRET,)),
+        ReferringField("spec.machineClass", (("vitistack.io", "MachineClass"),), known=_CLASSES),
+        ReferringField("spec.network.networkNamespaceName", (("vitistack.io", "NetworkConfiguration"),)),
+        *(ReferringField(f"spec.cloudInit.{each}SecretRef.name", (SECRET,)) for each in ("userData", "networkData")),
+        *(ReferringField(f"spec.cloudInit.{each}ConfigMapRef.name", (CONFIG_MAP,)) for each in ("userData", "networkData")),
     ),
     ("infra.virtrigaud.io", "VirtualMachine"): _rigaud_machine("spec"),
     ("infra.virtrigaud.io", "VMSet"): _rigaud_machine("spec.template.spec"),

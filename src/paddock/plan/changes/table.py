@@ -98,6 +98,7 @@ _STAKATER: Rows = (
     *_each("spec", _CROSSPLANE, NONE, "Crossplane's own; kept and not honoured"),
 )
 
+_UNUSED = "it is kept, and nothing reads it"
 _VITISTACK: Rows = (
     EffectRow("spec.template", RESTART, "processors and memory follow at the next restart; a larger root disk grows at once"),
     EffectRow("spec.resources.cpu.cores", RESTART, _TOPOLOGY),
@@ -117,6 +118,19 @@ _VITISTACK: Rows = (
     EffectRow("spec.cloudInit", RESTART, _REWRITTEN),
     EffectRow("spec.domain", RESTART, _HARDWARE),
     EffectRow("spec.os", NONE, "the installation image is fetched when the machine is made"),
+    # Vitistack's own form
+    EffectRow("spec.provider", RECREATE, "another operator makes another machine"),
+    EffectRow("spec.machineClass", RESTART, "processors and memory follow at the next restart"),
+    *_each("spec.cpu", "cores threadsPerCore", RESTART, _TOPOLOGY),
+    *_pluggable("spec.cpu.sockets", "sockets"),
+    *_pluggable("spec.memory", "memory"),
+    *_size("spec.disks[].sizeGB"),
+    *_each("spec.disks[]", "type boot", RESTART, _HARDWARE),
+    *_each("spec.disks[]", "device encrypted iops throughput", NONE, _UNUSED),
+    EffectRow("spec.network", RESTART, _HARDWARE),
+    EffectRow("spec.name", RESTART, "the host name reaches the guest at its next first boot"),
+    *_each("spec", "sshKeys userData", RESTART, _REWRITTEN),
+    *_each("spec", "machineType providerConfig tags securityGroups monitoring backup", NONE, _UNUSED),
 )
 _WIRING = "machines on the network keep the old wiring until they restart"
 _NETWORK: Rows = (
@@ -156,7 +170,7 @@ def _machine(at: str) -> Rows:
     return (
         EffectRow(f"{at}.runStrategy", LIVE, _POWER),
         EffectRow(f"{at}.running", LIVE, _POWER),
-        EffectRow(f"{at}.template.metadata", LIVE, _LABELS),
+        EffectRow(f"{at}.template.metadata", RESTART, "the running instance keeps its labels and annotations"),
         *_instance(f"{at}.template.spec"),
         EffectRow(f"{at}.dataVolumeTemplates", NONE, "DataVolumes are made once: one that exists keeps its data and its size"),
         EffectRow(f"{at}.dataVolumeTemplates[]", LIVE, "a new DataVolume is made", _COMING),
@@ -341,6 +355,10 @@ CHANGES: dict[KindId, Rows] = {
         "vitistack.io",
         {
             "Machine": _VITISTACK,
+            "MachineClass": (
+                EffectRow("spec", RESTART, "machines of the class that do not say it themselves follow, at their next restart"),
+                *_each("spec", "category default description displayName gpu", NONE, _UNUSED),
+            ),
             "MachineTemplate": (EffectRow("spec", RECREATE, "machines were made with it as it is: make another template and name that"),),
             "NetworkConfiguration": _NETWORK,
         },

@@ -15,6 +15,7 @@ from paddock.dialects.kubevirt.access import Probe
 from paddock.dialects.kubevirt.devices import CDRomTarget, Devices, Disk, DiskTarget, Input, LunTarget, Watchdog, WatchdogTimer
 from paddock.dialects.kubevirt.domain import CPU, CPUFeature, DomainSpec, MachineChipset, Memory, Resources
 from paddock.dialects.kubevirt.features import Features, FeatureState, HyperV, Spinlocks, SyNICTimer, Timer
+from paddock.dialects.kubevirt.firmware import EFI, Bootloader, Firmware
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration, LiveUpdateConfiguration
 from paddock.dialects.kubevirt.networks import Interface, Network, PodNetwork
@@ -37,6 +38,8 @@ class InstallationDefaults(msgspec.Struct, frozen=True):
 
     architecture: str = "amd64"
     default_binding: str = "bridge"
+    # gives it also to interfaces that say none, which older machines have and admission refuses now
+    binds_bare_interfaces: bool = True
     cpu_model: str = "host-model"
     machine_type: str = ""
     eviction_strategy: str = "None"
@@ -88,14 +91,43 @@ def _domain(domain: DomainSpec, architecture: str, host: InstallationDefaults) -
     machine = domain.machine or MachineChipset()
     kind = machine.type or (host.machine_type if architecture == host.architecture else "") or MACHINE_TYPES.get(architecture, "")
     cpu = _cpu(domain, architecture, host)
-    features = _features(domain.features or Features())
+    features = _features(domain.features or Features(), architecture)
     if features.hyperv is not None and features.hyperv.evmcs is not None and is_on(features.hyperv.evmcs):
         cpu = _with_feature(cpu, "vmx")
     clock = domain.clock
     if clock is not None and clock.timer is not None:
         clock = replace(clock, timer=_timers(clock.timer))
     memory = _memory(domain, architecture, host)
-    return replace(domain, machine=replace(machine, type=kind), cpu=cpu, memory=memory, features=features, clock=clock)
+    return replace(
+        domain,
+        machine=replace(machine, type=kind),
+        cpu=cpu,
+        memory=memory,
+        resources=_resources(domain.resources),
+        firmware=_arm_firmware(domain.firmware or Firmware()) if architecture == "arm64" else domain.firmware,
+        features=features,
+        clock=clock,
+    )
+
+
+def _resources(resources: Resources | None) -> Resources | None:
+    """A machine asks for the processors that it is limited to."""
+    if resources is None or "cpu" not in (resources.limits or {}) or "cpu" in (resources.requests or {}):
+        return resources
+    return replace(resources, requests={**(resources.requests or {}), "cpu": (resources.limits or {})["cpu"]})
+
+
+def _arm_firmware(firmware: Firmware) -> Firmware:
+    """Machines of arm64 boot with UEFI, without Secure Boot unless they ask for it."""
+    bootloader = firmware.bootloader or Bootloader(efi=EFI())
+    if bootloader.efi is not None and bootloader.efi.secureBoot is None:
+        bootloader = replace(bootloader, efi=replace(bootloader.efi, secureBoot=False))
+    return replace(firmware, bootloader=bootloader)
+
+
+def has_pcie(architecture: str, machine_type: str) -> bool:
+    """Return whether a machine has a PCI Express bus, whose layout is kept over restarts."""
+    return architecture in ("amd64", "arm64", "") and (not machine_type or "q35" in machine_type or machine_type.startswith("virt"))
 
 
 def is_on(feature: object) -> bool:
@@ -109,8 +141,8 @@ def _cpu(domain: DomainSpec, architecture: str, host: InstallationDefaults) -> C
         cpu = replace(cpu, sockets=_asked_cpus(domain.resources))
     sockets, cores, threads = cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1
     most = cpu.maxSockets
-    if not most and host.live_update:
-        most = sockets if cpu.dedicatedCpuPlacement else _most_sockets(sockets, cores * threads, host)
+    if not most and host.live_update and architecture != "arm64":
+        most = _most_sockets(sockets, cores * threads, host)
     # Nothing else is allowed on arm64 (V114).
     model = cpu.model or ("host-passthrough" if architecture == "arm64" else host.cpu_model)
     return replace(cpu, sockets=sockets, cores=cores, threads=threads, maxSockets=most, model=model)
@@ -131,7 +163,8 @@ def _most_sockets(sockets: int, each: int, host: InstallationDefaults) -> int:
 
 def _with_feature(cpu: CPU, name: str) -> CPU:
     if any(feature.name == name for feature in cpu.features or ()):
-        return cpu
+        required = [replace(each, policy="require") if each.name == name else each for each in cpu.features or ()]
+        return replace(cpu, features=required)
     return replace(cpu, features=[*(cpu.features or ()), CPUFeature(name=name, policy="require")])
 
 
@@ -144,7 +177,8 @@ def _memory(domain: DomainSpec, architecture: str, host: InstallationDefaults) -
     size = quantity.whole(guest)
     if not _can_grow(domain, size, architecture):
         return memory
-    return replace(memory, maxGuest=quantity.binary(max(host.max_guest or size * host.hotplug_ratio, size)))
+    most = host.max_guest or size * host.hotplug_ratio
+    return replace(memory, maxGuest=quantity.binary(most)) if most >= size and most % _block(memory) == 0 else memory
 
 
 def _asked_memory(domain: DomainSpec, memory: Memory) -> int | str | None:
@@ -155,15 +189,23 @@ def _asked_memory(domain: DomainSpec, memory: Memory) -> int | str | None:
     return memory.hugepages.pageSize if memory.hugepages is not None else None
 
 
+def _block(memory: Memory) -> int:
+    """Return the size of the pieces in which memory is plugged."""
+    return _GIB if memory.hugepages is not None and memory.hugepages.pageSize == "1Gi" else 2 * _MIB
+
+
 def _can_grow(domain: DomainSpec, size: int, architecture: str) -> bool:
     cpu = domain.cpu or CPU()
     fixed = cpu.realtime is not None or (cpu.numa is not None and cpu.numa.guestMappingPassthrough is not None)
-    fits = size >= _GIB and size % (2 * _MIB) == 0
+    fits = size >= _GIB and size % _block(domain.memory or Memory()) == 0
     return architecture == "amd64" and fits and not fixed and domain.launchSecurity is None
 
 
-def _features(features: Features) -> Features:
+def _features(features: Features, architecture: str) -> Features:
     acpi = features.acpi or FeatureState()
+    if acpi.enabled is None and architecture == "s390x":
+        # There is none on it.
+        acpi = FeatureState(enabled=False)
     changes: dict[str, object] = {"acpi": _enabled(acpi)}
     for name in ("apic", "smm", "pvspinlock"):
         if (given := getattr(features, name)) is not None:
@@ -256,19 +298,18 @@ def _networks(spec: VirtualMachineInstanceSpec, host: InstallationDefaults) -> t
     interfaces = list(spec.domain.devices.interfaces or ())
     networks = spec.networks
     if not interfaces and not networks and spec.domain.devices.autoattachPodInterface is not False:
-        interfaces, networks = [Interface(name="default")], [Network(name="default", pod=PodNetwork())]
+        binding: dict[str, object] = {host.default_binding: Empty()}
+        interfaces, networks = [replace(Interface(name="default"), **binding)], [Network(name="default", pod=PodNetwork())]
     if not interfaces:
         return networks, spec.domain.devices.interfaces
     return networks, [_interface(interface, host) for interface in interfaces]
 
 
 def _interface(interface: Interface, host: InstallationDefaults) -> Interface:
-    changes: dict[str, object] = {}
-    if all(getattr(interface, name) is None for name in _BINDINGS):
-        changes[host.default_binding] = Empty()
-    if not interface.model and interface.sriov is None:
-        changes["model"] = "virtio"
-    return replace(interface, **changes)
+    if any(getattr(interface, name) is not None for name in _BINDINGS) or not host.binds_bare_interfaces:
+        return interface
+    binding: dict[str, object] = {host.default_binding: Empty()}
+    return replace(interface, **binding)
 
 
 def _volume(volume: Volume, host: InstallationDefaults) -> Volume:

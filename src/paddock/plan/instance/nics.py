@@ -96,7 +96,6 @@ def _card(
         binding=binding,
         mac=(card.macAddress or "").lower().replace("-", ":"),
         network=addresses.without_zeros((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
-        network6=((pod.vmIPv6NetworkCIDR if pod is not None else None) or "") if inside else "",
         bridge=bridge,
         traffic=bridge.traffic if bridge is not None else NO_LIMIT,
         ports=tuple(_ports(card)) if inside else (),

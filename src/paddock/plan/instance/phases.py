@@ -2,14 +2,16 @@
 
 Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
 
-Pending waits for volumes or for room; Scheduling has what it needs; Scheduled is in the start queue, or QEMU is coming up; Running has
-its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks gets its time, too.
+Pending waits for volumes; Scheduling has them, and waits for room, images or Secrets; Scheduled is in the start queue, or QEMU is coming
+up; Running has its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks has its time,
+too.
 """
 
 from collections.abc import Collection, Sequence
 
 from paddock.dialects.kubevirt.status import PhaseTransition
 from paddock.engine.machine.observation import Observation, RunEnd
+from paddock.meta import ages
 
 PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", "Running"
 SUCCEEDED, FAILED = "Succeeded", "Failed"
@@ -17,6 +19,8 @@ FINAL = (SUCCEEDED, FAILED)
 WAITING = (PENDING, SCHEDULING)
 # How long a machine may be in a phase on its way before that is written.
 PASSING_SECONDS = 0.05
+# Timestamps are whole seconds, so this is between two and three.
+_SEEN_SECONDS = 3.0
 _WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
 # What an engine's machine is called on its way to run.
 COMING = ("queued", "starting")
@@ -35,6 +39,18 @@ def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared:
     if observed is not None:
         found = _OF_MACHINE.get(observed.phase, found)
     return max(before or PENDING, found, key=_WAY.index)
+
+
+def seen_seconds(before: Sequence[PhaseTransition] | None, now: float, *, asked: bool) -> float:
+    """Return how long an instance that has ended still stays, so that who looks every second sees its last phase.
+
+    `asked`: a user deleted it, and its guest had time to shut down. One that never ran has nothing to show.
+    """
+    known = {each.phase: each.phaseTransitionTimestamp for each in before or ()}
+    ended = next((ages.seconds_of(known[phase] or "") for phase in FINAL if phase in known), None)
+    if not asked or RUNNING not in known or ended is None:
+        return 0.0
+    return max(0.0, ended + _SEEN_SECONDS - now)
 
 
 def is_passing(before: str, now: str) -> bool:

@@ -2,6 +2,9 @@
 
 import msgspec
 
+# Reasons of what the launcher pod of a machine waits for.
+_OF_POD = ("ErrImagePull", "FailedMount", "ImagePullBackOff", "Pulling")
+
 
 class StartBlocker(msgspec.Struct, frozen=True):
     """The reason why a machine waits. `reason` is that of the condition of its `kind`, `code` that of Ready, if it says more."""
@@ -11,6 +14,11 @@ class StartBlocker(msgspec.Struct, frozen=True):
     # "unschedulable": the host cannot take it; "volumes": data is on its way; "sync": something failed and is tried again
     kind: str = "sync"
     code: str = ""
+
+    @property
+    def waits_for_host(self) -> bool:
+        """True if the instance itself is complete, and the host cannot take it yet: KubeVirt has a pod for it by then."""
+        return self.kind == "unschedulable" or self.reason in _OF_POD
 
 
 class MissingPrerequisite(Exception):

@@ -21,7 +21,8 @@ def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> Virt
     before = instance.status or VirtualMachineInstanceStatus()
     features = instance.spec.domain.features
     acpi = features is None or features.acpi is None or features.acpi.enabled is not False
-    phase = phase_of(before.phase or "", sight.observed, acpi=acpi, prepared=sight.prepared)
+    ready = sight.prepared or (sight.hold is not None and sight.hold.waits_for_host)
+    phase = phase_of(before.phase or "", sight.observed, acpi=acpi, prepared=ready)
     if before.phase in FINAL:
         # It is over: nothing is learned about it any more.
         return before

@@ -63,19 +63,25 @@ def claim_of(volume: Volume) -> str:
 
 
 def is_hotplugged(volume: Volume) -> bool:
-    """Return whether it was plugged into a running machine."""
+    """Return whether it may come to a running machine, and go."""
     source = volume.persistentVolumeClaim or volume.dataVolume or volume.memoryDump
     return bool(source is not None and source.hotpluggable)
+
+
+def plugged(spec: VirtualMachineInstanceSpec) -> list[Volume]:
+    """Return the volumes that come to a machine when it runs. The medium of a drive is there from the start, if it is known by then."""
+    drives = {each.name for each in spec.domain.devices.disks or () if each.cdrom is not None}
+    return [each for each in spec.volumes or () if is_hotplugged(each) and each.name not in drives]
 
 
 def statuses(
     spec: VirtualMachineInstanceSpec,
     claims: Mapping[str, PersistentVolumeClaim],
     sizes: Mapping[str, int],
-    plugged: Mapping[str, str],
+    pending: Mapping[str, str],
     dumps: Mapping[str, Dump],
 ) -> Iterator[VolumeStatus]:
-    """Yield the status of each volume. `claims` by claim name, `sizes` by disk; `plugged` says why a hot-plugged one is not there yet."""
+    """Yield the status of each volume. `claims` by claim name, `sizes` by disk; `pending` says why a hot-plugged one is not there yet."""
     names = targets(spec.domain.devices.disks or ())
     for volume in spec.volumes or ():
         claim = claims.get(claim_of(volume))
@@ -88,7 +94,7 @@ def statuses(
         if volume.memoryDump is not None:
             found = _dumped(found, dumps.get(volume.name))
         elif is_hotplugged(volume):
-            found = _plugged(found, plugged.get(volume.name, ""))
+            found = _plugged(found, pending.get(volume.name, ""))
         yield found
 
 

@@ -76,6 +76,11 @@ def kind_of(member: str, written: str | None) -> str | None:
     return next((kind for kind in KINDS[member] if written.lower().removesuffix("s") == kind.lower()), None)
 
 
+def resource_of(kind: str) -> str:
+    """Return the resource of a kind of this group, as `plural.group`."""
+    return f"{kind.lower()}s.{GROUP}"
+
+
 def find(member: str, spec: Data, namespace: str, look: Find, status: Data | None = None) -> ResolvedInstancetype | None:
     """The instancetype or preference of a machine with this spec; raises `MissingInstancetype`. The status tells which copy was kept."""
     matcher = spec.get(member) or {}
@@ -92,7 +97,7 @@ def find(member: str, spec: Data, namespace: str, look: Find, status: Data | Non
             return ResolvedInstancetype(member, kind, name, kept.get("data") or {}, revision)
         if matcher.get("revisionName"):
             raise MissingInstancetype(member, f'Failure to find {member}: controllerrevisions.apps "{revision}" not found')
-    resource = f"{kind.lower()}s.{GROUP}"
+    resource = resource_of(kind)
     found = look(resource, "" if kind == KINDS[member][0] else namespace, name)
     if found is None:
         raise MissingInstancetype(member, f'Failure to find {member}: {resource} "{name}" not found')

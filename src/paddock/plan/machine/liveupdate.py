@@ -16,14 +16,24 @@ from paddock.plan.machine.instances import POOL_REVISION
 Data = dict[str, Any]
 OTHER = "a non-live-updatable field was changed in the template spec"
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations")
+_EVICTION = ("descheduler.alpha.kubernetes.io/evict", "descheduler.alpha.kubernetes.io/prefer-no-eviction")
 _PLUGGED = ("dataVolume", "persistentVolumeClaim", "memoryDump")
 
 
 class LiveUpdate(msgspec.Struct, frozen=True):
-    """A JSON patch of the instance (empty: nothing to do), and why a restart is required (empty: it is not)."""
+    """A JSON patch of the instance (empty: nothing to do), and why a restart is required (empty: it is not).
+
+    `metadata_waits`: labels or annotations of the template differ. They reach the next instance, and are no reason for a restart.
+    """
 
     patch: tuple[Data, ...] = ()
     restart: str = ""
+    metadata_waits: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the instance is as the machine says once it is patched."""
+        return not self.restart and not self.metadata_waits
 
 
 class _Work:
@@ -54,40 +64,40 @@ def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Liv
     """Compare the machine's spec of the start with that of now. Without `live` (rollout strategy Stage) everything waits."""
     if any(before.get(each) != now.get(each) for each in ("instancetype", "preference")):
         return LiveUpdate(restart=OTHER)
-    if not live:
-        return LiveUpdate(restart="" if before["template"] == now["template"] else OTHER)
     work = _Work(before["template"], now["template"], instance)
-    for step in (_labels, _placement, _sockets, _memory, _disks, _cards):
+    for step in (_eviction, _placement, _sockets, _memory, _disks, _cards) if live else ():
         step(work)
+    old, new = (_metadata(each) for each in (work.before, work.now))
     if work.before != work.now:
         work.restart.append(OTHER)
-    if not work.restart:
+    if not work.restart and old == new:
         _pool_label(work, now["template"])
-    return LiveUpdate(tuple(work.operations), work.restart[0] if work.restart else "")
+    return LiveUpdate(tuple(work.operations), work.restart[0] if work.restart else "", old != new)
 
 
-def _labels(work: _Work) -> None:
-    old, new = (each.pop("metadata", None) or {} for each in (work.before, work.now))
-    for name in ("labels", "annotations"):
-        was, wanted = (_without_pool(each.get(name) or {}) for each in (old, new))
-        has = work.instance["metadata"].get(name) or {}
-        kept = {key: value for key, value in has.items() if key not in was or key in wanted}
-        work.wants("metadata", name, value={**kept, **wanted} or None)
+def _metadata(template: Data) -> tuple[Data, Data]:
+    """Take the labels and annotations out of a template, without the label that says which revision of a pool it is."""
+    metadata = template.pop("metadata", None) or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != POOL_REVISION}
+    return labels, metadata.get("annotations") or {}
 
 
-def _without_pool(labels: Data) -> Data:
-    return {key: value for key, value in labels.items() if key != POOL_REVISION}
+def _eviction(work: _Work) -> None:
+    """What a descheduler reads is the one metadata that follows at once."""
+    old, new = ((each.get("metadata") or {}).get("annotations") or {} for each in (work.before, work.now))
+    has = work.instance["metadata"].get("annotations") or {}
+    wanted = {key: value for key, value in has.items() if key not in _EVICTION}
+    for key in _EVICTION:
+        old.pop(key, None)
+        if (value := new.pop(key, None)) is not None:
+            wanted[key] = value
+    work.wants("metadata", "annotations", value=wanted or None)
 
 
 def _pool_label(work: _Work, template: Data) -> None:
     """The label that says which revision of a pool an instance was made from moves on when the instance is as that revision says."""
     wanted = ((template.get("metadata") or {}).get("labels") or {}).get(POOL_REVISION)
-    if wanted is None:
-        return
-    noted = next((each for each in work.operations if each["path"] == "/metadata/labels" and "value" in each), None)
-    if noted is not None:
-        noted["value"][POOL_REVISION] = wanted
-    else:
+    if wanted is not None:
         work.wants("metadata", "labels", value={**(work.instance["metadata"].get("labels") or {}), POOL_REVISION: wanted})
 
 
@@ -118,6 +128,8 @@ def _sockets(work: _Work) -> None:
         work.restart.append("Reduction of CPU socket count requires a restart")
     elif wanted > max(most, has):
         work.restart.append("CPU sockets updated in template spec to a value higher than what's available")
+    elif wanted > has and cpu.get("dedicatedCpuPlacement"):
+        work.restart.append("CPUs of its own are given to a machine when it starts: more CPU sockets require a restart")
     else:
         work.wants("spec", "domain", "cpu", "sockets", value=wanted)
 
@@ -156,19 +168,15 @@ def _disks(work: _Work) -> None:
     names = {name for side in sides for name, volume in side.items() if _is_plugged(volume)}
     # One that was there before it said so is no volume that can be pulled out.
     names -= {name for side in sides for name, volume in side.items() if name in names and not _is_plugged(volume)}
-    # Nor is one that is put into a drive which is there already: its medium is changed by the next start.
-    names -= _drives(work)
+    old, new = (_named(_part(each, "domain", "devices").get("disks")) for each in work.hardware())
+    # A drive comes and goes with a start; its medium does not. On the bus virtio it is a disk that is there from the start.
+    drives = {name for name, each in {**new, **old}.items() if "cdrom" in each}
+    names -= {name for name in drives if name not in old or old[name].get("cdrom", {}).get("bus") == "virtio"}
     if not names:
         return
     _exchange(work, (), "volumes", names, sides[1])
-    disks = _named(_part(work.now["spec"], "domain", "devices").get("disks"))
-    _exchange(work, ("domain", "devices"), "disks", names, disks)
-
-
-def _drives(work: _Work) -> set[str]:
-    """The drives for media that are there before and after the change."""
-    old, new = (_named(_part(each, "domain", "devices").get("disks")) for each in work.hardware())
-    return {name for name, each in new.items() if "cdrom" in each and name in old}
+    if plugged := names - drives:
+        _exchange(work, ("domain", "devices"), "disks", plugged, new)
 
 
 def _cards(work: _Work) -> None:
@@ -213,8 +221,8 @@ def _exchange(work: _Work, at: tuple[str, ...], member: str, names: set[str], wa
         if name not in names:
             kept.append(each)
         elif name in wanted:
-            # Defaults that the instance was given stay.
-            kept.append({**each, **wanted[name]})
+            # Defaults that a device of the instance was given stay. A volume is one source, and its other sources go.
+            kept.append(copied(wanted[name]) if member == "volumes" else {**each, **wanted[name]})
     there = {each.get("name", "") for each in has}
     kept += [copied(wanted[name]) for name in wanted if name in names and name not in there]
     work.wants("spec", *at, member, value=kept or None)

@@ -85,6 +85,8 @@ class ScaleContext(msgspec.Struct, frozen=True):
     revision: str
     # the revision whose DataVolumes are those of now, or the present one
     same_disks: Collection[str]
+    # those whose instances have the labels and annotations of now
+    same_labels: Collection[str]
     now: float
     # sorts without a preference
     chance: Callable[[], float]
@@ -180,7 +182,7 @@ def _update(pool: VirtualMachinePool, alive: Sequence[PoolMember], around: Scale
     rewrite = tuple(each.name for each in old if each.name not in other_disks)
     if not proactive:
         return ScalePlan(rewrite=rewrite, wait=wait)
-    outdated = [each for each in subject if each.name not in other_disks and _waits_for_restart(each, around.revision)]
+    outdated = [each for each in subject if each.name not in other_disks and _waits_for_restart(each, around)]
     room = machines.most_unavailable(pool) - sum(_is_unavailable(each) for each in alive)
     order = chosen(pool, [*anew, *outdated], policy, around.chance)
     # What does not run costs nobody anything.
@@ -192,11 +194,12 @@ def _update(pool: VirtualMachinePool, alive: Sequence[PoolMember], around: Scale
     return ScalePlan(delete=deleted, rewrite=rewrite, restart=restarted, wait=wait, anew=deleted)
 
 
-def _waits_for_restart(member: PoolMember, revision: str) -> bool:
+def _waits_for_restart(member: PoolMember, around: ScaleContext) -> bool:
     """Return whether the instance is older than the spec, and the change cannot reach it while it runs."""
     status = member.machine.status
-    old = member.instance_revision not in (None, revision)
-    return old and not member.restarting and status is not None and holds(status.conditions, "RestartRequired")
+    if member.instance_revision in (None, around.revision) or member.restarting or status is None:
+        return False
+    return member.instance_revision not in around.same_labels or holds(status.conditions, "RestartRequired")
 
 
 def _is_unavailable(member: PoolMember) -> bool:

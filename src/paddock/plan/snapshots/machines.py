@@ -19,9 +19,11 @@ from paddock.meta.conditions import Condition, settled
 
 IN_PROGRESS, SUCCEEDED, FAILED, DELETING = "InProgress", "Succeeded", "Failed", "Deleting"
 _DEADLINE_SECONDS = 300.0
+_LABEL_LENGTH, _NAME_LENGTH = 63, 253
+_CONTENT = "vmsnapshot-content-"
 _INDICATIONS = {
     "Online": "Snapshot taken while the VM was running",
-    "GuestAgent": "Guest agent was active; filesystem was quiesced",
+    "GuestAgent": "Guest agent was active; the file systems in the snapshot were quiesced",
     "NoGuestAgent": "Guest agent was not active; snapshot is crash-consistent",
     "QuiesceFailed": "Guest agent was active but failed to quiesce the filesystem",
     "Paused": "Snapshot taken while the VM was paused",
@@ -56,7 +58,19 @@ def volumes_of(machine: VirtualMachine, static: Callable[[str], bool] = lambda _
 
 def content_name(snapshot: VirtualMachineSnapshot) -> str:
     """The content of a snapshot."""
-    return f"vmsnapshot-content-{snapshot.metadata.uid}"
+    return f"{_CONTENT}{snapshot.metadata.uid}"
+
+
+def revision_name(content: str, member: str) -> str:
+    """Return the name of the copy of an instancetype or a preference that is kept with the content of this name."""
+    return f"vmsnapshot-{content.removeprefix(_CONTENT)}-{member}"
+
+
+def restored_revision_name(machine: str, restore: str, kept: Mapping[str, Any]) -> str:
+    """Return the name of the copy that a restored machine gets; `restore` is the UID of its restore, `kept` the copied object."""
+    meta = kept["metadata"]
+    name = f"{machine}-{meta['name']}-v1beta1-{meta.get('uid', '')}-{meta.get('generation', 1)}"
+    return name if len(name) <= _NAME_LENGTH else f"restore-{restore}-{meta.get('uid', '')}"
 
 
 def volume_snapshot_name(snapshot: VirtualMachineSnapshot, volume: str) -> str:
@@ -71,6 +85,12 @@ def is_part(uid: str, name: str) -> bool:
 
 def _prefix(uid: str) -> str:
     return f"vmsnapshot-{uid}-volume-"
+
+
+def volume_snapshot_labels(machine: VirtualMachine) -> dict[str, str]:
+    """Return the labels that say which machine a VolumeSnapshot is of, as far as its name fits into a label."""
+    named = {"source-vm-name": machine.metadata.name, "source-vm-namespace": machine.metadata.namespace or ""}
+    return {f"snapshot.kubevirt.io/{key}": value for key, value in named.items() if len(value) <= _LABEL_LENGTH}
 
 
 def copy_of(machine: VirtualMachine) -> dict[str, Any]:
@@ -95,13 +115,12 @@ def overdue(snapshot: VirtualMachineSnapshot, age_seconds: float) -> bool:
 
 
 def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool) -> list[str]:
-    """The circumstances of a snapshot, by their names."""
+    """The circumstances of a snapshot, by their names and in their order. The agent of a guest that is paused is not asked."""
     if not online:
         return []
-    found = ["Online", *(["Paused"] if paused else [])]
-    if not agent:
-        return [*found, "NoGuestAgent"]
-    return [*found, "GuestAgent" if quiesced else "QuiesceFailed"]
+    if paused:
+        return ["Online", "Paused"]
+    return sorted(("Online", "NoGuestAgent" if not agent else "GuestAgent" if quiesced else "QuiesceFailed"))
 
 
 def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: MachineVolumes) -> SnapshotStatus:
@@ -156,7 +175,7 @@ def found(before: SnapshotStatus, now: str) -> SnapshotStatus:
 def _conditions(before: SnapshotStatus, now: str, *, ready: bool, reason: str, progressing: bool | None = None) -> list[Condition]:
     going = not ready if progressing is None else progressing
     wanted = (
-        Condition(type="Ready", status="True" if ready else "False", reason="Operation complete" if ready else "Not ready"),
+        Condition(type="Ready", status="True" if ready else "False", reason="Ready" if ready else "Not ready"),
         Condition(type="Progressing", status="True" if going else "False", reason=reason),
     )
     return settled(before.conditions, wanted, now)

@@ -8,9 +8,10 @@ import msgspec
 
 from paddock.base.errors import Terminal
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
-from paddock.dialects.kubevirt.restore import VirtualMachineRestore
+from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.meta import patch
+from paddock.meta.conditions import Condition, settled
 from paddock.plan.storage import claimsizes
 
 Data = dict[str, Any]
@@ -22,8 +23,25 @@ _SNAPSHOT_GROUP = "snapshot.storage.k8s.io"
 _NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
 
 
+# Reasons of Warning events, and of the conditions of a restore to a machine that the snapshot is not of.
+RESTORE_ERROR = "VirtualMachineRestoreError"
+TARGET_NOT_READY = "RestoreTargetNotReady"
+_OTHER_TARGET = "restore source and restore target are different but restore target already exists"
+
+
 class RestoreRefused(Terminal):
-    """The restore cannot be done as it is asked for."""
+    """The restore cannot be done as it is asked for. `reason` is that of the conditions; empty: the text itself."""
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "", reason: str = "") -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.reason = reason
+
+
+class RestoreWait(msgspec.Struct, frozen=True):
+    """What a restore waits for. With a `warning`, the reason of an event, nothing is in progress until somebody acts."""
+
+    text: str
+    warning: str = ""
 
 
 class RestoredVolume(msgspec.Struct, frozen=True):
@@ -62,17 +80,21 @@ def _claim_name(restore: VirtualMachineRestore, backup: VolumeBackup) -> str:
 def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, there: Mapping[str, str] | None = None) -> None:
     """Refuse what would take another machine's disks or place away; `there` are the annotations of a target that exists."""
     source = _at(content.spec.source.virtualMachine or {}, "metadata").get("name", "")
-    if there is not None and restore.spec.target.name != source and there.get(LAST_RESTORE) != restore.metadata.uid:
+    if there is not None and restore.spec.target.name != source and not is_made_by(restore, there):
         why = f"the snapshot is of {source}, and there is a machine {restore.spec.target.name} already"
-        raise RestoreRefused(
-            "the restore cannot make the target", why=why, fix="choose another name for the target, or delete that machine"
-        )
+        fix = "choose another name for the target, or delete that machine"
+        raise RestoreRefused("the restore cannot make the target", why=why, fix=fix, reason=_OTHER_TARGET)
     if restore.spec.volumeRestorePolicy == "InPlace" and restore.spec.target.name != source:
         why = f"the volumes are those of {source}, and the target is {restore.spec.target.name}"
         raise RestoreRefused("the restore cannot be in place", why=why, fix="use another volumeRestorePolicy")
     names = [each.claim for each in volumes(restore, content)]
     if len(set(names)) < len(names):
         raise RestoreRefused("two volumes would be restored to one claim", fix="choose different names in volumeRestoreOverrides")
+
+
+def is_made_by(restore: VirtualMachineRestore, annotations: Mapping[str, str] | None) -> bool:
+    """Return whether a machine with these annotations is as this restore has made it."""
+    return (annotations or {}).get(LAST_RESTORE) == restore.metadata.uid
 
 
 def check_data(volume: RestoredVolume, snapshot: VolumeSnapshot | None, *, held: bool) -> None:
@@ -178,6 +200,26 @@ def waits(policy: str | None, running: bool, age_seconds: float) -> str:
         case "WaitEventually":
             return "wait"
     return "fail" if age_seconds > _GRACE_SECONDS else "wait"
+
+
+def waiting(restore: VirtualMachineRestore, waits: RestoreWait, now: str) -> RestoreStatus:
+    """The status of a restore that is not done."""
+    progressing = Condition(type="Progressing", status="False" if waits.warning else "True", reason=waits.text)
+    return _unready(restore, now, waits.text, None, progressing)
+
+
+def failed(restore: VirtualMachineRestore, refused: RestoreRefused, now: str) -> RestoreStatus:
+    """The status of a restore that was given up."""
+    text = str(refused)
+    reason, message = refused.reason or text, text if refused.reason else None
+    failure = Condition(type="Failure", status="True", reason=reason, message=message)
+    return _unready(restore, now, reason, message, Condition(type="Progressing", status="False", reason=reason, message=message), failure)
+
+
+def _unready(restore: VirtualMachineRestore, now: str, reason: str, message: str | None, *more: Condition) -> RestoreStatus:
+    before = restore.status or RestoreStatus()
+    found = (Condition(type="Ready", status="False", reason=reason, message=message), *more)
+    return msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, found, now))
 
 
 def _at(found: Any, *path: str) -> Any:

@@ -2,7 +2,8 @@
 
 A disk is a DataVolume with its claim. KubeVirt makes both from the machine's templates, and takes one that is there already for its own,
 whoever made it: so names are checked first. It also makes a DataVolume again that was deleted, which for the root disk would be an empty
-clone in place of the data: a root disk that goes is held until its template is out of the machine.
+clone in place of the data: a root disk that goes is held until its template is out of the machine. The template has the finalizer, so that
+KubeVirt makes the disk with it: CDI lets nobody write to a clone who may not copy its source, unless the clone is being deleted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,7 +66,7 @@ class PlannedDisk(msgspec.Struct, frozen=True):
 
 def wanted(machine: kubevirt.VirtualMachine) -> Iterator[tuple[str, str]]:
     """The disks that a machine is to bring along, the root disk first: names and sizes."""
-    for template in machine.spec.dataVolumeTemplates or ():
+    for template in _templates(machine):
         storage = template.spec.storage
         requests = (storage.resources.requests if storage is not None and storage.resources is not None else None) or {}
         if template.metadata is not None and template.metadata.name:
@@ -74,9 +75,31 @@ def wanted(machine: kubevirt.VirtualMachine) -> Iterator[tuple[str, str]]:
 
 def without_root(machine: kubevirt.VirtualMachine, root: str) -> kubevirt.VirtualMachine:
     """The machine without the template of its root disk: nobody makes a new one."""
-    templates = [each for each in machine.spec.dataVolumeTemplates or () if each.metadata is None or each.metadata.name != root]
+    templates = [each for each in _templates(machine) if each.metadata is None or each.metadata.name != root]
     spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None)
     return msgspec.structs.replace(machine, spec=spec)
+
+
+def with_held_root(machine: kubevirt.VirtualMachine, root: str) -> kubevirt.VirtualMachine:
+    """The machine whose root disk is made with the finalizer."""
+    templates = [_held(each) if each.metadata is not None and each.metadata.name == root else each for each in _templates(machine)]
+    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None)
+    return msgspec.structs.replace(machine, spec=spec)
+
+
+def _held(template: kubevirt.DataVolumeTemplate) -> kubevirt.DataVolumeTemplate:
+    metadata = msgspec.structs.replace(template.metadata or kubevirt.DataVolumeTemplateMeta(), finalizers=[ROOT_FINALIZER])
+    return msgspec.structs.replace(template, metadata=metadata)
+
+
+def _templates(machine: kubevirt.VirtualMachine) -> Sequence[kubevirt.DataVolumeTemplate]:
+    return machine.spec.dataVolumeTemplates or ()
+
+
+def is_copy(volume: DataVolume) -> bool:
+    """Return whether a DataVolume copies another disk."""
+    source = volume.spec.source
+    return volume.spec.sourceRef is not None or (source is not None and (source.pvc is not None or source.snapshot is not None))
 
 
 def has_given_up_root(machine: kubevirt.VirtualMachine | None, root: str) -> bool:

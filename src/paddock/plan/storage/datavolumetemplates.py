@@ -1,8 +1,10 @@
 """The DataVolumes that a machine's templates become, and the claim of each (docs/spec/kubermatic.md 2.1 and 2.5). Pure."""
 
+import msgspec
+
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplateMeta, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta, owned_by
 from paddock.meta.world import namespace_of
 
@@ -13,7 +15,7 @@ def data_volumes(machine: VirtualMachine) -> tuple[DataVolume, ...]:
         DataVolume(
             apiVersion="cdi.kubevirt.io/v1beta1",
             kind="DataVolume",
-            metadata=_metadata(template.metadata or TemplateMeta(), machine),
+            metadata=_of_template(template.metadata or DataVolumeTemplateMeta(), machine),
             spec=template.spec,
         )
         for template in machine.spec.dataVolumeTemplates or ()
@@ -30,6 +32,10 @@ def claim(volume: DataVolume) -> PersistentVolumeClaim | None:
         metadata=_metadata(TemplateMeta(name=volume.metadata.name), volume),
         spec=volume.spec.pvc,
     )
+
+
+def _of_template(given: DataVolumeTemplateMeta, machine: VirtualMachine) -> ObjectMeta:
+    return msgspec.structs.replace(_metadata(given, machine), finalizers=given.finalizers)
 
 
 def _metadata(given: TemplateMeta, owner: Resource) -> ObjectMeta:

@@ -1,5 +1,8 @@
 """The creator of a DataVolume, as far as it matters for copying disks of other namespaces. The server writes it. Pure."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from paddock.base import ownnames
@@ -37,6 +40,12 @@ def service_account(namespace: str) -> Maker:
     """Return the creator of the objects that belong to a machine."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return Maker(f"system:serviceaccount:{namespace}:default", groups)
+
+
+def note_of_cron(cron: Mapping[str, Any]) -> str | None:
+    """Return the note of who made a DataImportCron; one of an earlier release has it in the spec."""
+    noted: str | None = (cron["metadata"].get("annotations") or {}).get(MAKER) or (cron.get("spec") or {}).get("createdBy")
+    return noted
 
 
 def maker_of(meta: ObjectMeta | None, namespace: str) -> Maker | None:

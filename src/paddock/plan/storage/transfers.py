@@ -100,7 +100,8 @@ def report(seen: TransferFacts) -> Report:
 
 def _phase(seen: TransferFacts) -> str:
     family = family_of(seen.source)
-    if seen.phase_before in FINAL and not (seen.phase_before == "Failed" and seen.filled):
+    # Without its claim, it begins anew.
+    if seen.phase_before in FINAL and seen.claim != "absent" and not (seen.phase_before == "Failed" and seen.filled):
         return seen.phase_before
     if seen.filled and seen.claim == "bound":
         return "Succeeded"

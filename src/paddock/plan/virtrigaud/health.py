@@ -17,6 +17,7 @@ from paddock.plan.virtrigaud.programplaces import ProgramPlace
 _MOST_FEATURES = 100
 RUNTIME_READY, AVAILABLE, CAPABILITIES = "ProviderRuntimeReady", "ProviderAvailable", "CapabilitiesReported"
 VERIFIED = "HypervisorVerified"
+_UNCHECKED, _UNREPORTED = "RemoteUnchecked", "CapabilitiesUnavailable"
 
 
 class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
@@ -35,6 +36,11 @@ class ProviderRuntimeFacts(msgspec.Struct, frozen=True):
     ready: int | None = None
     available: int | None = None
     place: ProgramPlace = ProgramPlace.PODS
+
+    @property
+    def starts(self) -> bool:
+        """True for a program that is on its way: it is waited for, and has not failed."""
+        return self.phase in ("Pending", "Starting")
 
 
 class HealthProblem(msgspec.Struct, frozen=True):
@@ -167,11 +173,11 @@ def status(provider: Provider, facts: ProviderFacts, now: str) -> ProviderStatus
 
 def _available(provider: Provider, facts: ProviderFacts, healthy: bool | None) -> AspectValue:
     if not facts.connected:
-        return false(AVAILABLE, "RemoteUnavailable", facts.runtime.message)
+        return _unserved(AVAILABLE, "RemoteUnavailable", facts)
     if healthy is None:
         unchecked = "has not been checked yet" if settings(provider).enabled else "is not checked: spec.healthCheck.enabled is false"
         waiting = facts.problem.message or f"the provider {unchecked}"
-        return AspectValue(AVAILABLE, "Unknown", "RemoteUnchecked", waiting)
+        return AspectValue(AVAILABLE, "Unknown", _UNCHECKED, waiting)
     if healthy:
         return true(AVAILABLE, "RemoteAvailable", "the provider answers")
     return false(AVAILABLE, facts.problem.code or "RemoteUnavailable", facts.problem.message or "the provider does not answer")
@@ -199,8 +205,17 @@ def _over(provider: Provider, runtime: ProviderRuntimeFacts) -> tuple[str, ...]:
 def _capabilities(facts: ProviderFacts) -> AspectValue:
     if facts.capabilities is not None:
         return true(CAPABILITIES, "CapabilitiesFetched", "the provider has reported what it can do")
+    if not facts.connected:
+        return _unserved(CAPABILITIES, _UNREPORTED, facts)
     found = facts.capabilities_problem
-    return false(CAPABILITIES, found.code or "CapabilitiesUnavailable", found.message or "the provider has not been asked yet")
+    if not found.message:
+        return false(CAPABILITIES, _UNCHECKED, "the provider has not been asked yet")
+    return false(CAPABILITIES, found.code or _UNREPORTED, found.message)
+
+
+def _unserved(type: str, reason: str, facts: ProviderFacts) -> AspectValue:
+    """What a condition says of a program that is not there."""
+    return false(type, facts.runtime.reason if facts.runtime.starts else reason, facts.runtime.message)
 
 
 def _deletion(provider: Provider, facts: ProviderFacts) -> tuple[AspectValue, ...]:

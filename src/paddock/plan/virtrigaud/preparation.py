@@ -137,7 +137,7 @@ def blocker(image: VMImage, use: ImageUse, *, begun: bool) -> ImageBlocker | Non
     if found is None or use.provider in tasks_of(image.status):
         text = f"{place} is being prepared at Provider {use.provider}{removal.last_problem(found)}"
         return ImageBlocker(reasons.IN_PROGRESS, text, importing=True)
-    return ImageBlocker(reasons.PREPARATION_FAILED, f"{place}: {found.message or 'it could not be prepared'}")
+    return ImageBlocker(found.reason or reasons.PREPARATION_FAILED, f"{place}: {found.message or 'it could not be prepared'}")
 
 
 # --- the status of the image ------------------------------------------------------------------------------------------------

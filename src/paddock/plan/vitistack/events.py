@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from paddock.dialects.vitistack.machine import Machine, MachineStatus
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.plan.vitistack import problems, report
 from paddock.plan.vitistack.observed import is_new
 

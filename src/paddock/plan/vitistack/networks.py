@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from paddock.dialects.vitistack import ownform
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfigurationStatus
 from paddock.plan.vitistack.observed import Instance
@@ -32,6 +33,6 @@ def status(network: str, users: Iterable[NetworkUser], *, ready: bool) -> Networ
 
 def addresses(network: str, user: NetworkUser) -> list[str]:
     """The addresses that a machine has on the network."""
-    cards = {each.name for each in user.machine.spec.networks if each.networkName == network}
+    cards = {each.name for each in ownform.networks(user.machine.spec) if each.networkName == network}
     seen = (user.instance.status.interfaces if user.instance else None) or ()
     return [address for card in seen if card.name in cards for address in card.addresses]

@@ -6,10 +6,13 @@ import msgspec
 
 from paddock.dialects.vitistack import marks
 from paddock.dialects.vitistack.boot import annotation
-from paddock.dialects.vitistack.machine import Machine, MachineStatus
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.meta.conditions import Condition
 
 FINAL = ("Succeeded", "Failed")
+# Reasons of a DataVolume that does not run yet, or any more.
+_UNDER_WAY = ("", "Pending", "ContainerCreating", "PodInitializing", "Completed")
 Aspect = Literal["spec", "network", "storage", "machine"]
 
 
@@ -116,11 +119,31 @@ class ObservedNic(msgspec.Struct, frozen=True):
     name: str | None = None
     ipAddress: str | None = None
     ipAddresses: tuple[str, ...] | None = None
+    mac: str | None = None
+    linkState: str | None = None
+    infoSource: str | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """All addresses."""
         return self.ipAddresses or ((self.ipAddress,) if self.ipAddress else ())
+
+
+class ObservedClaimInfo(msgspec.Struct, frozen=True):
+    """The claim behind a volume of a running machine."""
+
+    claimName: str = ""
+    capacity: dict[str, int | str] | None = None
+    volumeMode: str | None = None
+    accessModes: tuple[str, ...] | None = None
+
+
+class ObservedVolumeStatus(msgspec.Struct, frozen=True):
+    """A volume of a running machine."""
+
+    name: str = ""
+    target: str = ""
+    persistentVolumeClaimInfo: ObservedClaimInfo | None = None
 
 
 class InstanceStatus(msgspec.Struct, frozen=True):
@@ -129,6 +152,7 @@ class InstanceStatus(msgspec.Struct, frozen=True):
     phase: str = ""
     nodeName: str | None = None
     interfaces: tuple[ObservedNic, ...] | None = None
+    volumeStatus: tuple[ObservedVolumeStatus, ...] | None = None
 
 
 class Instance(msgspec.Struct, frozen=True):
@@ -151,6 +175,30 @@ class ObservedClaim(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
+class ObservedFillStatus(msgspec.Struct, frozen=True):
+    """The status of a DataVolume."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] | None = None
+
+
+class ObservedDataVolume(msgspec.Struct, frozen=True):
+    """What fills a disk."""
+
+    metadata: ObjectName
+    status: ObservedFillStatus = ObservedFillStatus()
+
+    @property
+    def failure(self) -> str:
+        """Why it is not filled, as CDI says it; empty while that is under way."""
+        running = next((each for each in self.status.conditions or () if each.type == "Running"), None)
+        if self.status.phase == "Succeeded" or running is None or running.status != "False":
+            return ""
+        if (running.reason or "") in _UNDER_WAY:
+            return ""
+        return f"{running.reason}: {running.message}" if running.message else running.reason or ""
+
+
 class ObservedNetwork(msgspec.Struct, frozen=True):
     """A network that a card names: whether it is known, and whether machines can be attached."""
 
@@ -169,6 +217,7 @@ class ObservedMachine(msgspec.Struct, frozen=True, kw_only=True):
     instance: Instance | None = None
     # None: nothing has been asked for yet
     claims: tuple[ObservedClaim, ...] | None = ()
+    volumes: tuple[ObservedDataVolume, ...] = ()
     networks: tuple[ObservedNetwork, ...] = ()
     problem: MachineProblem | None = None
     start_failure_limit: int = 5

@@ -9,7 +9,9 @@ SECRET = "SecretNotFound"
 RESOURCES = "InsufficientResources"
 BACKEND = "KubeVirtApiError"
 INCOMPLETE = "IncompleteMachine"
-ERROR_TYPES = (TEMPLATE, NETWORK, STORAGE_CLASS, SECRET, RESOURCES, BACKEND, INCOMPLETE)
+MACHINE_CLASS = "MachineClassNotFound"
+CONFIG_MAP = "ConfigMapNotFound"
+ERROR_TYPES = (TEMPLATE, NETWORK, STORAGE_CLASS, SECRET, RESOURCES, BACKEND, INCOMPLETE, MACHINE_CLASS, CONFIG_MAP)
 
 # Words of a VirtualMachine that mean that something is wrong, and where its conditions say what.
 _UNSCHEDULABLE, _DATA_VOLUME, _CRASH = "ErrorUnschedulable", "DataVolumeError", "CrashLoopBackOff"

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from paddock.dialects.vitistack import boot, marks
-from paddock.dialects.vitistack.machine import Machine, MachineStatus
+from paddock.dialects.vitistack import boot, marks, ownform
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.meta.conditions import Condition, settled
-from paddock.plan.vitistack import phases, problems
-from paddock.plan.vitistack.observed import FINAL, Instance, MachineProblem, ObservedClaim, ObservedMachine, observed_generation, retry_of
+from paddock.plan.vitistack import ownstatus, phases, problems
+from paddock.plan.vitistack.observed import FINAL, Instance, MachineProblem, ObservedMachine, observed_generation, retry_of
 
 READY, MACHINE, STORAGE, NETWORK = "Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"
 TYPES = (READY, MACHINE, STORAGE, NETWORK)
@@ -50,12 +51,12 @@ def status(sight: ObservedMachine, now: str) -> MachineStatus:
         conditions=_conditions(sight, phase, problem, now),
         observedRetry=retry_of(sight.machine) or None,
     )
-    return _dated(before, found, now)
+    return _dated(before, ownstatus.completed(found, sight), now)
 
 
 def failed_status(sight: ObservedMachine, now: str) -> MachineStatus:
     """The status of a machine that has failed for good: the failure stays, beside what runs."""
-    return _dated(sight.before, _with_facts(sight.before, sight), now)
+    return _dated(sight.before, ownstatus.completed(_with_facts(sight.before, sight), sight), now)
 
 
 def leaving_status(sight: ObservedMachine, waits_for: str, now: str) -> MachineStatus:
@@ -125,7 +126,7 @@ def addresses(instance: Instance | None) -> list[str]:
 
 def _conditions(sight: ObservedMachine, phase: str, problem: MachineProblem | None, now: str) -> list[Condition]:
     generation = sight.machine.metadata.generation
-    parts = (_machine(sight, problem), _storage(sight.claims, problem), _network(sight, problem))
+    parts = (_machine(sight, problem), _storage(sight, problem), _network(sight, problem))
     wanted = [_ready(sight, phase, parts, problem), *parts]
     said = [msgspec.structs.replace(each, observedGeneration=generation) for each in wanted]
     # Others than the four are not ours to keep: an earlier version may have left them.
@@ -171,12 +172,18 @@ def _notes(sight: ObservedMachine) -> Iterator[str]:
 
 def has_nothing_to_boot(machine: Machine) -> bool:
     """Return whether the guest finds nothing to boot at its first start: blank disks, no installation image, no network first."""
-    if boot.root_image(machine) or boot.iso_url(machine) or (machine.spec.bootOrder or [""])[0] == "network":
+    if (
+        ownform.is_own(machine.spec)
+        or boot.root_image(machine)
+        or boot.iso_url(machine)
+        or (machine.spec.bootOrder or [""])[0] == "network"
+    ):
         return False
     return boot.annotation(machine, marks.OS_INSTALLED) != "true"
 
 
-def _storage(claims: tuple[ObservedClaim, ...] | None, problem: MachineProblem | None) -> Condition:
+def _storage(sight: ObservedMachine, problem: MachineProblem | None) -> Condition:
+    claims = sight.claims
     if problem is not None and problem.aspect == "storage":
         return _condition(STORAGE, False, "PVCPending", problem.message)
     if claims is None or (not claims and problem is not None):
@@ -185,6 +192,10 @@ def _storage(claims: tuple[ObservedClaim, ...] | None, problem: MachineProblem |
     if lost:
         text = f"{_listed(lost)} {DISK_LOST}: put it back, or delete the machine; it is not made again, because it would be blank"
         return _condition(STORAGE, False, "PVCPending", text)
+    failures = [f"DataVolume {each.metadata.name} is not filled: {each.failure}" for each in sight.volumes if each.failure]
+    if failures:
+        # A claim may be bound long before it is filled.
+        return _condition(STORAGE, False, "ImportFailed", "; ".join(failures))
     waiting = [each.name for each in claims if each.phase != "Bound"]
     if waiting:
         return _condition(STORAGE, False, "PVCPending", f"{_listed(waiting)} not bound yet")

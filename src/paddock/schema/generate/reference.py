@@ -242,6 +242,7 @@ def contents(dialects: Mapping[str, str], kinds: Sequence[Kind]) -> str:
         "- [Commands](commands.md) and [settings](settings.md): options, environment variables, annotations\n"
         "- [Events](events.md), [conditions](conditions.md) and [metrics](metrics.md)\n"
         "- [Drivers and what they can do](providers.md), written from runs of the conformance suite\n"
+        "- [Migrations between drivers](migrations.md): over which storage each pair moves machines, and what is refused\n"
         "- [Conformance](conformance.md): each item of the specifications, and the test that proves it\n"
         "- [KubeVirt's own tests](upstream-tests.md): what stands for them here, what differs, and what is skipped"
     )

@@ -62,7 +62,7 @@ def _disk(place: TranslationContext, index: int, given: DiskSpec, volume: Volume
         ),
         queues=place.vcpus if place.domain.devices.blockMultiQueue and bus == "virtio" else None,
         pci_address=(target.pciAddress or "") if isinstance(target, DiskTarget) else "",
-        hotplugged=_is_hotplugged(volume),
+        hotplugged=role != "cdrom" and _is_hotplugged(volume),
     )
     return _with_blocks(disk, given, found)
 

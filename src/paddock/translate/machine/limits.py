@@ -63,6 +63,7 @@ class Code(Enum):
     TIMER_UNCHANGED = (Weight.NOTE, "this setting of the timer has no effect here")
     TRACKING_MISSING = (Weight.NOTE, "changed blocks are not kept track of")
     QUEUES_MISSING = (Weight.NOTE, "this network card has one queue: its backend takes no more")
+    IPV6_MISSING = (Weight.NOTE, "guests have no IPv6: this network has no effect")
     METRICS_MISSING = (Weight.NOTE, "metrics of the host are not handed to guests")
     DISPLAY_MISSING = (Weight.NOTE, "the display of a passed-through GPU is not shown")
     UTILITY_IGNORED = (Weight.NOTE, "nothing here uses utility volumes")

@@ -70,7 +70,8 @@ def cpu(place: TranslationContext) -> CpuConfig:
 def _max_sockets(place: TranslationContext, given: CPU, sockets: int) -> int:
     """The sockets there may be one day: what was asked for, as far as QEMU can."""
     most, each = _most_processors(place), (given.cores or 1) * (given.threads or 1)
-    wanted = max(given.maxSockets or 0, sockets)
+    # CPUs of a machine's own are given to it when it starts.
+    wanted = sockets if given.dedicatedCpuPlacement else max(given.maxSockets or 0, sockets)
     if not most or wanted * each <= most:
         return wanted
     if sockets * each > most:

@@ -26,7 +26,7 @@ from paddock.dialects.kubevirt.features import Features, FeatureState
 from paddock.dialects.kubevirt.firmware import BIOS, EFI, Bootloader, Firmware
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, VirtualMachineInstanceTemplate
 from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network, PluginBinding, PodNetwork
-from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachineSpec
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, DataVolumeTemplateMeta, VirtualMachineSpec
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
 from paddock.dialects.kubevirt.volumes import CloudInitSource, DataVolumeVolume, Volume, VolumeNameReference
 from paddock.dialects.stakater import effective, sshkeys
@@ -122,7 +122,9 @@ def _root_volume(vm: StakaterVirtualMachine, rendering: Rendering) -> DataVolume
         resources=ResourceRequirements(requests={"storage": parameters.storage.size}),
     )
     return DataVolumeTemplate(
-        metadata=TemplateMeta(name=names.data_volume(vm.metadata.name, names.ROOT_DISK), labels=names.labels(vm, rendering.product)),
+        metadata=DataVolumeTemplateMeta(
+            name=names.data_volume(vm.metadata.name, names.ROOT_DISK), labels=names.labels(vm, rendering.product)
+        ),
         spec=DataVolumeSpec(sourceRef=source, storage=storage),
     )
 
@@ -135,7 +137,7 @@ def _disk_volume(vm: StakaterVirtualMachine, disk: AdditionalDisk, rendering: Re
         resources=ResourceRequirements(requests={"storage": disk.size}),
     )
     return DataVolumeTemplate(
-        metadata=TemplateMeta(name=names.data_volume(vm.metadata.name, disk.name), labels=names.labels(vm, rendering.product)),
+        metadata=DataVolumeTemplateMeta(name=names.data_volume(vm.metadata.name, disk.name), labels=names.labels(vm, rendering.product)),
         spec=DataVolumeSpec(source=_source(disk, namespace_of(vm)), storage=storage),
     )
 

@@ -7,13 +7,12 @@ from paddock.base import names, quantity
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, NamespacedReference, SourceReference
 from paddock.dialects.kubevirt.devices import Disk, DiskTarget
-from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, DataVolumeTemplateMeta
 from paddock.dialects.kubevirt.volumes import ClaimVolume, DataVolumeVolume, Volume
 from paddock.dialects.virtrigaud import sources
 from paddock.dialects.virtrigaud.machine import DiskSpec, ImportedDiskRef
 from paddock.dialects.virtrigaud.vmclass import DiskDefaults
 from paddock.dialects.virtrigaud.vmimage import ImageSource
-from paddock.meta.objects import TemplateMeta
 from paddock.meta.storage import ResourceRequirements, StorageSpec
 from paddock.meta.wire import to_data
 from paddock.meta.world import namespace_of
@@ -64,7 +63,7 @@ def root(resolved: VirtrigaudInputs) -> AttachedDisk:
     # What copies a claim takes over its size unless another one is asked for.
     size = _size(resolved, defaults.size) if resolved.vmclass.spec.diskDefaults is not None or not copies else None
     template = DataVolumeTemplate(
-        metadata=TemplateMeta(name=marks.data_volume(resolved.name, name), annotations=_about(resolved)),
+        metadata=DataVolumeTemplateMeta(name=marks.data_volume(resolved.name, name), annotations=_about(resolved)),
         spec=DataVolumeSpec(
             source=filled.source,
             sourceRef=filled.sourceRef,
@@ -128,7 +127,7 @@ def _data(resolved: VirtrigaudInputs, given: DiskSpec, path: Path) -> AttachedDi
         why = "KubeVirt grows a disk as soon as its claim has grown"
         account.lose((*path, "expandPolicy"), given.expandPolicy, why, "the disk may grow while the machine runs, as asked")
     template = DataVolumeTemplate(
-        metadata=TemplateMeta(name=marks.data_volume(resolved.name, given.name)),
+        metadata=DataVolumeTemplateMeta(name=marks.data_volume(resolved.name, given.name)),
         spec=DataVolumeSpec(
             source=DataVolumeSource(blank=Empty()),
             storage=_storage(f"{given.sizeGiB}Gi", storage_class, shared=shared),

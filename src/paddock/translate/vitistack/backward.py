@@ -16,7 +16,8 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.vitistack import machinetemplate, marks
 from paddock.dialects.vitistack.effective import root_index
 from paddock.dialects.vitistack.fields import MachineCloudInit, MachineCpu, MachineMemory, MachineResources, OperatingSystem
-from paddock.dialects.vitistack.machine import Machine, MachineSpec
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineSpec
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.dialects.vitistack.templates import MachineTemplateSpec
 from paddock.meta.objects import ObjectMeta, Resource

@@ -12,9 +12,10 @@ from paddock.meta.objects import ObjectMeta
 from paddock.meta.translated import LossCollector
 from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path
-from paddock.translate.vitistack.resolved import USER_DATA_KEY, VitistackInputs
+from paddock.translate.vitistack import documents
+from paddock.translate.vitistack.documents import NETWORK_DATA_KEY, USER_DATA_KEY
+from paddock.translate.vitistack.resolved import VitistackInputs
 
-NETWORK_DATA_KEY = "networkdata"
 # KubeVirt's limit for a document that stands in the machine itself.
 INLINE_BYTES = 2048
 # An empty document confuses guests.
@@ -31,7 +32,15 @@ class CloudInitDocument(msgspec.Struct, frozen=True):
     @property
     def fits_inline(self) -> bool:
         """True if it may stand in the machine."""
-        return not self.copied and len(self.text) <= INLINE_BYTES
+        return not self.copied and len(self.text) <= INLINE_BYTES and _is_text(self.text)
+
+
+def _is_text(document: bytes) -> bool:
+    try:
+        document.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class CloudInitVolume(msgspec.Struct, frozen=True):
@@ -51,35 +60,52 @@ def carry(resolved: VitistackInputs) -> CloudInitVolume | None:
     source = resolved.machine.spec.cloudInit
     if source is None:
         return None
-    user, network = _user_data(source, resolved.secret), _network_data(source, resolved.secret)
-    documents = [document for document in (user, network) if document is not None and not document.secret]
-    if all(document.fits_inline for document in documents):
+    user, network = _user_data(source, resolved), _network_data(source, resolved)
+    carried = [document for document in (user, network) if document is not None and not document.secret]
+    if all(document.fits_inline for document in carried):
         return CloudInitVolume(_volume(user, network, own_secret=""), None)
     own = secret_name(resolved.name)
     return CloudInitVolume(_volume(user, network, own_secret=own), _own_secret(resolved.metadata(own), user, network))
 
 
-def _user_data(source: Source, secret: Secret | None) -> CloudInitDocument:
-    if source.userData:
-        return CloudInitDocument(source.userData.encode())
-    if source.secretRef is None:
-        return CloudInitDocument(NOTHING_TO_SAY.encode())
-    if source.secretRef.key == USER_DATA_KEY:
-        return CloudInitDocument(secret=source.secretRef.name)
-    return CloudInitDocument(decoded(secret).get(source.secretRef.key, b"") if secret else b"", copied=True)
+def is_config_drive(resolved: VitistackInputs) -> bool:
+    """Return whether the documents are on a disk of the type ConfigDrive."""
+    source = resolved.machine.spec.cloudInit
+    return source is not None and source.type == "configDrive"
 
 
-def _network_data(source: Source, secret: Secret | None) -> CloudInitDocument | None:
-    if source.networkData:
-        return CloudInitDocument(source.networkData.encode())
+def _user_data(source: Source, resolved: VitistackInputs) -> CloudInitDocument:
+    if source.userData or source.userDataBase64:
+        return CloudInitDocument(_text(source.userData, source.userDataBase64))
+    return _referred(documents.user_data(source), resolved) or CloudInitDocument(NOTHING_TO_SAY.encode())
+
+
+def _network_data(source: Source, resolved: VitistackInputs) -> CloudInitDocument | None:
+    if source.networkData or source.networkDataBase64:
+        return CloudInitDocument(_text(source.networkData, source.networkDataBase64))
+    secret = resolved.secret
     if source.secretRef is None or secret is None or NETWORK_DATA_KEY not in decoded(secret):
-        return None
+        return _referred(documents.network_data(source), resolved)
     # The two stay together: user data that is copied takes this along.
     return (
         CloudInitDocument(secret=source.secretRef.name)
         if source.secretRef.key == USER_DATA_KEY
         else CloudInitDocument(decoded(secret)[NETWORK_DATA_KEY])
     )
+
+
+def _text(plain: str | None, encoded: str | None) -> bytes:
+    return plain.encode() if plain else base64.b64decode(encoded or "")
+
+
+def _referred(reference: documents.DocumentReference | None, resolved: VitistackInputs) -> CloudInitDocument | None:
+    if reference is None:
+        return None
+    if reference.is_direct:
+        return CloudInitDocument(secret=reference.name)
+    # What stands in a Secret, or is not there yet, does not go into the machine.
+    value = resolved.documents.get(reference.kubevirt_key)
+    return CloudInitDocument(value or b"", copied=reference.cls is Secret or value is None)
 
 
 def _volume(user: CloudInitDocument, network: CloudInitDocument | None, *, own_secret: str) -> CloudInitSource:

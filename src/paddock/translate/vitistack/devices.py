@@ -10,12 +10,11 @@ from paddock.dialects.kubevirt.devices import CDRomTarget, DiskTarget
 from paddock.dialects.kubevirt.devices import Disk as Device
 from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, PodNetwork
 from paddock.dialects.kubevirt.networks import Network as Attached
-from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, DataVolumeTemplateMeta
 from paddock.dialects.kubevirt.volumes import ClaimVolume, DataVolumeVolume, Volume
 from paddock.dialects.vitistack import boot, macs
 from paddock.dialects.vitistack.effective import EffectiveDisk
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ISO_DISK
-from paddock.meta.objects import TemplateMeta
 from paddock.meta.storage import PersistentVolumeClaimSpec, ResourceRequirements, StorageSpec
 from paddock.meta.translated import LossCollector
 from paddock.meta.world import namespace_of
@@ -97,7 +96,7 @@ def disks(resolved: VitistackInputs, order: BootOrder) -> tuple[list[Device], li
     """The disks of the machine and, name by name, their volumes."""
     devices, volumes = [], []
     for disk in resolved.effective.disks:
-        target = DiskTarget(bus="virtio", readonly=True if disk.accessMode == "ReadOnlyMany" else None)
+        target = DiskTarget(bus=disk.bus, readonly=True if disk.accessMode == "ReadOnlyMany" else None)
         rank = order.disk if disk == resolved.effective.root else None
         devices.append(Device(name=disk.name, disk=target, bootOrder=rank))
         name = claim_name(resolved.name, disk.name)
@@ -122,7 +121,7 @@ def iso_template(resolved: VitistackInputs) -> DataVolumeTemplate | None:
         storageClassName=resolved.classes[DEFAULT_CLASS],
         resources=ResourceRequirements(requests={"storage": boot.iso_size(resolved.machine)}),
     )
-    metadata = TemplateMeta(name=iso_name(resolved.name), labels=resolved.labels)
+    metadata = DataVolumeTemplateMeta(name=iso_name(resolved.name), labels=resolved.labels)
     # Only images of registries are named without a scheme.
     fetched = address if "://" in address else f"docker://{address}"
     return DataVolumeTemplate(metadata=metadata, spec=DataVolumeSpec(source=image_source(fetched), storage=storage))

@@ -71,6 +71,12 @@ def sent_type(resolved: VitistackInputs) -> str | None:
     return machinetypes.sent(requested)
 
 
+def architecture(resolved: VitistackInputs) -> str | None:
+    """The architecture of the guest, in KubeVirt's words."""
+    given = resolved.machine.spec.os.architecture if resolved.machine.spec.os else None
+    return "amd64" if given == "x86_64" else given
+
+
 def build(resolved: VitistackInputs, devices: Devices) -> kubevirt.DomainSpec:
     """The hardware."""
     wanted = resolved.machine.spec.domain or Domain()

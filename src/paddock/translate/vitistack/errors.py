@@ -51,7 +51,11 @@ class StorageClassNotFound(UntranslatableMachine, Transient):
     error_type = "StorageClassNotFound"
 
     def __init__(self, name: str, path: Path, *, is_default: bool) -> None:
-        if is_default:
+        if is_default and path[-1] != "storageClass":
+            # The template, or the form of the machine, leaves no place to name one.
+            what = "no default StorageClass"
+            fix = 'annotate a class with storageclass.kubernetes.io/is-default-class: "true"'
+        elif is_default:
             what = "no default StorageClass"
             fix = f'annotate a class with storageclass.kubernetes.io/is-default-class: "true" or name one in {format_path(path)}'
         else:
@@ -59,19 +63,44 @@ class StorageClassNotFound(UntranslatableMachine, Transient):
         super().__init__(what, name=name, path=path, fix=fix)
 
 
-class SecretNotFound(UntranslatableMachine, Transient):
-    """The Secret with the user data, or its key, is not there."""
+class DocumentNotFound(UntranslatableMachine, Transient):
+    """The object with a document for cloud-init, or its key, is not there."""
 
-    error_type = "SecretNotFound"
+    of_kind: ClassVar[str]
 
-    def __init__(self, name: str, key: str, *, namespace: str, lacks_key: bool, instead: str) -> None:
+    def __init__(self, name: str, key: str, *, path: Path, namespace: str, lacks_key: bool, instead: str) -> None:
+        at = format_path(path)
         if lacks_key:
-            what, fix = f'Secret "{name}" has no key "{key}"', "add the key or correct spec.cloudInit.secretRef.key"
+            what, fix = f'{self.of_kind} "{name}" has no key "{key}"', f"add the key or correct {at}.key"
         else:
-            what, fix = f'Secret "{name}" not found in namespace {namespace}', "create it or correct spec.cloudInit.secretRef.name"
-        super().__init__(what, name=name, path=("spec", "cloudInit", "secretRef"), fix=fix)
+            what, fix = f'{self.of_kind} "{name}" not found in namespace {namespace}', f"create it or correct {at}.name"
+        super().__init__(what, name=name, path=path, fix=fix)
         self.key = key
         self.instead = instead
+
+
+class SecretNotFound(DocumentNotFound):
+    """A Secret, or its key, is not there."""
+
+    error_type = "SecretNotFound"
+    of_kind = "Secret"
+
+
+class ConfigMapNotFound(DocumentNotFound):
+    """A ConfigMap, or its key, is not there."""
+
+    error_type = "ConfigMapNotFound"
+    of_kind = "ConfigMap"
+
+
+class MachineClassNotFound(UntranslatableMachine, Transient):
+    """A machine in Vitistack's own form names a class that is not there, or that machines may not use."""
+
+    error_type = "MachineClassNotFound"
+
+    def __init__(self, name: str, why: str, choices: str) -> None:
+        what = f'MachineClass "{name}" {why}'
+        super().__init__(what, name=name, path=("spec", "machineClass"), fix=f"create it, or use {choices}")
 
 
 class IncompleteMachine(UntranslatableMachine, Terminal):

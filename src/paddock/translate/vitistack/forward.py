@@ -17,7 +17,7 @@ from paddock.meta.objects import Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import LossCollector, Translated
 from paddock.meta.world import ObjectSet, namespace_of
-from paddock.translate.vitistack import attachments, cloudinit, devices, domain, unused
+from paddock.translate.vitistack import attachments, cloudinit, devices, domain, keys, unused
 from paddock.translate.vitistack.devices import BootOrder
 from paddock.translate.vitistack.resolved import VitistackInputs, resolve
 from paddock.translate.vitistack.unused import REASONS
@@ -36,7 +36,7 @@ def to_kubevirt(source: Machine, world: ObjectSet, rendering: Rendering) -> Tran
     unused.tell(resolved, record)
     carried = cloudinit.carry(resolved)
     own_secrets = (carried.secret,) if carried and carried.secret else ()
-    made = (*own_secrets, *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, record))
+    made = (*own_secrets, *keys.secrets(resolved), *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, record))
     return Translated(made, (*record.settle(), *seen.settle()))
 
 
@@ -90,7 +90,18 @@ def _instance(resolved: VitistackInputs, carried: cloudinit.CloudInitVolume | No
     disks, volumes = devices.disks(resolved, order)
     if carried:
         disks.append(Device(name=CLOUD_INIT_DISK, disk=DiskTarget(bus="virtio")))
-        volumes.append(Volume(name=CLOUD_INIT_DISK, cloudInitNoCloud=carried.volume))
+        volumes.append(
+            Volume(name=CLOUD_INIT_DISK, cloudInitConfigDrive=carried.volume)
+            if cloudinit.is_config_drive(resolved)
+            else Volume(name=CLOUD_INIT_DISK, cloudInitNoCloud=carried.volume)
+        )
     interfaces, networks = devices.cards(resolved, order)
     attached = Devices(networkInterfaceMultiqueue=True, disks=disks or None, interfaces=interfaces)
-    return VirtualMachineInstanceSpec(domain=domain.build(resolved, attached), networks=networks, volumes=volumes or None)
+    return VirtualMachineInstanceSpec(
+        domain=domain.build(resolved, attached),
+        networks=networks,
+        volumes=volumes or None,
+        hostname=resolved.machine.spec.name,
+        architecture=domain.architecture(resolved),
+        accessCredentials=keys.credentials(resolved),
+    )

@@ -8,28 +8,29 @@ from collections.abc import Iterator
 
 import msgspec
 
-from paddock.dialects.core.secret import Secret, decoded
+from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.storageclass import StorageClass, default_class
-from paddock.dialects.vitistack import boot, machinetemplate, templates
+from paddock.dialects.vitistack import boot, machineclass, machinetemplate, ownform, templates
 from paddock.dialects.vitistack.effective import Effective, effective
-from paddock.dialects.vitistack.fields import SecretRef
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.marks import CLUSTER_NAME, DEFAULT_CLASS, MACHINE, MACHINE_TEMPLATE, MANAGED_BY, OPERATOR
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
+from paddock.dialects.vitistack.ownfields import PROVIDER
 from paddock.meta.objects import ObjectMeta, owned_by
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
+from paddock.translate.vitistack import documents
 from paddock.translate.vitistack.errors import (
     IncompleteMachine,
+    MachineClassNotFound,
     NetworkConfigurationNotFound,
-    SecretNotFound,
     StorageClassNotFound,
     TemplateNotFound,
     UntranslatableMachine,
 )
 
-USER_DATA_KEY = "userdata"
+_OWN_NETWORK: Path = ("spec", "network", "networkNamespaceName")
 
 
 class VitistackInputs(msgspec.Struct, frozen=True):
@@ -41,7 +42,10 @@ class VitistackInputs(msgspec.Struct, frozen=True):
     # by the name a machine gives; None: left to the cluster
     classes: dict[str, str | None]
     networks: tuple[NetworkConfiguration | None, ...]
+    # what the Secret of the user data holds, which may be network data, too
     secret: Secret | None
+    # the documents that are referred to, by the key under which KubeVirt reads them; None: not there
+    documents: dict[str, bytes | None]
     unmet: tuple[UntranslatableMachine, ...]
 
     @property
@@ -78,6 +82,7 @@ class VitistackInputs(msgspec.Struct, frozen=True):
 
 def resolve(machine: Machine, world: ObjectSet, rendering: Rendering) -> VitistackInputs:
     """Look everything up. Raises `TemplateNotFound` and `IncompleteMachine`: without a size there is nothing to translate."""
+    machine = expanded(machine, world)
     spec, namespace = machine.spec, namespace_of(machine)
     base = machinetemplate.find(spec.template, namespace, world) if spec.template else None
     if spec.template and base is None:
@@ -86,8 +91,29 @@ def resolve(machine: Machine, world: ObjectSet, rendering: Rendering) -> Vitista
     _demand_sizes(machine, merged)
     networks = tuple(world.get(NetworkConfiguration, namespace, network.networkName) for network in spec.networks)
     classes, unmet_classes = _classes(machine, merged, world, rendering)
-    unmet = [*_unmet_networks(machine, networks), *unmet_classes, *_unmet_secret(machine, world)]
-    return VitistackInputs(machine, rendering, merged, classes, networks, _secret(machine, world), tuple(unmet))
+    found = {each.kubevirt_key: each.value(world, namespace) for each in documents.references(spec.cloudInit)}
+    unmet = [*_unmet_networks(machine, networks), *unmet_classes, *_unmet_documents(machine, world)]
+    return VitistackInputs(machine, rendering, merged, classes, networks, _secret(machine, world), found, tuple(unmet))
+
+
+def expanded(machine: Machine, world: ObjectSet) -> Machine:
+    """The machine in the document's form. Raises `MachineClassNotFound`: without a class there is no size."""
+    spec = machine.spec
+    if not ownform.is_own(spec):
+        return machine
+    if not spec.machineClass:
+        return ownform.documented(machine, machineclass.NO_CLASS)
+    found = machineclass.find(spec.machineClass, world)
+    why = ""
+    if found is None:
+        why = "not found"
+    elif not found.enabled:
+        why = "is not enabled"
+    elif found.machineProviders and PROVIDER not in found.machineProviders:
+        why = f"is for the providers {', '.join(found.machineProviders)}"
+    if found is None or why:
+        raise MachineClassNotFound(spec.machineClass, why, machineclass.choices())
+    return ownform.documented(machine, found)
 
 
 def unmet(machine: Machine, world: ObjectSet, rendering: Rendering) -> tuple[UntranslatableMachine, ...]:
@@ -110,7 +136,7 @@ def _demand_sizes(machine: Machine, merged: Effective) -> None:
 def _unmet_networks(machine: Machine, networks: tuple[NetworkConfiguration | None, ...]) -> Iterator[UntranslatableMachine]:
     for index, (network, found) in enumerate(zip(machine.spec.networks, networks, strict=True)):
         if found is None:
-            path = ("spec", "networks", index, "networkName")
+            path = ("spec", "networks", index, "networkName") if machine.spec.provider is None else _OWN_NETWORK
             yield NetworkConfigurationNotFound(network.networkName, path, namespace_of(machine))
 
 
@@ -143,30 +169,24 @@ def default_storage_class(world: ObjectSet, rendering: Rendering) -> str | None:
 def _where(machine: Machine, merged: Effective, name: str) -> Path:
     """The place where a user can change a class: the disk's entry, or the list when the template gives it."""
     disks = [disk.name for disk in merged.disks if disk.storageClass == name]
+    if machine.spec.provider is not None:
+        return ("spec", "disks")
     for index, disk in enumerate(machine.spec.disks):
         if disk.name in disks:
             return ("spec", "disks", index, "storageClass")
     return ("spec", "disks")
 
 
-def _reference(machine: Machine) -> SecretRef | None:
-    """The Secret that the user data comes from; None when there is none, and when user data in the machine wins."""
-    cloud_init = machine.spec.cloudInit
-    return None if cloud_init is None or cloud_init.userData else cloud_init.secretRef
-
-
 def _secret(machine: Machine, world: ObjectSet) -> Secret | None:
-    reference = _reference(machine)
-    return world.get(Secret, namespace_of(machine), reference.name) if reference else None
+    """The Secret of the document's form; None when there is none, and when user data in the machine wins."""
+    cloud_init = machine.spec.cloudInit
+    if cloud_init is None or cloud_init.userData or cloud_init.secretRef is None:
+        return None
+    return world.get(Secret, namespace_of(machine), cloud_init.secretRef.name)
 
 
-def _unmet_secret(machine: Machine, world: ObjectSet) -> Iterator[UntranslatableMachine]:
-    reference, found = _reference(machine), _secret(machine, world)
-    if reference is None or (found is not None and reference.key in decoded(found)):
-        return
-    instead = ""
-    if reference.key != USER_DATA_KEY:
-        instead = f"the disk refers to Secret {machine.metadata.name}-cloudinit, which has to be given the key {USER_DATA_KEY}"
-    elif found is not None:
-        instead = f"the disk refers to Secret {reference.name} as it is"
-    yield SecretNotFound(reference.name, reference.key, namespace=namespace_of(machine), lacks_key=found is not None, instead=instead)
+def _unmet_documents(machine: Machine, world: ObjectSet) -> Iterator[UntranslatableMachine]:
+    namespace = namespace_of(machine)
+    for each in documents.references(machine.spec.cloudInit):
+        if each.value(world, namespace) is None:
+            yield each.missing(world, namespace, f"{machine.metadata.name}-cloudinit")

@@ -10,7 +10,7 @@ from paddock.dialects.kubevirt.devices import Disk as Device
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.dialects.vitistack.effective import DEFAULT_ACCESS_MODE
-from paddock.dialects.vitistack.fields import MOST_DISKS, MachineDisk
+from paddock.dialects.vitistack.fields import MOST_DISKS, MachineDisk, TemplateDisk
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, IMAGE_SCHEMES, RESERVED_DISKS, ROOT_DISK
 from paddock.meta.storage import StorageSpec
 from paddock.meta.translated import LossCollector
@@ -171,7 +171,7 @@ def address(source: DataVolumeSource | None) -> str:
     return found if found.startswith(IMAGE_SCHEMES) else ""
 
 
-def over(disk: MachineDisk, base: MachineDisk | None) -> MachineDisk:
+def over(disk: MachineDisk, base: TemplateDisk | None) -> MachineDisk:
     """Return the Machine's fields of a disk on top of the template's."""
     if base is None:
         return msgspec.structs.replace(

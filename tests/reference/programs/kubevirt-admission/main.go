@@ -1,5 +1,6 @@
-// Admission judges objects as KubeVirt's virt-api does when they are created: its mutating webhooks, the schemas of its
-// definitions, its validating webhooks. It reads an object a line and writes a verdict a line. Arguments are feature gates.
+// Admission judges objects as KubeVirt's virt-api does when they are created or changed: its mutating webhooks, the schemas of its
+// definitions, its validating webhooks. It reads a request a line and writes a verdict a line. Arguments are feature gates; the argument
+// `gates` alone prints those that can be turned on and are not on by themselves.
 package main
 
 import (
@@ -17,6 +18,8 @@ import (
 	admission "k8s.io/api/admission/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +35,7 @@ import (
 	mutating "kubevirt.io/kubevirt/pkg/virt-api/webhooks/mutating-webhook"
 	validating "kubevirt.io/kubevirt/pkg/virt-api/webhooks/validating-webhook"
 	configuration "kubevirt.io/kubevirt/pkg/virt-config"
+	"kubevirt.io/kubevirt/pkg/virt-config/featuregate"
 	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/components"
 	"sigs.k8s.io/yaml"
 )
@@ -48,6 +52,12 @@ type Cause struct {
 	Message string `json:"message"`
 }
 
+// Request is an object to create, or what it becomes and what it was.
+type Request struct {
+	Object json.RawMessage `json:"object"`
+	Old    json.RawMessage `json:"old,omitempty"`
+}
+
 // Verdict is what becomes of an object.
 type Verdict struct {
 	Allowed bool            `json:"allowed"`
@@ -58,12 +68,20 @@ type Verdict struct {
 
 type handler func(http.ResponseWriter, *http.Request)
 
+// Schema is what the definition of a kind says: what is wrong with an object, and what is there by default.
+type Schema struct {
+	validator validation.SchemaValidator
+	defaults  *structural.Structural
+}
+
 // Kind is how virt-api judges the objects of one kind.
 type Kind struct {
 	resource string
-	schema   *extensions.CustomResourceValidation
+	schema   *Schema
 	mutate   handler
 	validate handler
+	// judges changes; where there is none, the other judges these, too
+	change handler
 }
 
 func must(err error) {
@@ -129,49 +147,71 @@ func kinds(config *configuration.ClusterConfig, client kubecli.KubevirtClient) m
 		return Kind{resource: resource, schema: parsed(schemas[strings.ToLower(name)]), mutate: mutate, validate: validate}
 	}
 	type Answer = http.ResponseWriter
-	type Request = *http.Request
+	type Asked = *http.Request
 	checkNetworks := func(path *field.Path, spec *kubevirt.VirtualMachineInstanceSpec, config *configuration.ClusterConfig) []meta.StatusCause {
 		return network.Validate(path, spec, config)
 	}
-	return map[string]Kind{
+	known := map[string]Kind{
 		"VirtualMachine": of("VirtualMachine", "virtualmachines",
-			func(a Answer, r Request) { mutating.ServeVMs(a, r, config, client) },
-			func(a Answer, r Request) { validating.ServeVMs(a, r, config, client, informers, accounts) }),
+			func(a Answer, r Asked) { mutating.ServeVMs(a, r, config, client) },
+			func(a Answer, r Asked) { validating.ServeVMs(a, r, config, client, informers, accounts) }),
 		"VirtualMachineInstance": of("VirtualMachineInstance", "virtualmachineinstances",
-			func(a Answer, r Request) { mutating.ServeVMIs(a, r, config, informers, accounts) },
-			func(a Answer, r Request) { validating.ServeVMICreate(a, r, config, accounts, checkNetworks) }),
+			func(a Answer, r Asked) { mutating.ServeVMIs(a, r, config, informers, accounts) },
+			func(a Answer, r Asked) { validating.ServeVMICreate(a, r, config, accounts, checkNetworks) }),
 		"VirtualMachineInstanceReplicaSet": of("VirtualMachineInstanceReplicaSet", "virtualmachineinstancereplicasets", nil,
-			func(a Answer, r Request) { validating.ServeVMIRS(a, r, config) }),
+			func(a Answer, r Asked) { validating.ServeVMIRS(a, r, config) }),
 		"VirtualMachineInstancePreset": of("VirtualMachineInstancePreset", "virtualmachineinstancepresets", nil,
-			func(a Answer, r Request) { validating.ServeVMIPreset(a, r) }),
+			func(a Answer, r Asked) { validating.ServeVMIPreset(a, r) }),
 		"VirtualMachinePool": of("VirtualMachinePool", "virtualmachinepools", nil,
-			func(a Answer, r Request) { validating.ServeVMPool(a, r, config, accounts) }),
+			func(a Answer, r Asked) { validating.ServeVMPool(a, r, config, accounts) }),
 		"VirtualMachineInstancetype": of("VirtualMachineInstancetype", "virtualmachineinstancetypes", nil,
-			func(a Answer, r Request) { validating.ServeVmInstancetypes(a, r) }),
+			func(a Answer, r Asked) { validating.ServeVmInstancetypes(a, r) }),
 		"VirtualMachineClusterInstancetype": of("VirtualMachineClusterInstancetype", "virtualmachineclusterinstancetypes", nil,
-			func(a Answer, r Request) { validating.ServeVmClusterInstancetypes(a, r) }),
+			func(a Answer, r Asked) { validating.ServeVmClusterInstancetypes(a, r) }),
 		"VirtualMachinePreference": of("VirtualMachinePreference", "virtualmachinepreferences", nil,
-			func(a Answer, r Request) { validating.ServeVmPreferences(a, r) }),
+			func(a Answer, r Asked) { validating.ServeVmPreferences(a, r) }),
 		"VirtualMachineClusterPreference": of("VirtualMachineClusterPreference", "virtualmachineclusterpreferences", nil,
-			func(a Answer, r Request) { validating.ServeVmClusterPreferences(a, r) }),
+			func(a Answer, r Asked) { validating.ServeVmClusterPreferences(a, r) }),
 		"VirtualMachineClone": of("VirtualMachineClone", "virtualmachineclones",
-			func(a Answer, r Request) { mutating.ServeClones(a, r) },
-			func(a Answer, r Request) { validating.ServeVirtualMachineClones(a, r, config, client) }),
+			func(a Answer, r Asked) { mutating.ServeClones(a, r) },
+			func(a Answer, r Asked) { validating.ServeVirtualMachineClones(a, r, config, client) }),
 		"MigrationPolicy": of("MigrationPolicy", "migrationpolicies", nil,
-			func(a Answer, r Request) { validating.ServeMigrationPolicies(a, r, config) }),
+			func(a Answer, r Asked) { validating.ServeMigrationPolicies(a, r, config) }),
+		"VirtualMachineInstanceMigration": of("VirtualMachineInstanceMigration", "virtualmachineinstancemigrations",
+			func(a Answer, r Asked) { mutating.ServeMigrationCreate(a, r) },
+			func(a Answer, r Asked) { validating.ServeMigrationCreate(a, r, config, client, accounts) }),
+		"VirtualMachineSnapshot": of("VirtualMachineSnapshot", "virtualmachinesnapshots", nil,
+			func(a Answer, r Asked) { validating.ServeVMSnapshots(a, r, config, client) }),
+		"VirtualMachineRestore": of("VirtualMachineRestore", "virtualmachinerestores", nil,
+			func(a Answer, r Asked) { validating.ServeVMRestores(a, r, config, client, informers) }),
+		"VirtualMachineExport": of("VirtualMachineExport", "virtualmachineexports", nil,
+			func(a Answer, r Asked) { validating.ServeVMExports(a, r, config) }),
 	}
+	change := func(name string, serve handler) {
+		kind := known[name]
+		kind.change = serve
+		known[name] = kind
+	}
+	change("VirtualMachineInstance", func(a Answer, r Asked) { validating.ServeVMIUpdate(a, r, config, accounts) })
+	change("VirtualMachineInstanceMigration", func(a Answer, r Asked) { validating.ServeMigrationUpdate(a, r) })
+	return known
 }
 
-func parsed(text string) *extensions.CustomResourceValidation {
+func parsed(text string) *Schema {
 	if text == "" {
 		return nil
 	}
-	into := &extensions.CustomResourceValidation{}
+	into, internal := &extensions.CustomResourceValidation{}, &apiextensions.CustomResourceValidation{}
 	must(yaml.Unmarshal([]byte(text), into))
-	return into
+	must(extensions.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(into, internal, nil))
+	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	must(err)
+	defaults, err := structural.NewStructural(internal.OpenAPIV3Schema)
+	must(err)
+	return &Schema{validator: validator, defaults: defaults}
 }
 
-func asked(serve handler, kind Kind, object *unstructured.Unstructured) (*admission.AdmissionResponse, error) {
+func asked(serve handler, kind Kind, object, old *unstructured.Unstructured) (*admission.AdmissionResponse, error) {
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -188,6 +228,14 @@ func asked(serve handler, kind Kind, object *unstructured.Unstructured) (*admiss
 		Operation: admission.Create,
 		DryRun:    &dry,
 		Object:    runtime.RawExtension{Raw: raw},
+	}
+	if old != nil {
+		before, err := old.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		review.Request.Operation = admission.Update
+		review.Request.OldObject = runtime.RawExtension{Raw: before}
 	}
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -222,15 +270,31 @@ func checked(kind Kind, object *unstructured.Unstructured) []Cause {
 	if kind.schema == nil {
 		return nil
 	}
-	internal := &apiextensions.CustomResourceValidation{}
-	must(extensions.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(kind.schema, internal, nil))
-	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
-	must(err)
 	causes := []Cause{}
-	for _, each := range validation.ValidateCustomResource(nil, object.UnstructuredContent(), validator) {
+	for _, each := range validation.ValidateCustomResource(nil, object.UnstructuredContent(), kind.schema.validator) {
 		causes = append(causes, Cause{string(each.Type), each.Field, each.ErrorBody()})
 	}
 	return causes
+}
+
+func read(text json.RawMessage) *unstructured.Unstructured {
+	if len(text) == 0 {
+		return nil
+	}
+	object := &unstructured.Unstructured{}
+	must(object.UnmarshalJSON(text))
+	return object
+}
+
+// served leaves out what an API server leaves out before webhooks see it: a status that has a subresource of its own.
+func served(object, old *unstructured.Unstructured) {
+	if object.GetKind() == "VirtualMachineInstance" {
+		return
+	}
+	delete(object.Object, "status")
+	if old != nil && old.Object["status"] != nil {
+		object.Object["status"] = old.Object["status"]
+	}
 }
 
 func judged(kinds map[string]Kind, line []byte) (verdict Verdict) {
@@ -239,14 +303,24 @@ func judged(kinds map[string]Kind, line []byte) (verdict Verdict) {
 			verdict = Verdict{Message: fmt.Sprintf("panic: %v", problem)}
 		}
 	}()
-	object := &unstructured.Unstructured{}
-	must(object.UnmarshalJSON(line))
+	request := Request{}
+	must(json.Unmarshal(line, &request))
+	object, old := read(request.Object), read(request.Old)
 	kind, known := kinds[object.GetKind()]
 	if !known {
 		return Verdict{Message: "unknown kind " + object.GetKind()}
 	}
-	if kind.mutate != nil {
-		answer, err := asked(kind.mutate, kind, object)
+	served(object, old)
+	if kind.schema != nil {
+		defaulting.Default(object.UnstructuredContent(), kind.schema.defaults)
+		if old != nil {
+			defaulting.Default(old.UnstructuredContent(), kind.schema.defaults)
+		}
+	}
+	// The others complete objects that are created.
+	changing := object.GetKind() == "VirtualMachine" || object.GetKind() == "VirtualMachineInstance"
+	if kind.mutate != nil && (old == nil || changing) {
+		answer, err := asked(kind.mutate, kind, object, old)
 		if err != nil {
 			return Verdict{Message: err.Error()}
 		}
@@ -260,7 +334,11 @@ func judged(kinds map[string]Kind, line []byte) (verdict Verdict) {
 	if causes := checked(kind, object); len(causes) > 0 {
 		return Verdict{Message: "the definition", Causes: causes}
 	}
-	answer, err := asked(kind.validate, kind, object)
+	validate := kind.validate
+	if old != nil && kind.change != nil {
+		validate = kind.change
+	}
+	answer, err := asked(validate, kind, object, old)
 	if err != nil {
 		return Verdict{Message: err.Error()}
 	}
@@ -285,6 +363,14 @@ func patched(object *unstructured.Unstructured, text []byte) *unstructured.Unstr
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "gates" {
+		for name, gate := range featuregate.GetRegisteredFeatureGates() {
+			if gate.State == featuregate.Alpha {
+				fmt.Println(name)
+			}
+		}
+		return
+	}
 	log.Log.SetIOWriter(io.Discard)
 	server := httptest.NewServer(http.HandlerFunc(cluster))
 	defer server.Close()

@@ -83,6 +83,67 @@ def test_a_root_disk_that_is_deleted_is_not_made_again(play: Play, strategy: str
     play(script)
 
 
+async def _refuse_writes_to_copies(stage: Stage) -> None:
+    """Refuse changes of DataVolumes that stay, as CDI does to whoever may not copy their sources."""
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    rule = {"apiGroups": ["cdi.kubevirt.io"], "apiVersions": ["v1beta1"], "resources": ["datavolumes"], "operations": ["UPDATE"]}
+    denial = {"expression": "has(object.metadata.deletionTimestamp)", "message": "insufficient permissions in clone source namespace"}
+    policy = {"metadata": {"name": "cdi"}, "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": [denial]}}
+    binding = {"metadata": {"name": "cdi"}, "spec": {"policyName": "cdi", "validationActions": ["Deny"]}}
+    for kind, document in (("ies", policy), ("ybindings", binding)):
+        reply = await stage.api.post(path + kind, document)
+        assert reply.status == 201, reply.data
+    await asyncio.sleep(5)
+
+
+@pytest.mark.spec("stakater", 72)
+@pytest.mark.parametrize("end", ["deleted", "orphaned", "disk deleted"])
+def test_a_root_disk_is_held_also_where_nobody_may_write_to_it(play: Play, end: str) -> None:
+    async def script(stage: Stage) -> None:
+        await _refuse_writes_to_copies(stage)
+        await stage.make(front(service={"enabled": True}))
+        await stage.available()
+        assert "infrastructure.stakater.com/root-disk" in (await stage.volume("web-rootdisk"))["metadata"]["finalizers"]
+        if end == "disk deleted":
+            await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
+            await asyncio.sleep(600)
+            assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
+            assert await stage.volume("web-rootdisk") == {}
+        await stage.delete(options="?propagationPolicy=Orphan" if end == "orphaned" else "")
+        await asyncio.sleep(120)
+        assert await stage.front() == {}
+        if end == "orphaned":
+            assert await stage.host.vm() != {}
+            await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+            await asyncio.sleep(120)
+        assert await stage.volume("web-rootdisk") == {} and await stage.claim("web-rootdisk") == {}
+
+    play(script)
+
+
+@pytest.mark.spec("stakater", 72)
+def test_a_copy_of_a_machine_is_deleted_like_any_other(play: Play) -> None:
+    """Its disk has the finalizer and the label of the template that it was copied from."""
+
+    async def script(stage: Stage) -> None:
+        await stage.make(front())
+        await stage.available()
+        found = await stage.host.vm()
+        template = found["spec"]["dataVolumeTemplates"][0]
+        document = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "copy"}, "spec": found["spec"]}
+        template["metadata"]["name"] = found["spec"]["template"]["spec"]["volumes"][0]["dataVolume"]["name"] = "copy-rootdisk"
+        await stage.host.make(document)
+        await asyncio.sleep(30)
+        assert (await stage.volume("copy-rootdisk"))["metadata"]["finalizers"]
+        await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "copy")
+        await asyncio.sleep(120)
+        assert await stage.volume("copy-rootdisk") == {}
+        await stage.available()
+        assert await stage.volume("web-rootdisk") != {}
+
+    play(script)
+
+
 @pytest.mark.spec("stakater", 66)
 @pytest.mark.parametrize(("strategy", "comes_back"), [("Always", True), ("RerunOnFailure", False), ("Manual", False)])
 def test_a_stop_by_hand_stays_unless_the_machine_is_always_to_run(play: Play, strategy: str, comes_back: bool) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from paddock.engine.images.errors import ImageUnavailable
 from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
 from tests.scenario.hosts import snapshotting
 
@@ -50,6 +51,23 @@ def test_storage_is_pending_until_every_claim_is_bound(play: Play) -> None:
             assert reply.status == 200
         await asyncio.sleep(30)
         assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 95)
+def test_an_import_that_fails_is_seen_while_its_claim_is_bound(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        address = "http://images/debian.qcow2"
+        host.engine.images.offer(address)
+        host.engine.images.script(address, [ImageUnavailable("Unreachable", "images:80 cannot be reached")])
+        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": address}}))
+        await asyncio.sleep(8)
+        assert (await host.seen("PersistentVolumeClaim", "web-root"))["status"]["phase"] == "Bound"
+        status, reason, message = await host.condition("StorageReady")
+        assert (status, reason) == ("False", "ImportFailed")
+        assert message == "DataVolume web-root is not filled: Error: images:80 cannot be reached"
+        assert (await host.condition("Ready"))[0] == "False"
 
     play(script)
 

@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from paddock.dialects.core.storageclass import IS_DEFAULT, PROVISIONER
+from paddock.plan.storage import requesters
 from tests import virtualtime
 from tests.apiharness import GuardedHarness, Harness
 
@@ -93,6 +94,37 @@ def test_the_server_says_who_made_it(tmp_path: Path) -> None:
             assert orjson.loads(changed.data["metadata"]["annotations"][MAKER])["user"] == "ada"
 
     virtualtime.run(script())
+
+
+def test_the_server_says_who_made_a_cron(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with GuardedHarness(tmp_path) as api:
+            await permit(api, "ada", ["*"], ["*"], "default")
+            template = {"spec": {**copy(), "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
+            spec = {"schedule": "30 1 * * *", "managedDataSource": "a", "template": template}
+            body = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataImportCron", "metadata": {"name": "a"}, "spec": spec}
+            made = await api.post(f"{CDI}/default/dataimportcrons?fieldValidation=Strict", body, **ADA)
+            assert made.status == 201 and made.data["spec"] == spec
+            forged = {"metadata": {"annotations": {MAKER: orjson.dumps({"user": "root", "groups": ["system:masters"]}).decode()}}}
+            place = f"{CDI}/default/dataimportcrons/a"
+            changed = await api.call("PATCH", place, forged, content_type="application/merge-patch+json", **ADA)
+            assert orjson.loads(changed.data["metadata"]["annotations"][MAKER])["user"] == "ada"
+
+    virtualtime.run(script())
+
+
+@pytest.mark.parametrize(
+    ("cron", "user"),
+    [
+        ({"metadata": {"annotations": {MAKER: requesters.note("ada", ())}}, "spec": {}}, "ada"),
+        ({"metadata": {}, "spec": {"createdBy": requesters.note("bob", ())}}, "bob"),
+        ({"metadata": {}, "spec": {}}, None),
+    ],
+)
+def test_a_cron_of_an_earlier_release_still_says_who_made_it(cron: dict[str, Any], user: str | None) -> None:
+    note = requesters.note_of_cron(cron)
+    maker = requesters.read(note) if note is not None else None
+    assert (maker.user if maker is not None else None) == user
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -84,17 +84,20 @@ async def test_the_host_architecture_decides_the_machine_type() -> None:
     assert (made["architecture"], made["domain"]["machine"]) == ("arm64", {"type": "virt"})
 
 
+@pytest.mark.spec("kubevirt", 167)
 @scripted
-async def test_an_instancetype_that_is_missing_is_named() -> None:
+async def test_an_instancetype_that_is_missing_is_a_warning() -> None:
     async with Harness() as api:
         said = await api.post(
             VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small"}, preference={"name": "linux"})
         )
-        assert said.status == 422
-        assert 'virtualmachineclusterinstancetypes.instancetype.kubevirt.io "small" not found' in said.causes["spec.instancetype"]
-        assert '"linux" not found' in said.causes["spec.preference"]
-        odd = await api.post(VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small", "kind": "Flavour"}))
-        assert "unknown kind Flavour" in odd.causes["spec.instancetype"]
+        assert said.status == 201
+        size, preference = said.warnings
+        assert "spec.instancetype: Failure to find instancetype: virtualmachineclusterinstancetypes.instancetype.kubevirt.io" in size
+        assert "spec.preference: Failure to find preference" in preference
+        body = machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small", "kind": "Flavour"})
+        odd = await api.post(VMS, {**body, "metadata": {"name": "odd"}})
+        assert odd.status == 201 and "unknown kind Flavour" in odd.warnings[0]
 
 
 @pytest.mark.spec("kubevirt", 92)

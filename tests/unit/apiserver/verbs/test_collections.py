@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from paddock.store.contract import CommittedWrite
+from paddock.meta import failure
+from paddock.store.contract import CommittedWrite, StoreKey
 from paddock.store.memory import MemoryStore
 from tests.apiharness import Harness
 
@@ -68,5 +69,61 @@ def test_an_object_with_a_finalizer_waits_and_the_rest_goes() -> None:
             assert (await api.delete(MAPS)).status == 200
             (left,) = (await api.get(MAPS)).data["items"]
             assert left["metadata"]["name"] == "m07" and left["metadata"]["deletionTimestamp"]
+
+    asyncio.run(script())
+
+
+class HeldStore(CountingStore):
+    """Its commits wait until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+        self.let.set()
+
+    async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
+        await super()._commit(changes)
+        await self.let.wait()
+
+
+@pytest.mark.spec("kube-api", 155)
+def test_all_deletions_are_decided_before_anybody_hears_of_the_first() -> None:
+    """What follows from the first, such as the ends of machines, would otherwise go before the last."""
+
+    async def script() -> None:
+        store = HeldStore()
+        async with Harness(store=store) as api:
+            keys = [StoreKey("configmaps", "default", f"m{number:03}") for number in range(150)]
+            for key in keys:
+                await api.post(MAPS, config_map(key.name))
+            store.let.clear()
+            collection = asyncio.create_task(api.delete(MAPS))
+            for _ in range(200):
+                await asyncio.sleep(0)
+            undecided = [key for key in keys if store.decided(key) is not None]
+            answered = collection.done()
+            store.let.set()
+            assert (await collection).status == 200
+            assert not answered and undecided == []
+
+    asyncio.run(script())
+
+
+def test_a_refused_deletion_is_the_answer_and_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        async with Harness(store=CountingStore()) as api:
+            for number in range(400):
+                await api.post(MAPS, config_map(f"m{number:03}"))
+            real = api.parts.writer.delete
+
+            async def delete(resource: Any, namespace: str, name: str, options: Any) -> Any:
+                if name == "m020":
+                    raise failure.bad_request("not this one")
+                return await real(resource, namespace, name, options)
+
+            monkeypatch.setattr(api.parts.writer, "delete", delete)
+            assert (await api.delete(MAPS)).status == 400
+            left = [each["metadata"]["name"] for each in (await api.get(MAPS)).data["items"]]
+            assert "m020" in left and len(left) > 300
 
     asyncio.run(script())

@@ -84,10 +84,12 @@ class _Api:
     ("members", "words", "advised"),
     [
         (("template",), "is older than this operator: it lacks", True),
-        (("machineClass", "provider", "os", "template"), "is another project's: it has spec.machineClass, spec.provider", False),
+        (("template", "shape"), "is another project's: it has spec.shape and lacks", False),
+        (("machineClass", "provider", "os", "disks", "memory", "cpu"), "is another project's: it lacks", False),
     ],
 )
 @pytest.mark.parametrize("target", [MACHINES, plain("vitistack.io", "v1alpha1", "others", "Other")])
+@pytest.mark.spec("vitistack", 92)
 def test_no_command_replaces_the_definitions_of_another_project(
     target: Target[Any], members: tuple[str, ...], words: str, advised: bool
 ) -> None:

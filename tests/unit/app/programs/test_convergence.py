@@ -20,7 +20,7 @@ from paddock.contract.errors import ProviderError
 from paddock.controllers.virtrigaud import controller
 from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
 from paddock.plan.virtrigaud import retries
-from paddock.plan.virtrigaud.status import MachinePolls
+from paddock.plan.virtrigaud.polls import MachinePolls
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests.apiharness import Harness

@@ -1,6 +1,7 @@
 """pause, unpause, reset, softreboot, freeze and what an agent tells, over HTTP and with a machine in memory."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -207,19 +208,23 @@ async def test_an_unfreeze_ends_the_waiting_and_so_does_the_end_of_the_program()
     assert not machine.agent.is_frozen
 
 
+@pytest.mark.spec("kubevirt", 173)
 @scripted
 async def test_what_an_agent_refuses_is_told_in_an_event() -> None:
     async with World() as world:
         machine = await world.running()
         reply = await world.put("vmi", "vm", "freeze", {"unfreezeTimeout": "10s"})
-        assert reply.status == 400
+        assert reply.status == 500
+        assert re.match("Internal error occurred: command Freeze failed: QEMU guest agent is not connected", reply.data["message"])
+        unfrozen = await world.put("vmi", "vm", "unfreeze")
+        assert re.match("Internal error occurred: command Unfreeze failed: QEMU guest agent is not connected", unfrozen.data["message"])
         machine.agent.connect()
         machine.agent.refuse["freeze"] = "a file system is busy"
         reply = await world.put("vmi", "vm", "freeze", {"unfreezeTimeout": "10s"})
-        assert (reply.status, "a file system is busy" in reply.data["message"]) == (400, True)
+        assert (reply.status, "a file system is busy" in reply.data["message"]) == (500, True)
         assert [(kind, reason) for kind, reason, _ in world.told] == [("Warning", "FreezeError")] * 2
         machine.agent.refuse["thaw"] = "no"
-        assert (await world.put("vmi", "vm", "unfreeze")).status == 400
+        assert (await world.put("vmi", "vm", "unfreeze")).status == 500
 
 
 # --- what the agent tells -------------------------------------------------------------------------------------------------

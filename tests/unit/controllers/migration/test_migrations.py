@@ -33,12 +33,3 @@ async def test_there_is_no_other_host() -> None:
         assert event[:2] == ("Warning", "FailedMigration") and "single host" in event[2]
         vmi = await life.vmi()
         assert vmi is not None and vmi["status"]["phase"] == "Running"
-
-
-@timeless
-async def test_an_instance_that_is_not_there() -> None:
-    async with living(wire) as life:
-        await life.make(migration("gone"), PLURAL)
-        await life.rest(5)
-        moved = await life.get("move", PLURAL)
-        assert moved is not None and "gone does not exist" in moved["status"]["migrationState"]["failureReason"]

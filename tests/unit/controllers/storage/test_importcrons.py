@@ -143,6 +143,7 @@ def test_a_claim_is_copied_when_it_is_another_one(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 178)
 def test_data_sources_say_whether_what_they_name_is_there(play: Play) -> None:
     async def script(host: Host) -> None:
         async def ready(name: str) -> tuple[str, str, str]:
@@ -153,6 +154,7 @@ def test_data_sources_say_whether_what_they_name_is_there(play: Play) -> None:
         async def make(name: str, source: Data) -> None:
             await host.post(f"{CDI}/datasources", {"metadata": {"name": name}, "spec": {"source": source}})
 
+        await make("later", {})
         await make("web", http("https://ada:secret@images/a.img?key=secret".replace("ada:secret@", "")))
         await make("claim", {"pvc": {"namespace": "default", "name": "d"}})
         await make("other", {"dataSource": {"namespace": "default", "name": "claim"}})
@@ -160,6 +162,12 @@ def test_data_sources_say_whether_what_they_name_is_there(play: Play) -> None:
         status, _, message = await ready("web")
         assert status == "True" and message.endswith("https://images/a.img")
         assert (await ready("claim"))[:2] == ("False", "NotFound")
+        assert await ready("later") == ("False", "NoSource", "No source PVC set")
+        await host.data_volume("e", {"sourceRef": {"kind": "DataSource", "name": "later"}, "pvc": pvc()})
+        await host.settle()
+        assert await host.phase("e") == "Pending" and (await host.condition("e", "Ready"))["reason"] == "NoSource"
+        filled = {"spec": {"source": {"pvc": {"namespace": "default", "name": "d"}}}}
+        assert (await host.api.merge(f"{CDI}/datasources/later", filled)).status == 200
         host.images.offer("http://images/a.qcow2")
         host.images.hold("http://images/a.qcow2")
         await host.data_volume("d", {"source": http(), "pvc": pvc()})
@@ -168,6 +176,7 @@ def test_data_sources_say_whether_what_they_name_is_there(play: Play) -> None:
         host.images.release("http://images/a.qcow2")
         await host.settle()
         assert (await ready("claim"))[:2] == ("True", "Ready") and (await ready("other"))[0] == "True"
+        assert (await ready("later"))[0] == "True" and await host.phase("e") == "Succeeded"
         resolved = (await host.get(f"{CDI}/datasources/other"))["status"]["source"]
         assert resolved == {"pvc": {"namespace": "default", "name": "d"}}
 

@@ -71,8 +71,7 @@ async def test_a_refused_create_needs_no_provider_to_go(kind: ErrorKind) -> None
 @timeless
 async def test_a_create_that_never_reached_the_provider_needs_none_to_go() -> None:
     async with rigaud() as life:
-        life.driver.down = ProviderError(ErrorKind.UNAVAILABLE, "cannot connect")
-        life.driver.down.sent = False
+        life.driver.down = ProviderError(ErrorKind.UNAVAILABLE, "cannot connect", sent=False)
         await refused(life)
         await life.delete()
         await life.gone(seconds=60)

@@ -111,12 +111,27 @@ async def test_it_waits_for_its_source_and_for_both_providers(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("without", "spec", "text"),
     [
-        ({}, {"storage": {"type": "nfs", "nfs": {"server": "nas", "export": "/e"}}}, "exports to [pvc], the target's imports from [pvc]"),
-        ({}, {"storage": {"transferMode": "direct"}}, "the source's Provider has [relay], the target's [relay]"),
-        ({"without": ("disk_export",)}, {}, "does not export disks"),
-        ({"without": ("disk_import",)}, {}, "does not import disks"),
-        ({}, {"options": {"diskFormat": "vmdk"}}, "writes [qcow2, raw], the target's reads [qcow2, raw]"),
+        (
+            {},
+            {"storage": {"type": "nfs", "nfs": {"server": "nas", "export": "/e"}}},
+            "Provider default/lab (libvirt) exports to [pvc], Provider default/other (libvirt) imports from [pvc]",
+        ),
+        (
+            {},
+            {"storage": {"transferMode": "direct"}},
+            "Provider default/lab (libvirt) has [relay], Provider default/other (libvirt) has [relay]",
+        ),
+        ({"without": ("disk_export",)}, {}, "Provider default/lab (libvirt) does not export disks"),
+        ({"without": ("disk_import",)}, {}, "Provider default/other (libvirt) does not import disks"),
+        (
+            {},
+            {"options": {"diskFormat": "vmdk"}},
+            "Provider default/lab (libvirt) writes [qcow2, raw], Provider default/other (libvirt) reads [qcow2, raw]",
+        ),
         ({"without": ("export_compression",)}, {"options": {"compress": True}}, "does not compress"),
+        # Everything that stands against it is named at once.
+        ({"without": ("disk_export", "disk_import")}, {}, "lab (libvirt) does not export disks; Provider default/other (libvirt) does not"),
+        ({}, {"storage": {"transferMode": "direct"}, "options": {"diskFormat": "vmdk"}}, "has [relay]; the format vmdk cannot be used"),
     ],
 )
 @timeless

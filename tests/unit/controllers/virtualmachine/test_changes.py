@@ -140,14 +140,22 @@ async def test_everything_waits_where_changes_are_staged() -> None:
 async def test_labels_and_another_strategy() -> None:
     async with living(wire) as life:
         await started(life)
-        await life.merge(template({}, labels={"app": None, "tier": "front"}, annotations={"note": "x"}))
-        after = await instance(life)
-        assert after["metadata"]["labels"]["tier"] == "front" and "app" not in after["metadata"]["labels"]
-        assert "kubevirt.io/created-by" in after["metadata"]["labels"] and after["metadata"]["annotations"]["note"] == "x"
+        evict = "descheduler.alpha.kubernetes.io/evict"
+        await life.merge(template({}, annotations={evict: "true"}))
+        assert (await instance(life))["metadata"]["annotations"][evict] == "true"
         await life.merge({"spec": {"runStrategy": "Manual"}})
         await life.rest(3)
         status = (await life.vm())["status"]
         assert status["observedGeneration"] == status["desiredGeneration"] == 3
+        # Other labels and annotations come with the next start; sockets do not wait for them.
+        sockets = {"domain": {"cpu": {"sockets": 2}}}
+        await life.merge(template(sockets, labels={"app": None, "tier": "front"}, annotations={"note": "x", evict: None}))
+        after = await instance(life)
+        assert after["metadata"]["labels"]["app"] == "web" and "tier" not in after["metadata"]["labels"]
+        assert not {"note", evict} & set(after["metadata"]["annotations"])
+        assert after["spec"]["domain"]["cpu"]["sockets"] == 2
+        vm = await life.vm()
+        assert vm["status"]["observedGeneration"] == 3 and not restart(vm)
 
 
 @pytest.mark.parametrize(("change", "observed"), [({}, 2), (template({"domain": {"cpu": {"cores": 2}}})["spec"], 1)])

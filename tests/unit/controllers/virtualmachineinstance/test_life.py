@@ -146,8 +146,11 @@ def test_deletion_asks_the_guest_and_waits_for_it(play: Play) -> None:
         await host.api.delete(f"{VMIS}/web")
         await asyncio.sleep(1)
         assert machine.presses == 1
-        assert await host.get() == {}
         assert list(host.engine.machines) == []
+        # Who looks every second sees how it ended.
+        assert (await host.status())["phase"] == "Succeeded"
+        await asyncio.sleep(3)
+        assert await host.get() == {}
         assert [reason for reason, _ in await host.events()][-2:] == ["ShuttingDown", "Stopped"]
 
     play(script)

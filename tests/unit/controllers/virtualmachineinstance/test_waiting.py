@@ -107,7 +107,7 @@ def test_a_machine_that_is_deleted_while_its_image_comes_goes_at_once(play: Play
         host.engine.images.hold(IMAGE)
         await host.make(volumes=CONTAINER)
         await asyncio.sleep(2)
-        assert (await host.status())["phase"] == "Pending"
+        assert (await host.status())["phase"] == "Scheduling"
         await host.api.delete(f"{VMIS}/web")
         await asyncio.sleep(1)
         assert await host.get() == {}

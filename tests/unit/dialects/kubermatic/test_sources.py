@@ -54,11 +54,18 @@ def test_the_documents_machine_and_source_are_accepted(raw: dict[str, Any], targ
 
 
 @pytest.mark.spec("kubermatic", 19)
-@pytest.mark.parametrize("members", [{}, {**http(), "pvc": PLACE}, {"pvc": PLACE, "snapshot": PLACE}])
-def test_exactly_one_source(members: dict[str, Any]) -> None:
+@pytest.mark.spec("kubevirt", 178)
+@pytest.mark.parametrize("target", ["embedded", "cluster"])
+def test_a_source_may_come_later(target: str) -> None:
+    assert admitted(source({}), target=target).findings == ()
+
+
+@pytest.mark.spec("kubermatic", 19)
+@pytest.mark.parametrize("members", [{**http(), "pvc": PLACE}, {"pvc": PLACE, "snapshot": PLACE}])
+def test_no_more_than_one_source(members: dict[str, Any]) -> None:
     ((field, message),) = errors(admitted(source(members)))
     assert field == "spec.source"
-    assert "exactly one source must be set" in message
+    assert "no more than one source may be set" in message
     for name in members:
         assert name in message
 

@@ -34,7 +34,7 @@ ACCEPTED: tuple[dict[str, Any], ...] = (
     {"source": HTTP, "pvc": CLAIM},
     {"source": HTTP, "storage": SIZE},
     {"source": HTTP, "storage": {**SIZE, "accessModes": ["ReadWriteOnce", "ReadWriteMany"], "volumeMode": "Block"}},
-    {"source": BLANK, "storage": SIZE, "preallocation": True, "priorityClassName": "high"},
+    {"source": BLANK, "storage": SIZE, "preallocation": True},
     {"source": {"upload": {}}, "pvc": CLAIM},
     {"source": COPY, "storage": {}},
     {"source": {"snapshot": {"namespace": "a", "name": "b"}}, "storage": {}},

@@ -64,9 +64,9 @@ SERVED = (
     (CDI, "VolumeImportSource", "", True, "v1beta1*", "Age", False),
     (CDI, "VolumeUploadSource", "", True, "v1beta1*", "Age", False),
     (CDI, "VolumeCloneSource", "", True, "v1beta1*", "Age", False),
-    (CDI, "StorageProfile", "", False, "v1beta1*", "Age", False),
+    (CDI, "StorageProfile", "", False, "v1beta1*", "Age", True),
     (CDI, "CDIConfig", "", False, "v1beta1*", "Age", False),
-    (CDI, "CDI", "cdi cdis", False, "v1beta1*", "Age Phase", True),
+    (CDI, "CDI", "cdi cdis", False, BETA, "Age Phase", True),
     (CDI, "ObjectTransfer", "ot ots", False, "v1beta1*", "Age Phase", True),
     ("upload.cdi.kubevirt.io", "UploadTokenRequest", "utr utrs", True, BETA, "", False),
 )
@@ -99,6 +99,34 @@ def test_no_kind_of_the_family_is_missing() -> None:
     assert known == {(row[0], row[1]) for row in SERVED} | machines
 
 
+# Documents that CDI 1.66 takes, and the fields of which Paddock says that they have no effect here.
+TLS = {"type": "Custom", "custom": {"ciphers": ["ECDHE-RSA-AES128-GCM-SHA256"], "minTLSVersion": "VersionTLS12"}}
+CONFIG = {
+    "webhookPvcRendering": "Disabled",
+    "tlsSecurityProfile": TLS,
+    "podResourceRequirements": {"claims": [{"name": "gpu", "request": "one"}], "limits": {"cpu": "1"}},
+}
+VDDK = {"url": "https://vc", "uuid": "1", "backingFile": "d", "thumbprint": "t", "secretRef": "s", "certConfigMap": "ca"}
+SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
+DISK_SPEC = {"source": {"vddk": VDDK}, "serviceAccountName": "importer", "priorityClassName": "high", "storage": SIZE}
+NEWEST: tuple[tuple[str, str, dict[str, Any], set[str]], ...] = (
+    ("DataVolume", "v1beta1", DISK_SPEC, {"spec.priorityClassName", "spec.serviceAccountName"}),
+    ("CDIConfig", "v1beta1", CONFIG, {f"spec.{name}" for name in CONFIG}),
+    ("CDI", "v1alpha1", {"config": CONFIG}, {f"spec.config.{name}" for name in CONFIG}),
+    ("CDI", "v1beta1", {"config": {"tlsSecurityProfile": {"type": "Old", "old": {}, "modern": None}}}, {"spec.config.tlsSecurityProfile"}),
+)
+
+
+@pytest.mark.spec("kubevirt", 179, 181)
+@pytest.mark.parametrize(("kind", "version", "spec", "without_effect"), NEWEST, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_the_newest_cdi_takes_is_taken(kind: str, version: str, spec: dict[str, Any], without_effect: set[str]) -> None:
+    name = "config" if kind == "CDIConfig" else "x"
+    document = {"apiVersion": f"{CDI}/{version}", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    found = admitted(document)
+    assert errors(found) == []
+    assert {each.field for each in found.findings} == without_effect
+
+
 def test_tokens_are_asked_for_and_not_stored() -> None:
     unstored = [kind.kind for kind in catalog.every() if not kind.stored]
     assert unstored == ["UploadTokenRequest"]
@@ -123,7 +151,6 @@ SHOT = {"apiGroup": SNAPSHOT, "kind": "VirtualMachineSnapshot", "name": "before"
 POD = {"apiGroup": "", "kind": "Pod", "name": "web"}
 PVC = {"kind": "PersistentVolumeClaim", "name": "web"}
 RESTORE = {"target": VM, "virtualMachineSnapshotName": "before"}
-SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
 CRON = {
     "schedule": "30 1 * * *",
     "managedDataSource": "fedora",

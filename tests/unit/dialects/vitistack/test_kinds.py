@@ -19,20 +19,23 @@ def found(name: str) -> Kind:
         ("Machine", "machines", "m", True),
         ("NetworkConfiguration", "networkconfigurations", "nc", True),
         ("MachineTemplate", "machinetemplates", "mt", False),
+        ("MachineClass", "machineclasses", "mc", False),
     ],
 )
 def test_names(name: str, plural: str, short: str, *, status: bool) -> None:
     kind = found(name)
-    assert (kind.plural, kind.short_names, kind.api_version, kind.namespaced) == (plural, (short,), "vitistack.io/v1alpha1", True)
+    assert (kind.plural, kind.short_names, kind.api_version) == (plural, (short,), "vitistack.io/v1alpha1")
+    assert kind.namespaced is (name != "MachineClass")
     assert kind.status is status
 
 
 @pytest.mark.parametrize(
     ("name", "narrow", "wide"),
     [
-        ("Machine", ["PHASE", "TEMPLATE", "IPS", "NODE", "AGE"], ["READY", "VM"]),
+        ("Machine", ["PHASE", "TEMPLATE", "IPS", "NODE", "AGE"], ["READY", "VM", "CLASS"]),
         ("NetworkConfiguration", ["VLAN", "BRIDGE", "READY", "AGE"], []),
         ("MachineTemplate", ["CORES", "MEMORY", "DISKS", "AGE"], []),
+        ("MachineClass", ["CORES", "MEMORY", "ENABLED", "AGE"], []),
     ],
 )
 def test_columns(name: str, narrow: list[str], wide: list[str]) -> None:

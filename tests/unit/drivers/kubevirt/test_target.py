@@ -5,6 +5,7 @@ import pytest
 from paddock.client import errors as client
 from paddock.client.client import Client
 from paddock.client.transport import TransportRequest, TransportResponse
+from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kubevirt import failures
@@ -41,6 +42,27 @@ class Bare(Interruption):
         if "kubevirt.io" in ask.target or "snapshot.storage" in ask.target:
             return TransportResponse(404, {}, b"404 page not found")
         return await super().send(ask)
+
+
+class WithoutVirtApi(Interruption):
+    """A cluster whose virt-api does not answer: its API server says nothing more."""
+
+    async def send(self, ask: TransportRequest) -> TransportResponse:
+        if ask.target.startswith("/apis/subresources.kubevirt.io"):
+            return TransportResponse(503, {}, b"service unavailable\n")
+        return await super().send(ask)
+
+
+def test_what_does_not_answer_is_named(play: Play) -> None:
+    async def script(target: Target) -> None:
+        driver = KubeVirtDriver(Client(WithoutVirtApi(Interruption.of(target.host.api))), SETTINGS)
+        with pytest.raises(ProviderError) as error:
+            await driver.get_features(x.GetFeaturesRequest())
+        assert error.value.kind is ErrorKind.UNAVAILABLE
+        assert "the target does not serve subresources.kubevirt.io/v1 now" in str(error.value)
+        assert "the APIService v1.subresources.kubevirt.io" in str(error.value)
+
+    play(script)
 
 
 def test_a_cluster_without_kubevirt(play: Play) -> None:

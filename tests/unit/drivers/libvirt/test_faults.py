@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -18,6 +19,12 @@ pytest.importorskip("libvirt", reason="libvirt-python is not installed; it is bu
 
 def names(conn: Any) -> list[str]:
     return sorted(each.name() for each in conn.listAllDomains() if each.name() != "test")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0.005)
 
 
 def on(name: str, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -42,10 +49,11 @@ def test_a_creation_that_was_cut_off_goes_on_with_the_next_driver() -> None:
         disks = NamedDisks()
         disks.pause = asyncio.Event()
         # Another connection keeps libvirt's driver for tests, as a daemon outlives drivers.
-        async with bench() as keeper, bench(disks, create_seconds=0.01) as first:
+        async with bench() as keeper, bench(disks, create_seconds=0) as first:
             await keeper.run(names)
             made = await first.driver.create(request())
             task = m.TaskStatusRequest(task=made.task)
+            await until(lambda: disks.begun == 1)
             assert made.task is not None and not (await first.driver.task_status(task)).done
             await first.driver.close()
             disks.pause = None
@@ -164,6 +172,20 @@ def test_a_program_that_the_far_host_lacks_is_named() -> None:
     error = failures.lost(RuntimeError("internal error: Remote command terminated with non-zero code: 127"))
     assert error.kind is ErrorKind.UNAVAILABLE and "nc, or virt-ssh-helper" in str(error) and "netcat-openbsd" in str(error)
     assert "see that libvirtd runs" in str(failures.lost(RuntimeError("Connection refused")))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("Remote command terminated with non-zero code: 127", reasons.HYPERVISOR_PROGRAM),
+        ("Unable to resolve address 'lab' service '22': Name or service not known", reasons.ADDRESS_UNKNOWN),
+        ("unable to connect to server at 'lab:22': Connection refused", reasons.HYPERVISOR_UNREACHABLE),
+    ],
+)
+def test_a_way_that_is_closed_has_a_reason_code(words: str, reason: str) -> None:
+    from paddock.drivers.libvirt import failures  # noqa: PLC0415 - without the library, tests skip
+
+    assert failures.lost(RuntimeError(words)).reason_code == reason
 
 
 def test_a_detached_disk_stays_and_comes_back(play: Play) -> None:

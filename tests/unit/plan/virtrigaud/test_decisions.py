@@ -8,9 +8,9 @@ from paddock.dialects.virtrigaud.provider import HealthCheck, ReportedCapabiliti
 from paddock.meta.wire import from_data
 from paddock.plan.virtrigaud import health, power, references, resizing, retries, status
 from paddock.plan.virtrigaud.health import CheckCounts
+from paddock.plan.virtrigaud.polls import MachinePolls
 from paddock.plan.virtrigaud.power import PowerDecision
 from paddock.plan.virtrigaud.resizing import MachineSizes
-from paddock.plan.virtrigaud.status import MachinePolls
 from tests.unit.plan.virtrigaud.made import Data, machine, vmclass
 
 NOTHING = PowerDecision()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.dialects.vitistack.machine import PHASES
+from paddock.dialects.vitistack.machinespec import PHASES
 from paddock.plan.vitistack.phases import NEXT, step
 
 # Where a machine is said to be next (down: where it is; across: Pending, Creating, Running, Stopped, Failed).

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.dialects.vitistack.machine import Machine, MachineStatus
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machinespec import MachineStatus
 from paddock.meta.conditions import Condition
 from paddock.plan.vitistack import problems, report
 from paddock.plan.vitistack.events import news
@@ -15,6 +16,8 @@ from paddock.plan.vitistack.observed import (
     MachineProblem,
     ObjectName,
     ObservedClaim,
+    ObservedDataVolume,
+    ObservedFillStatus,
     ObservedMachine,
     ObservedNetwork,
     ObservedNic,
@@ -51,6 +54,11 @@ def instance(phase: str = "Running", *addresses: tuple[str, ...]) -> Instance:
 
 def conditions(status: MachineStatus) -> dict[str, tuple[str, str | None]]:
     return {each.type: (each.status, each.reason) for each in status.conditions or ()}
+
+
+def filling(phase: str, reason: str) -> ObservedDataVolume:
+    running = Condition(type="Running", status="True" if reason == "Pod is running" else "False", reason=reason)
+    return ObservedDataVolume(ObjectName("web-root"), ObservedFillStatus(phase, (running,)))
 
 
 BOUND = (ObservedClaim("web-root", "Bound"),)
@@ -112,13 +120,18 @@ def test_phases_and_reasons(before: str | None, seen: dict[str, Any], phase: str
         ({"claims": ()}, "StorageReady", ("True", "PVCBound")),
         ({"claims": None}, "StorageReady", ("False", "PVCPending")),
         ({"claims": (ObservedClaim("a", "Bound", lost=True),)}, "StorageReady", ("False", "PVCPending")),
+        ({"claims": BOUND, "volumes": (filling("ImportInProgress", "Pod is running"),)}, "StorageReady", ("True", "PVCBound")),
+        ({"claims": BOUND, "volumes": (filling("ImportScheduled", "ContainerCreating"),)}, "StorageReady", ("True", "PVCBound")),
+        ({"claims": BOUND, "volumes": (filling("ImportInProgress", "RunContainerError"),)}, "StorageReady", ("False", "ImportFailed")),
+        ({"claims": BOUND, "volumes": (filling("Failed", "Error"),)}, "StorageReady", ("False", "ImportFailed")),
+        ({"claims": BOUND, "volumes": (filling("Succeeded", "Completed"),)}, "StorageReady", ("True", "PVCBound")),
         ({"networks": (ObservedNetwork("a"),)}, "NetworkReady", ("True", "NetworkConfigured")),
         ({"networks": (ObservedNetwork("a", attached=False),)}, "NetworkReady", ("False", "NetworkFailed")),
         ({"networks": (ObservedNetwork("a", found=False),)}, "NetworkReady", ("False", "NetworkFailed")),
         ({"problem": NO_NETWORK}, "NetworkReady", ("False", "NetworkFailed")),
     ],
 )
-@pytest.mark.spec("vitistack", 67)
+@pytest.mark.spec("vitistack", 67, 95)
 def test_conditions(seen: dict[str, Any], type: str, said: tuple[str, str]) -> None:
     found = report.status(ObservedMachine(machine=machine("Creating"), **seen), NOW)
     assert conditions(found)[type] == said

@@ -143,6 +143,21 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     assert (modes["a"][0], modes["tmp"][0]) == (0o644, 0o1777)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "starts"),
+    [
+        (recipes.OPERATOR, (["/usr/bin/paddock"], ["operator"])),
+        (recipes.HOST, (["/usr/bin/paddock"], ["up"])),
+        # The Pod of a Provider gives options, and they take the place of the command.
+        (recipes.PROVIDER, (["/usr/bin/paddock", "provider", "serve"], [])),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_what_an_image_starts(recipe: recipes.ContainerRecipe, starts: tuple[list[str], list[str]]) -> None:
+    config = oci.configuration(recipe, FACTS, [])["config"]
+    assert (config["Entrypoint"], config["Cmd"]) == starts
+
+
 def test_the_archive_is_one_that_registries_know(tmp_path: Path) -> None:
     made = root(tmp_path / "root", ["a"], 1)
     layer = oci.layer(made, ["a"], tmp_path / "layer", FACTS.created)

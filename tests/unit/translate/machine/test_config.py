@@ -155,6 +155,11 @@ def test_without_hotplug_there_is_no_room() -> None:
     assert (config.cpu.max_sockets, config.memory.max_size) == (1, 1 << 30)
 
 
+def test_beside_cpus_of_ones_own_there_is_no_room() -> None:
+    changes = {"domain.cpu": {"sockets": 2, "maxSockets": 8, "dedicatedCpuPlacement": True}}
+    assert machine_config(instance(changes), MachineInputs(host=HOST)).config.cpu.max_sockets == 2
+
+
 def test_optional_features_follow_the_host() -> None:
     wanted = {
         "domain.cpu": {"model": "qemu64", "features": [{"name": "aes", "policy": "optional"}, {"name": "sse5", "policy": "optional"}]}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddock.dialects.admission import admit
+from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.storageclass import StorageClass
@@ -48,6 +49,10 @@ def network(name: str = "lan", namespace: str = "prod", **spec: Any) -> Resource
 
 def secret(name: str = "keys", **data: str) -> Secret:
     return Secret(apiVersion="v1", kind="Secret", metadata=ObjectMeta(name=name, namespace="prod"), stringData=data)
+
+
+def config_map(name: str = "texts", **data: str) -> ConfigMap:
+    return ConfigMap(apiVersion="v1", kind="ConfigMap", metadata=ObjectMeta(name=name, namespace="prod"), data=data)
 
 
 def storage_class(name: str, created: str | None = None, **annotations: str) -> StorageClass:

@@ -14,6 +14,7 @@ import pytest
 
 from paddock.dialects.admission import admit
 from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.machineclass import MachineClass
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.meta.objects import Resource
@@ -23,7 +24,8 @@ from paddock.schema.field import Object
 from paddock.schema.finding import Path, format_path
 from paddock.schema.kind import AdmissionSettings
 from paddock.translate.vitistack import to_kubevirt
-from tests.unit.translate.vitistack.making import STANDARD, Json, network, secret
+from paddock.translate.vitistack.errors import UntranslatableMachine
+from tests.unit.translate.vitistack.making import STANDARD, Json, config_map, network, secret
 
 DISK: Json = {"name": "data", "size": "9Gi", "storageClass": "fast", "accessMode": "ReadWriteMany", "volumeMode": "Block"}
 MACHINE: Json = {
@@ -48,6 +50,66 @@ OTHER_MACHINE: Json = {
     "cloudInit": {"secretRef": {"name": "keys", "key": "foo"}},
     "domain": {"features": {"hyperv": True}, "firmware": {"bootloader": {"efi": True, "secureBoot": True}}},
 }
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB a@b"
+OWN_MACHINE: Json = {
+    "provider": "kubevirt",
+    "machineClass": "own",
+    "name": "guest",
+    "cpu": {"cores": 3, "threadsPerCore": 2, "sockets": 2},
+    "memory": 3 * 2**30,
+    "disks": [
+        {"name": "data", "sizeGB": 9, "type": "sata", "device": "/dev/sdb", "iops": 3000, "throughput": 500},
+        {"name": "sys", "sizeGB": 5, "type": "nvme", "boot": True},
+    ],
+    "network": {
+        "networkNamespaceName": "lan",
+        **dict.fromkeys(("vpc", "subnet", "privateIP", "publicIP"), "x"),
+        "assignPublicIP": True,
+        "interfaces": [{"name": "a", "subnet": "b", "securityGroups": ["c"], "primary": True}],
+    },
+    "sshKeys": [KEY],
+    "userData": "#cloud-config\na: 1\n",
+    "cloudInit": {"type": "configDrive", "networkData": "version: 2\n"},
+    "os": {
+        "isoUri": "http://e.org/a.iso",
+        "architecture": "x86_64",
+        **dict.fromkeys(("family", "distribution", "version", "imageFamily"), "x"),
+    },
+    **dict.fromkeys(("machineType",), "x"),
+    "providerConfig": {
+        **dict.fromkeys(("name", "region", "zone"), "x"),
+        "config": {"a": "b"},
+        "credentialsRef": {"secretName": "a", "namespace": "b"},
+    },
+    "tags": {"a": "b"},
+    "securityGroups": ["a"],
+    "monitoring": True,
+    "backup": {"enabled": True, "schedule": "@daily", "retentionDays": 3},
+}
+IN_OBJECTS: Json = {
+    "provider": "kubevirt",
+    "machineClass": "own",
+    "cloudInit": {"userDataSecretRef": {"name": "keys", "key": "foo"}, "networkDataConfigMapRef": {"name": "texts", "key": "bar"}},
+}
+IN_OTHERS: Json = {
+    "provider": "kubevirt",
+    "cloudInit": {"userDataConfigMapRef": {"name": "texts", "key": "bar"}, "networkDataSecretRef": {"name": "keys", "key": "foo"}},
+}
+IN_BASE64: Json = {"provider": "kubevirt", "cloudInit": {"userDataBase64": "I2Nsb3VkLWNvbmZpZwo=", "networkDataBase64": "dmVyc2lvbjogMgo="}}
+OWN: tuple[Json, ...] = (OWN_MACHINE, IN_OBJECTS, IN_OTHERS, IN_BASE64)
+# Said whole, and a disk that is not encrypted: what every disk is.
+MAPS: Json = {"tags": {}, "providerConfig": {"config": {}}, "disks": [{"boot": True, "encrypted": False}]}
+CLASS: Json = {
+    "enabled": True,
+    "default": True,
+    "category": "x",
+    "description": "x",
+    "displayName": "x",
+    "memory": {"quantity": "5Gi", "minQuantity": "1Gi", "maxQuantity": "9Gi"},
+    "cpu": {"cores": 2, "threads": 4, "sockets": 5},
+    "machineProviders": ["kubevirt"],
+    "gpu": {"cores": 1, "manufacturer": "x"},
+}
 NETWORK: Json = {"bridge": "br7", "vlan": 7, "mtu": 1400, "networkId": "n", "ipam": {}, "dhcp": {}, "security": {}}
 TEMPLATE: Json = {
     "resources": {"cpu": {"cores": 2, "threads": 4, "sockets": 5}, "memory": {"size": "5Gi"}},
@@ -63,15 +125,36 @@ INSTEAD: dict[str, Any] = {
     "spec.cloudInit.secretRef.name": "others",
     "spec.resources.memory.size": "6Gi",
     "spec.os.imageID": "e.org/b",
+    "spec.machineClass": "small",
+    "spec.disks[0].sizeGB": 8,
+    "spec.disks[1].sizeGB": 8,
+    "spec.disks[1].name": "other",
+    "spec.memory.quantity": "6Gi",
+    "spec.cpu.cores": 9,
+    "spec.machineProviders[0]": "proxmox",
+    "spec.enabled": False,
+    "spec.gpu.cores": 2,
+    "spec.cloudInit.userDataSecretRef.name": "others",
+    "spec.cloudInit.networkDataSecretRef.name": "others",
+    "spec.cloudInit.userDataConfigMapRef.name": "other-texts",
+    "spec.cloudInit.networkDataConfigMapRef.name": "other-texts",
 }
-WORLD = [network("san", bridge="br9"), secret("keys", foo="a", userdata="b"), secret("others", foo="c")]
+WORLD = [
+    network("san", bridge="br9"),
+    secret("keys", foo="a", userdata="b", networkdata="n"),
+    secret("others", foo="c"),
+    config_map("texts", bar="d", userdata="e", networkdata="m"),
+    config_map("other-texts", bar="f"),
+]
 
 
 CLUSTER = "cluster.vitistack.io/cluster-name"
 
 
 def document(kind: str, spec: Json, name: str, annotations: dict[str, str] | None = None) -> Json:
-    meta = {"name": name, "namespace": "prod", "annotations": annotations or {}, "labels": {CLUSTER: "c1"}}
+    meta: Json = {"name": name, "namespace": "prod", "annotations": annotations or {}, "labels": {CLUSTER: "c1"}}
+    if kind == "MachineClass":
+        del meta["namespace"]
     return {"apiVersion": "vitistack.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}
 
 
@@ -80,6 +163,9 @@ DOCUMENTS = {
     "network": document("NetworkConfiguration", NETWORK, "lan"),
     "template": document("MachineTemplate", TEMPLATE, "own"),
 }
+OWN_DOCUMENTS = [
+    {**DOCUMENTS, "machine": document("Machine", spec, "web"), "class": document("MachineClass", CLASS, "own")} for spec in OWN
+]
 OTHER_DOCUMENTS = {**DOCUMENTS, "machine": document("Machine", OTHER_MACHINE, "web")}
 
 
@@ -90,7 +176,10 @@ def outcome(documents: dict[str, Json]) -> bytes | None:
         return None
     given = [each.value for each in admissions if isinstance(each.value, Resource)]
     (machine,) = (each for each in given if isinstance(each, Machine))
-    made = to_kubevirt(machine, ObjectSet([*given, *WORLD]), STANDARD)
+    try:
+        made = to_kubevirt(machine, ObjectSet([*given, *WORLD]), STANDARD)
+    except UntranslatableMachine as error:
+        return str(error).encode()
     return msgspec.json.encode([made.value, made.losses])
 
 
@@ -122,7 +211,14 @@ def exchanged(raw: Json, path: Path, value: Any) -> Json:
 
 
 # Which documents say what: a template shows where the machine says little.
-SETS = (("machine", DOCUMENTS), ("network", DOCUMENTS), ("machine", OTHER_DOCUMENTS), ("template", OTHER_DOCUMENTS))
+SETS = (
+    ("machine", DOCUMENTS),
+    ("network", DOCUMENTS),
+    ("machine", OTHER_DOCUMENTS),
+    ("template", OTHER_DOCUMENTS),
+    *(("machine", each) for each in OWN_DOCUMENTS),
+    ("class", OWN_DOCUMENTS[1]),
+)
 
 
 def rows() -> Iterator[Any]:
@@ -131,7 +227,8 @@ def rows() -> Iterator[Any]:
         places = [("spec", *path) for path in leaves(raw["spec"], ())]
         if name == "machine":
             places += [("metadata", "annotations", key) for key in raw["metadata"]["annotations"]] + [("metadata", "labels", CLUSTER)]
-        which = "first" if documents is DOCUMENTS else "second"
+        own = next((str(index) for index, each in enumerate(OWN_DOCUMENTS) if documents is each), "")
+        which = f"own {own}" if own else "first" if documents is DOCUMENTS else "second"
         for path in places:
             yield pytest.param(documents, name, path, id=f"{which} {name} {format_path(path)}")
 
@@ -156,7 +253,13 @@ def declared(place: shape.Shape, path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("cls", "specs"), [(Machine, [MACHINE, OTHER_MACHINE]), (MachineTemplate, [TEMPLATE]), (NetworkConfiguration, [NETWORK])]
+    ("cls", "specs"),
+    [
+        (Machine, [MACHINE, OTHER_MACHINE, *OWN, MAPS]),
+        (MachineTemplate, [TEMPLATE]),
+        (MachineClass, [CLASS]),
+        (NetworkConfiguration, [NETWORK]),
+    ],
 )
 def test_the_documents_say_everything(cls: type[Object], specs: list[Json]) -> None:
     said = {path for spec in specs for path in leaves(spec, ("spec",))}

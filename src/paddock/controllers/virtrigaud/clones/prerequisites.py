@@ -81,7 +81,7 @@ class ClonePrerequisites:
         """The driver of a Provider; raises `CloneWaits` without one."""
         connection = self._parts.providers.find(provider, type)
         if connection.driver is None:
-            raise CloneWaits(reasons.PROVIDER_ERROR, f"Provider {provider}: {connection.runtime.message}")
+            raise CloneWaits(connection.waiting, f"Provider {provider}: {connection.runtime.message}")
         return connection.driver
 
     def _snapshot(self, clone: VMClone) -> tuple[str, Key]:

@@ -173,6 +173,7 @@ class VirtrigaudImageReconciler:
             path=answer.prepared_image_path or None,
             lastUpdated=look.now,
             message=removal.preparing(attempts.problem),
+            reason=attempts.code or None,
         )
         look.note_preparation()
         if answer.task is None or not answer.task.id:
@@ -218,7 +219,9 @@ class VirtrigaudImageReconciler:
         return preparation.importing(use, entry)
 
     def _ready(self, look: _ImagePass, uid: str, use: ImageUse, entry: ProviderImage) -> ImageState:
-        look.entries[use.provider] = msgspec.structs.replace(entry, available=True, lastUpdated=look.now, message=removal.PREPARED)
+        look.entries[use.provider] = msgspec.structs.replace(
+            entry, available=True, lastUpdated=look.now, message=removal.PREPARED, reason=None
+        )
         look.tasks.pop(use.provider, None)
         self._attempts.pop((uid, use.provider), None)
         self._due.pop((uid, use.provider), None)
@@ -242,7 +245,7 @@ class VirtrigaudImageReconciler:
         text = f"Provider {use.provider} could not prepare the image: {attempts.problem}"
         entry = look.entries.get(use.provider) or ProviderImage()
         look.entries[use.provider] = msgspec.structs.replace(
-            entry, message=text, lastUpdated=entry.lastUpdated if entry.message == text else look.now
+            entry, message=text, reason=attempts.code or None, lastUpdated=entry.lastUpdated if entry.message == text else look.now
         )
         return ImageState(use, "failed" if exhausted else "due", text, attempts.code)
 

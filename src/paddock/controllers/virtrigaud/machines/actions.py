@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from paddock.base import reasons as causes
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.controllers.virtrigaud.context import MachinePass, VirtrigaudParts, hold
@@ -82,7 +83,13 @@ class MachineActions:
 
     async def _request_create(self, look: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
         """Send a create. An answer with the machine of another object is an error: both would fight over it."""
-        answer = await look.provider.create(request)
+        try:
+            answer = await look.provider.create(request)
+        except ProviderError as error:
+            # Drivers get an imported disk as the image that the machine is made from.
+            if error.reason_code != causes.TEMPLATE_MISSING or look.vm.spec.importedDisk is None:
+                raise
+            raise error.with_reason(causes.VOLUME_MISSING) from error
         others = [each for each in self._parts.caches.with_id(references.provider_of(look.vm), answer.id) if each != look.key]
         if others:
             raise ProviderError(ErrorKind.CONFLICT, f"the answer to Create has the id of another machine, {others[0]}")

@@ -38,6 +38,7 @@ from paddock.plan.virtrigaud.conditions import (
     holds,
     true,
 )
+from paddock.plan.virtrigaud.health import CAPABILITIES
 from paddock.plan.virtrigaud.power import PowerDecision
 from paddock.plan.virtrigaud.preparation import ImageUse
 from paddock.plan.virtrigaud.refusals import Refusal
@@ -152,7 +153,7 @@ class VirtrigaudMachineReconciler:
         connection = self._parts.providers.find(Key(place.namespace, place.name), found.provider.spec.type)
         look.driver = connection.driver
         if connection.driver is None:
-            return self._wait(look, reasons.PROVIDER_ERROR, f"{place}: {connection.runtime.message}")
+            return self._wait(look, connection.waiting, f"{place}: {connection.runtime.message}")
         return None
 
     def _wait(self, look: MachinePass, reason: str, message: str) -> Outcome:
@@ -174,7 +175,9 @@ class VirtrigaudMachineReconciler:
         place = references.provider_of(vm)
         reported = found.provider.status.reportedCapabilities if found.provider.status is not None else None
         if reported is None and support.has_vital_needs(vm, found):
-            return self._wait(look, reasons.WAITING, f"{place} has not reported its capabilities yet")
+            lacking = find(found.provider.status.conditions, CAPABILITIES) if found.provider.status is not None else None
+            why = f": {lacking.message}" if lacking is not None and lacking.message else ""
+            return self._wait(look, reasons.WAITING, f"{place} has not reported its capabilities yet{why}")
         if found.image is not None:
             name = preparation.provider_key(namespace_of(found.image), place.namespace, place.name)
             use = ImageUse(name, found.provider.spec.type, reported.supportsImageImport if reported is not None else None)

@@ -21,6 +21,7 @@ from paddock.plan.virtrigaud import reasons, references
 from paddock.plan.virtrigaud.conditions import AspectValue, without
 from paddock.plan.virtrigaud.health import AVAILABLE
 from paddock.plan.virtrigaud.migrations import documents, phases, transfer
+from paddock.plan.virtrigaud.migrations.verdicts import TransferEnd
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.reference import InvolvedObject, reference
 from paddock.runtime.statuses import StatusWriter
@@ -55,6 +56,11 @@ class MigrationSide(msgspec.Struct, frozen=True):
     driver: Driver
     capabilities: ReportedCapabilities
     connection: ProviderConnection
+
+    @property
+    def transfer_end(self) -> TransferEnd:
+        """The side as verdicts name it."""
+        return TransferEnd(f"{self.place} ({self.provider.spec.type})", self.capabilities)
 
 
 @dataclass

@@ -205,7 +205,7 @@ def _export_failure(end: MigrationSide, disk: MigratedDisk, error: ProviderError
         reason = error.reason_code or reasons.PROVIDER_ERROR
         return MigrationFailure(reason, f"the disk {disk.name}: {words_of(end.place, error)}", again=disk)
     if error.kind is ErrorKind.NOT_SUPPORTED:
-        return MigrationFailure(reasons.UNSUPPORTED, words_of(end.place, error), final=True)
+        return MigrationFailure(error.reason_code or reasons.UNSUPPORTED, words_of(end.place, error), final=True)
     return error
 
 
@@ -218,5 +218,5 @@ def _import_failure(end: MigrationSide, disk: MigratedDisk, error: ProviderError
     if error.kind in (ErrorKind.INVALID_SPEC, ErrorKind.CONFLICT):
         return MigrationFailure(reasons.PROVIDER_ERROR, f"the disk {disk.name}: {words_of(end.place, error)}")
     if error.kind is ErrorKind.NOT_SUPPORTED:
-        return MigrationFailure(reasons.UNSUPPORTED, words_of(end.place, error), final=True)
+        return MigrationFailure(error.reason_code or reasons.UNSUPPORTED, words_of(end.place, error), final=True)
     return error

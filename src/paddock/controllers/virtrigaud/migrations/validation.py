@@ -51,13 +51,13 @@ class MigrationValidation:
         """Check everything that can be checked before anything is made, and record the disks."""
         machine = look.source_machine
         source, target = look.source_end(machine), look.target_end()
-        _refuse(verdicts.transfer_verdict(look.migration, source.capabilities, target.capabilities))
+        _refuse(verdicts.transfer_verdict(look.migration, source.transfer_end, target.transfer_end))
         await self.check_host(look)
         await self._check_target(look, machine)
         credentials(look)
         if not look.disks:
             look.change(disks=await _disks(look, machine, source, target))
-        _refuse(verdicts.disks_verdict(len(look.disks), target.capabilities))
+        _refuse(verdicts.disks_verdict(len(look.disks), target.transfer_end))
         if shrunk := transfer.shrunk_disks(look.migration, look.disks):
             text = f"spec.target.disks makes {', '.join(shrunk)} smaller than it is; a disk may grow only"
             raise MigrationFailure(reasons.VALIDATION_FAILED, text, final=True)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.client.target import Key
 from paddock.contract import tls
@@ -169,7 +170,7 @@ class ProviderConnections:
             try:
                 host = await self._resolve(address.host, address.port)
             except OSError as error:
-                problem, reason = str(error), "AddressRefused" if isinstance(error, RefusedHost) else "AddressUnknown"
+                problem, reason = str(error), "AddressRefused" if isinstance(error, RefusedHost) else reasons.ADDRESS_UNKNOWN
         facts = ProviderRuntimeFacts(
             phase=_FAILED if problem else "Running",
             reason=reason if problem else "Served",
@@ -178,7 +179,7 @@ class ProviderConnections:
             tls=choice.condition,
             place=ProgramPlace.SERVED,
         )
-        if reason == "AddressUnknown":
+        if reason == reasons.ADDRESS_UNKNOWN:
             asyncio.get_running_loop().call_later(JUDGED_SECONDS, self._tell, key)
         if problem:
             return ProgramState(facts)

@@ -91,9 +91,7 @@ class VirtrigaudProviderReconciler:
             machines=users,
             images=images,
             capabilities=memory.capabilities,
-            capabilities_problem=memory.capabilities_problem
-            if memory.capabilities_problem.message
-            else HealthProblem(connection.runtime.message),
+            capabilities_problem=memory.capabilities_problem,
         )
         wanted = health.status(provider, facts, self._parts.timestamp())
         before = provider.status.healthy if provider.status is not None else None

@@ -13,13 +13,12 @@ _SIDECARS = "hooks.kubevirt.io/hookSidecars"
 _IGNITION = "kubevirt.io/ignitiondata"
 _ANNOTATIONS = {"Sidecar": _SIDECARS, "ExperimentalIgnitionSupport": _IGNITION}
 _CONFIGURATION = ("configMap", "secret", "serviceAccount", "downwardAPI")
-# Gates of the engine, and whether they are on where nobody turns them off. A machine with a GPU by a claim is stored, as by KubeVirt; when
-# it starts, it says that there are no claims here.
+# Gates of the engine, and whether they are on where nobody turns them off. A machine with a device by a claim is stored, as by KubeVirt;
+# when it starts, it says that there are no claims here.
 _ENGINE: Mapping[str, bool] = {
     "DownwardMetrics": False,
     "ExperimentalIgnitionSupport": False,
     "HostDevices": False,
-    "HostDevicesWithDRA": False,
     "NetworkDevicesWithDRA": False,
     "PersistentReservation": False,
     "RebootPolicy": True,

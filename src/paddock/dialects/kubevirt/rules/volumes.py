@@ -178,7 +178,7 @@ def _host_disk(place: HardwareContext, disk: HostDisk, path: Path) -> Iterator[F
             why = f"the HostDisk feature gate is not enabled; {gates.remedy('HostDisk')}"
             yield standing(finding.forbidden(path, why, "kubevirt/V68"), at)
     elif not allowed:
-        why = "HostDisk is not enabled: no directory of the host is allowed for disks"
+        why = "HostDisk is not enabled: no directory of the host is allowed for disks; start the server with --host-disks DIRECTORY"
         yield standing(finding.forbidden(path, why, "kubevirt/V68"), at)
     elif disk.path and not any(_is_below(disk.path, directory) for directory in allowed):
         why = f"{disk.path} is in none of the directories allowed for disks of the host: {', '.join(allowed)}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import quantity
-from paddock.dialects.vitistack import boot, marks
+from paddock.dialects.vitistack import boot, marks, ownform
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, rule
@@ -49,13 +49,18 @@ def boot_source_is_complete(machine: "Machine", settings: AdmissionSettings) -> 
     """An installation image needs its annotation, the annotation its image, and the address fits the way of fetching it."""
     image = machine.spec.os.imageID if machine.spec.os else None
     source = boot.annotation(machine, marks.BOOT_SOURCE)
-    if image and source != marks.DATA_VOLUME:
+    iso = machine.spec.os.isoUri if machine.spec.os else None
+    if iso and not iso.startswith(_HTTP):
+        yield finding.invalid(("spec", "os", "isoUri"), iso, "must be an http or https URL", "vitistack/boot-source")
+    elif iso and image:
+        yield finding.warning(_IMAGE, "has no effect beside isoUri", "vitistack/boot-source")
+    elif image and source != marks.DATA_VOLUME:
         text = f"has no effect without the annotation {marks.BOOT_SOURCE}: {marks.DATA_VOLUME}"
         yield finding.warning(_IMAGE, text, "vitistack/boot-source")
     elif source and source != marks.DATA_VOLUME:
         text = f'"{source}" has no effect here; {marks.DATA_VOLUME} is known'
         yield finding.warning(_at(marks.BOOT_SOURCE), text, "vitistack/boot-source")
-    elif source and not image:
+    elif source and not image and not iso:
         yield finding.warning(_at(marks.BOOT_SOURCE), "has no effect without spec.os.imageID", "vitistack/boot-source")
     elif image and not boot.is_iso_of_registry(machine) and not image.startswith(_HTTP):
         yield finding.invalid(_IMAGE, image, "must be an http or https URL", "vitistack/boot-source")
@@ -75,7 +80,7 @@ def cdrom_exists(machine: "Machine", settings: AdmissionSettings) -> Iterator[Fi
 @rule("vitistack/no-boot-source")
 def something_boots(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The root disk starts blank unless the machine names its content (a note)."""
-    if boot.root_image(machine) or boot.iso_url(machine) or "network" in (machine.spec.bootOrder or ()):
+    if boot.root_image(machine) or boot.iso_url(machine) or "network" in (machine.spec.bootOrder or ()) or ownform.is_own(machine.spec):
         return
     text = (
         f"the root disk starts blank and nothing else can be booted: name an image in the annotation {marks.ROOT_IMAGE}, "

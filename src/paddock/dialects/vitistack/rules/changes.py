@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import quantity
+from paddock.dialects.vitistack import ownform
 from paddock.dialects.vitistack.effective import Effective, EffectiveDisk, effective
 from paddock.dialects.vitistack.templates import BUILT_IN
 from paddock.schema import finding
@@ -11,7 +12,8 @@ from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, Cel, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine, MachineSpec
+    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.machinespec import MachineSpec
 
 _IMMUTABLE = "field is immutable"
 _CLASS = "(!has({0}.storageClass) || {0}.storageClass == '' ? 'default' : {0}.storageClass)"
@@ -22,7 +24,7 @@ _KEPT = ("storageClass", "accessMode", "volumeMode")
 
 def _seen(spec: "MachineSpec") -> Effective:
     """Return the effective form as far as it is known here: without the disks of a MachineTemplate only the machine's own count."""
-    return effective(spec.resources, spec.disks, BUILT_IN.get(spec.template or ""))
+    return effective(spec.resources, ownform.disks(spec), BUILT_IN.get(spec.template or ""))
 
 
 def _pairs(old: "Machine", new: "Machine") -> Iterator[tuple[EffectiveDisk, EffectiveDisk]]:
@@ -44,11 +46,13 @@ def disks_do_not_shrink(old: "Machine", new: "Machine", settings: AdmissionSetti
         if before.size is None or after.size is None or quantity.parse(after.size) >= quantity.parse(before.size):
             continue
         index = _own(new.spec, after.name)
-        if index is not None and new.spec.disks[index].size is not None:
-            yield finding.forbidden(("spec", "disks", index, "size"), "disks cannot shrink", "vitistack/shrink")
+        member = next((name for name in ("size", "sizeGB") if index is not None and getattr(new.spec.disks[index], name) is not None), None)
+        if index is not None and member:
+            yield finding.forbidden(("spec", "disks", index, member), "disks cannot shrink", "vitistack/shrink")
         else:
             why = f"{after.name} disk cannot shrink from {before.size} to {after.size}"
-            yield finding.forbidden(("spec", "template"), why, "vitistack/shrink")
+            path: Path = ("spec", "disks") if ownform.is_own(new.spec) else ("spec", "template")
+            yield finding.forbidden(path, why, "vitistack/shrink")
 
 
 @transition(
@@ -64,8 +68,8 @@ def claims_stay(old: "Machine", new: "Machine", settings: AdmissionSettings) -> 
         index = _own(new.spec, after.name)
         for name in _KEPT:
             if getattr(before, name) != getattr(after, name):
-                path: Path = ("spec", "disks") if index is None else ("spec", "disks", index, name)
-                yield finding.invalid(path, getattr(after, name), _IMMUTABLE, "vitistack/immutable")
+                place: Path = ("spec", "disks") if index is None else ("spec", "disks", index, name)
+                yield finding.invalid(place, getattr(after, name), _IMMUTABLE, "vitistack/immutable")
 
 
 TRANSITIONS = (disks_do_not_shrink, claims_stay)

@@ -1,38 +1,60 @@
 """Cloud-init."""
 
+import base64
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from paddock.meta import cloudconfig
 from paddock.schema import finding
-from paddock.schema.finding import Finding
+from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.machinespec import MachineSpec
 
-_USER_DATA = ("spec", "cloudInit", "userData")
 _OWN_SECRET = "the machine's own Secret has this name, and only its key userdata can be referred to"
 
 
 @rule("vitistack/cloud-init")
 def documents_are_readable(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """User data that says it is cloud-config is a YAML mapping; network data has a version cloud-init knows (a warning)."""
-    cloud_init = machine.spec.cloudInit
-    if cloud_init is None:
-        return
-    if cloud_init.userData:
-        problem = cloudconfig.problem(cloud_init.userData)
+    for path, text in _documents(machine.spec, "userData"):
+        problem = cloudconfig.problem(text)
         if problem:
-            yield finding.secret_invalid(_USER_DATA, f"not valid cloud-config: {problem}", "vitistack/cloud-init")
+            yield finding.secret_invalid(path, f"not valid cloud-config: {problem}", "vitistack/cloud-init")
         else:
-            for text in cloudconfig.user_data_problems(cloud_init.userData):
-                yield finding.warning(_USER_DATA, text, "vitistack/cloud-init")
-    if cloud_init.networkData:
-        problem = cloudconfig.network_problem(cloud_init.networkData)
+            for each in cloudconfig.user_data_problems(text):
+                yield finding.warning(path, each, "vitistack/cloud-init")
+    for path, text in _documents(machine.spec, "networkData"):
+        problem = cloudconfig.network_problem(text)
         if problem:
-            path = ("spec", "cloudInit", "networkData")
             yield finding.warning(path, f"cloud-init may ignore it: {problem}", "vitistack/cloud-init")
+
+
+def _documents(spec: "MachineSpec", member: str) -> Iterator[tuple[Path, str]]:
+    """Yield the documents of a kind that stand in the machine, those in base64 as far as they are text."""
+    if member == "userData" and spec.userData:
+        yield ("spec", "userData"), spec.userData
+    if spec.cloudInit is None:
+        return
+    text, encoded = getattr(spec.cloudInit, member), getattr(spec.cloudInit, f"{member}Base64")
+    if text:
+        yield ("spec", "cloudInit", member), text
+    with suppress(ValueError):
+        if encoded:
+            yield ("spec", "cloudInit", f"{member}Base64"), base64.b64decode(encoded, validate=True).decode()
+
+
+@rule("vitistack/cloud-init-base64")
+def base64_is_base64(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
+    """Documents in base64 are base64."""
+    for member in ("userDataBase64", "networkDataBase64"):
+        try:
+            base64.b64decode(getattr(machine.spec.cloudInit, member, None) or "", validate=True)
+        except ValueError:
+            yield finding.secret_invalid(("spec", "cloudInit", member), "not base64", "vitistack/cloud-init-base64")
 
 
 @rule("vitistack/cloud-init-source")
@@ -61,4 +83,4 @@ def secret_is_not_our_own(machine: "Machine", settings: AdmissionSettings) -> It
         yield finding.invalid(("spec", "cloudInit", "secretRef", "name"), secret.name, _OWN_SECRET, "vitistack/cloud-init-secret")
 
 
-RULES = (documents_are_readable, one_source, secret_is_not_our_own)
+RULES = (documents_are_readable, base64_is_base64, one_source, secret_is_not_our_own)

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.vitistack import effective, templates
+from paddock.dialects.vitistack import effective, ownform, templates
 from paddock.dialects.vitistack.marks import RESERVED_DISKS, ROOT_DISK
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine, MachineSpec
+    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.machinespec import MachineSpec
 
 _BUILT_IN = "['small', 'medium', 'large']"
 _TEMPLATED = "(has(self.template) && self.template != '')"
@@ -32,7 +33,8 @@ def disk_names_are_free(machine: "Machine", settings: AdmissionSettings) -> Iter
     "vitistack/disk-size",
     Cel(
         "spec",
-        f"({_TEMPLATED} && !(self.template in {_BUILT_IN})) || self.disks.all(d, has(d.size) || ({_TEMPLATED} && d.name == 'root'))",
+        f"{ownform.OWN_CEL} || ({_TEMPLATED} && !(self.template in {_BUILT_IN})) || "
+        f"self.disks.all(d, has(d.size) || ({_TEMPLATED} && d.name == 'root'))",
         "a disk that the template does not have needs a size",
         ".disks",
         "FieldValueRequired",
@@ -44,7 +46,7 @@ def sizes_are_given(machine: "Machine", settings: AdmissionSettings) -> Iterator
     What a MachineTemplate gives is not known here; the translation looks.
     """
     spec = machine.spec
-    if spec.template and spec.template not in templates.BUILT_IN:
+    if ownform.is_own(spec) or (spec.template and spec.template not in templates.BUILT_IN):
         return
     base = templates.BUILT_IN[spec.template] if spec.template else None
     sized = {disk.name for disk in base.disks} if base else set()

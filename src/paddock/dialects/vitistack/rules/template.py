@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from paddock.base import names
 from paddock.base.nearest import nearest
-from paddock.dialects.vitistack import templates
+from paddock.dialects.vitistack import ownform, templates
 from paddock.dialects.vitistack.effective import effective
 from paddock.dialects.vitistack.marks import MACHINE_TEMPLATE
 from paddock.schema import finding
@@ -62,7 +62,7 @@ def label_agrees(machine: "Machine", settings: AdmissionSettings) -> Iterator[Fi
     "vitistack/memory",
     Cel(
         "spec",
-        f"{_TEMPLATED} || (has(self.resources) && has(self.resources.memory) && has(self.resources.memory.size))",
+        f"{ownform.OWN_CEL} || {_TEMPLATED} || (has(self.resources) && has(self.resources.memory) && has(self.resources.memory.size))",
         "needed when spec.template is not set",
         ".resources.memory.size",
         "FieldValueRequired",
@@ -72,7 +72,7 @@ def memory_is_given(machine: "Machine", settings: AdmissionSettings) -> Iterator
     """Without a template the memory has to be given."""
     resources = machine.spec.resources
     given = resources is not None and resources.memory is not None and resources.memory.size is not None
-    if not machine.spec.template and not given:
+    if not machine.spec.template and not given and not ownform.is_own(machine.spec):
         path = ("spec", "resources", "memory", "size")
         yield finding.required(path, "vitistack/memory", "needed when spec.template is not set")
 
@@ -81,7 +81,8 @@ def memory_is_given(machine: "Machine", settings: AdmissionSettings) -> Iterator
     "vitistack/disks",
     Cel(
         "spec",
-        f"{_TEMPLATED} || self.disks.size() > 0 || (has(self.bootOrder) && self.bootOrder.size() > 0 && self.bootOrder[0] == 'network')",
+        f"{ownform.OWN_CEL} || {_TEMPLATED} || self.disks.size() > 0 || "
+        "(has(self.bootOrder) && self.bootOrder.size() > 0 && self.bootOrder[0] == 'network')",
         "a machine without a template needs a disk",
         ".disks",
         "FieldValueRequired",
@@ -90,7 +91,7 @@ def memory_is_given(machine: "Machine", settings: AdmissionSettings) -> Iterator
 def there_is_a_disk(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Without a template there is a disk, or the machine boots from the network first."""
     spec = machine.spec
-    if not spec.template and not spec.disks and (spec.bootOrder or [""])[0] != "network":
+    if not (spec.template or spec.disks or ownform.is_own(spec)) and (spec.bootOrder or [""])[0] != "network":
         yield finding.required(("spec", "disks"), "vitistack/disks", "a machine without a template needs a disk")
 
 

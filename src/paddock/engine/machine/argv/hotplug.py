@@ -91,6 +91,16 @@ def unplug_disk(disk: DiskConfig) -> Removal:
     return Removal(device=device, first=QmpCommand("device_del", {"id": device}), then=then)
 
 
+def medium(drive: DiskConfig, host: HostView) -> HotplugPlan | None:
+    """The plan for the medium of a drive whose tray is open; None: there is none."""
+    nodes = blocks.tree(drive, host)
+    if nodes is None:
+        return None
+    device, node = names.device(drive.name), {"node-name": nodes["node-name"]}
+    steps = (QmpCommand("blockdev-add", nodes), QmpCommand("blockdev-insert-medium", {"id": device, **node}))
+    return HotplugPlan(device=device, steps=steps, undo=(QmpCommand("blockdev-del", node),))
+
+
 def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[str], taken: Collection[str]) -> HotplugPlan:
     """The plan for a network card; `config` is the machine's, from its start."""
     of = f"network card {nic.name}"

@@ -2,7 +2,8 @@
 
 Each virtio device has a root port of its own, numbered in the order of requests for places: the order is fixed, so a guest finds its
 devices where they were. Conventional devices sit on the root bus itself. After the last device come empty ports, into which devices
-can be plugged later.
+can be plugged later. A bus of which a slot besides 00 is wanted is a bridge: firmware counts buses in depth, so the bridge is in the root
+port of the number before, and the numbers of ports and bridges are those that the guest has for their buses.
 """
 
 import re
@@ -36,9 +37,12 @@ class PciAddress(Struct, frozen=True):
     slot: int
     function: int
 
+    def __str__(self) -> str:
+        return f"0000:{self.bus:02x}:{self.slot:02x}.{self.function:x}"
+
 
 def parse(of: str, text: str) -> PciAddress:
-    """`dddd:bb:ss.f`. Bus 0 is the root bus, bus N the N-th root port, which has one slot."""
+    """`dddd:bb:ss.f`. Bus 0 is the root bus; another one is a root port, which has one slot, or a bridge."""
     match = _ADDRESS.match(text)
     if match is None:
         raise _bad(of, text, "it is not written as 0000:01:00.0")
@@ -48,8 +52,8 @@ def parse(of: str, text: str) -> PciAddress:
         raise _bad(of, text, "there is only the PCI domain 0000")
     if bus > ports:
         raise _bad(of, text, f"there is no bus {bus:02x}: buses 01 to {ports:02x} are root ports, 00 is the root bus")
-    if bus and slot:
-        raise _bad(of, text, "a root port has only slot 00")
+    if bus == 1 and slot:
+        raise _bad(of, text, "bus 01 is a root port, which has only slot 00; use bus 02, or a higher one")
     if not bus and (slot in (0, VIDEO_SLOT) or slot >= _OTHER_SLOTS.stop):
         raise _bad(of, text, f"slot {slot:02x} of the root bus is taken by the chipset or the graphics card")
     return PciAddress(bus, slot, function)
@@ -71,15 +75,24 @@ class Slots:
         self._port_slots = [slot for slot in _PORT_SLOTS if slot not in root_slots]
         others = _OTHER_SLOTS if not on_root else range(_PORT_SLOTS.start, _OTHER_SLOTS.stop)
         self._others = (slot for slot in others if slot not in root_slots)
-        self._own_ports = {address.bus for address in self._wanted if address.bus}
-        self._taken: set[int] = set()
+        self._bridges = {address.bus: of for address, of in self._wanted.items() if address.bus and address.slot}
+        self._own_ports = {address.bus for address in self._wanted if address.bus} | {bus - 1 for bus in self._bridges}
+        self._taken = {number for bus in self._bridges for number in (bus - 1, bus)}
         self._next = 1
+        self._check_bridges()
 
     def _want(self, of: str, text: str) -> None:
         address = parse(of, text)
         if address in self._wanted:
             raise _bad(of, text, f"{self._wanted[address]} is there")
         self._wanted[address] = of
+
+    def _check_bridges(self) -> None:
+        """Nothing else is in a root port that leads to a bridge."""
+        for address, of in self._wanted.items():
+            if address.bus + 1 in self._bridges and address.bus:
+                why = f"bus {address.bus:02x} leads to bus {address.bus + 1:02x}, of which {self._bridges[address.bus + 1]} wants a slot"
+                raise _bad(of, str(address), why)
 
     def place(self, of: str, address: str = "") -> Place:
         """The place of an express device: a root port of its own, or where the config wants it."""
@@ -113,12 +126,17 @@ class Slots:
     def _bus(self, number: int, of: str = "a device") -> str:
         if not number:
             return ROOT
-        limit = len(self._port_slots) * _FUNCTIONS
+        limit = self._limit
         if number > limit:
             why = f"it would need more than {limit} PCI root ports"
             raise UnstartableConfig(f"cannot place {of}", reason="no-room", of=of, why=why, fix="use the bus scsi for most disks")
         self._taken.add(number)
         return _name(number)
+
+    @property
+    def _limit(self) -> int:
+        """The highest number of a bus. A bridge has a number, and is no port."""
+        return len(self._port_slots) * _FUNCTIONS + len(self._bridges)
 
     def spare(self, memory: int) -> tuple[str, ...]:
         """Names of empty ports for devices that are plugged in later. Called when everything has its place."""
@@ -126,7 +144,7 @@ class Slots:
             return ()
         total, free = _LARGE if memory > _LARGE_MEMORY else _SMALL
         last = max(self._taken, default=0)
-        limit = len(self._port_slots) * _FUNCTIONS
+        limit = self._limit
         holes = [number for number in range(1, last) if number not in self._taken]
         more = max(total - last, free - len(holes), 0)
         return tuple(_name(number) for number in (*holes, *range(last + 1, min(last + more, limit) + 1)))
@@ -135,14 +153,19 @@ class Slots:
         """The root ports themselves. Only those in `needs_io` get a window of I/O ports, of which there are few."""
         spares = {int(name.removeprefix("pci.")) for name in spare}
         last = max(self._taken | spares, default=0)
+        index = 0
         for number in range(1, last + 1):
-            slot = self._port_slots[(number - 1) // _FUNCTIONS]
-            function = (number - 1) % _FUNCTIONS
+            if number in self._bridges:
+                yield {"driver": "pcie-pci-bridge", "id": _name(number), "bus": _name(number - 1), "addr": "0x0"}
+                continue
+            slot, function = self._port_slots[index // _FUNCTIONS], index % _FUNCTIONS
+            index += 1
             port: dict[str, object] = {"driver": "pcie-root-port", "id": _name(number), "bus": ROOT}
             port |= {"chassis": number, "port": slot << 3 | function, "addr": f"{slot:#x}.{function:#x}"}
             if function == 0:
                 port["multifunction"] = True
-            if _name(number) not in needs_io:
+            # What sits behind a bridge is conventional, and uses I/O ports.
+            if _name(number) not in needs_io and number + 1 not in self._bridges:
                 port["io-reserve"] = 0
             yield port
 

@@ -19,41 +19,57 @@ class MigrationVerdict(msgspec.Struct, frozen=True):
     message: str
 
 
-def transfer_verdict(migration: VMMigration, source: ReportedCapabilities, target: ReportedCapabilities) -> MigrationVerdict | None:
-    """Judge what both Providers report. What is not reported is not there."""
-    wanted = transfer.storage_of(migration)
-    gives = source.supportedExportBackends or [transfer.PVC]
-    takes = target.supportedImportBackends or [transfer.PVC]
-    if not source.supportsDiskExport:
-        return _unsupported("the source's Provider does not export disks")
-    if not target.supportsDiskImport:
-        return _unsupported("the target's Provider does not import disks")
-    if wanted.type not in gives or wanted.type not in takes:
-        lists = f"the source's Provider exports to {_listed(gives)}, the target's imports from {_listed(takes)}"
-        return _unsupported(f"the storage {wanted.type} cannot be used: {lists}")
-    mode = transfer.mode(source, target, wanted.transferMode)
-    if mode not in transfer.modes(source) or mode not in transfer.modes(target):
-        lists = f"the source's Provider has {_listed(transfer.modes(source))}, the target's {_listed(transfer.modes(target))}"
-        return _unsupported(f"the transfer mode {mode} cannot be used: {lists}")
-    return _format_verdict(migration, source, target)
+class TransferEnd(msgspec.Struct, frozen=True):
+    """One side of a migration as a verdict names it: "Provider lab/pve (proxmox)", and what it reports."""
+
+    name: str
+    reported: ReportedCapabilities
+
+    @property
+    def gives(self) -> list[str]:
+        """The storage that it exports to."""
+        return self.reported.supportedExportBackends or [transfer.PVC]
+
+    @property
+    def takes(self) -> list[str]:
+        """The storage that it imports from."""
+        return self.reported.supportedImportBackends or [transfer.PVC]
 
 
-def _format_verdict(migration: VMMigration, source: ReportedCapabilities, target: ReportedCapabilities) -> MigrationVerdict | None:
-    options, chosen = transfer.options_of(migration), transfer.export_format(migration, source, target)
-    gives, takes = source.supportedExportFormats or ["qcow2"], target.supportedImportFormats or ["qcow2"]
-    if chosen not in gives or chosen not in takes:
-        lists = f"the source's Provider writes {_listed(gives)}, the target's reads {_listed(takes)}"
-        return _unsupported(f"the format {chosen} cannot be used: {lists}")
-    if options.compress and not source.supportsExportCompression:
-        return _unsupported("the source's Provider does not compress exports; set spec.options.compress to false")
-    return None
+def transfer_verdict(migration: VMMigration, source: TransferEnd, target: TransferEnd) -> MigrationVerdict | None:
+    """Judge what both Providers report, and name all that stands against the migration. What is not reported is not there."""
+    found = [f"{source.name} does not export disks"] if not source.reported.supportsDiskExport else []
+    found += [f"{target.name} does not import disks"] if not target.reported.supportsDiskImport else []
+    # What one that moves no disks says of storage means nothing.
+    return _unsupported("; ".join(found or _differences(migration, source, target)))
 
 
-def disks_verdict(disks: int, target: ReportedCapabilities) -> MigrationVerdict | None:
+def _differences(migration: VMMigration, source: TransferEnd, target: TransferEnd) -> list[str]:
+    """What only one of the Providers has of that which both need."""
+    wanted, options = transfer.storage_of(migration), transfer.options_of(migration)
+    mode = transfer.mode(source.reported, target.reported, wanted.transferMode)
+    chosen = transfer.export_format(migration, source.reported, target.reported)
+    gives, takes = source.reported.supportedExportFormats or ["qcow2"], target.reported.supportedImportFormats or ["qcow2"]
+    rows = (
+        (f"the storage {wanted.type}", "exports to", source.gives, "imports from", target.takes, wanted.type),
+        (f"the transfer mode {mode}", "has", transfer.modes(source.reported), "has", transfer.modes(target.reported), mode),
+        (f"the format {chosen}", "writes", gives, "reads", takes, chosen),
+    )
+    found = [
+        f"{what} cannot be used: {source.name} {verb} {_listed(has)}, {target.name} {other} {_listed(knows)}"
+        for what, verb, has, other, knows, value in rows
+        if value not in has or value not in knows
+    ]
+    if options.compress and not source.reported.supportsExportCompression:
+        found.append(f"{source.name} does not compress exports; set spec.options.compress to false")
+    return found
+
+
+def disks_verdict(disks: int, target: TransferEnd) -> MigrationVerdict | None:
     """Judge data disks: a target that cannot take them would get a machine without its data."""
-    if disks < 2 or features.has(target.features, features.IMPORTED_DISKS):
+    if disks < 2 or features.has(target.reported.features, features.IMPORTED_DISKS):
         return None
-    return _unsupported("the machine has data disks, and the target's Provider takes no imported disk as a data disk")
+    return _unsupported(f"the machine has data disks, and {target.name} takes no imported disk as a data disk")
 
 
 def host_of(migration: VMMigration) -> str:
@@ -84,8 +100,8 @@ def _is_among(host: str, pattern: str) -> bool:
     return plain == pattern or (pattern.startswith("*.") and plain.endswith(pattern[1:]))
 
 
-def _unsupported(message: str) -> MigrationVerdict:
-    return MigrationVerdict(reasons.UNSUPPORTED, message)
+def _unsupported(message: str) -> MigrationVerdict | None:
+    return MigrationVerdict(reasons.UNSUPPORTED, message) if message else None
 
 
 def _listed(values: Iterable[str]) -> str:

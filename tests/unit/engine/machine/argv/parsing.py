@@ -2,7 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+from paddock.engine.machine.argv.command import command
+from paddock.engine.machine.argv.errors import UnstartableConfig
+from paddock.engine.machine.argv.line import Command
+from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
+from tests.unit.engine.machine.argv.samples import TCG
 
 # Every option that may stand in a command line, and whether a value follows.
 OPTIONS = {
@@ -64,3 +74,22 @@ def shape(value: Any) -> Any:
         key, inner = value
         return (key, shape(inner))
     return type(value).__name__
+
+
+def values(found: Command, option: str) -> list[Any]:
+    return [value for name, value in parse(found.argv) if name == option]
+
+
+def devices(config: MachineConfig, host: HostView = TCG) -> dict[str, dict[str, Any]]:
+    return {value["id"]: value for value in values(command(config, host), "-device")}
+
+
+def refused(config: MachineConfig, host: HostView = TCG) -> UnstartableConfig:
+    with pytest.raises(UnstartableConfig) as caught:
+        command(config, host)
+    assert caught.value.why
+    return caught.value
+
+
+def disks(count: int, **members: Any) -> tuple[DiskConfig, ...]:
+    return tuple(DiskConfig(f"d{number}", DiskLayer(Path(f"/v/{number}"), "raw"), **members) for number in range(count))

@@ -1,4 +1,4 @@
-"""The parts of the command line: places on the bus, trees of nodes, choices that the host decides, and what is refused."""
+"""The parts of the command line: trees of nodes, choices that the host decides, and what is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from msgspec import structs
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import command, spare_ports
 from paddock.engine.machine.argv.errors import UnstartableConfig
-from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.argv.view import FileView, HostView
 from paddock.engine.machine.config import (
     ClockConfig,
@@ -20,7 +19,6 @@ from paddock.engine.machine.config import (
     DiskConfig,
     DiskLayer,
     FirmwareConfig,
-    MachineConfig,
     MemoryConfig,
     Nic,
     SharedDirectory,
@@ -28,107 +26,8 @@ from paddock.engine.machine.config import (
     Tpm,
 )
 from tests.unit.engine.machine.argv import samples
-from tests.unit.engine.machine.argv.parsing import parse
+from tests.unit.engine.machine.argv.parsing import devices, disks, parse, refused, values
 from tests.unit.engine.machine.argv.samples import MIB, ROOT, TCG, machine
-
-
-def values(found: Command, option: str) -> list[Any]:
-    return [value for name, value in parse(found.argv) if name == option]
-
-
-def devices(config: MachineConfig, host: HostView = TCG) -> dict[str, dict[str, Any]]:
-    return {value["id"]: value for value in values(command(config, host), "-device")}
-
-
-def refused(config: MachineConfig, host: HostView = TCG) -> UnstartableConfig:
-    with pytest.raises(UnstartableConfig) as caught:
-        command(config, host)
-    assert caught.value.why
-    return caught.value
-
-
-def disks(count: int, **members: Any) -> tuple[DiskConfig, ...]:
-    return tuple(DiskConfig(f"d{number}", DiskLayer(Path(f"/v/{number}"), "raw"), **members) for number in range(count))
-
-
-# --- places ---------------------------------------------------------------------------------------------------------------
-
-
-def test_every_device_has_a_place_of_its_own() -> None:
-    for config in (samples.FULL, samples.PLAIN, machine(disks=disks(60), on_root_complex=False)):
-        found = devices(config)
-        places = [(device["bus"], device["addr"]) for device in found.values() if "addr" in device]
-        assert len(places) == len(set(places))
-        ports = {name for name, device in found.items() if device["driver"] == "pcie-root-port"}
-        assert {bus for bus, _ in places} <= ports | {"pcie.0"}
-        chassis = [device["chassis"] for device in found.values() if "chassis" in device]
-        assert len(chassis) == len(set(chassis))
-
-
-@pytest.mark.parametrize(("memory", "total", "least"), [(1, 8, 3), (2, 8, 3), (4, 16, 6)])
-def test_empty_ports_make_a_total_or_a_least(memory: int, total: int, least: int) -> None:
-    size = MemoryConfig(memory << 30, memory << 30)
-    few, many = machine(memory=size), machine(memory=size, disks=disks(20))
-    used = len({device["bus"] for device in devices(few).values() if str(device.get("bus", "")).startswith("pci.")})
-    assert len(spare_ports(few, TCG)) == total - used
-    assert len(spare_ports(many, TCG)) == least
-
-
-def test_what_was_plugged_in_takes_no_place_of_what_was_there() -> None:
-    late = DiskConfig("a-late", DiskLayer(Path("/v/late"), "raw"), hotplugged=True)
-    before, after = devices(machine(disks=disks(2))), devices(machine(disks=(late, *disks(2))))
-    for name in ("ua-d0", "ua-d1"):
-        assert before[name]["bus"] == after[name]["bus"]
-
-
-def test_without_hotplug_there_is_no_room_for_it() -> None:
-    found = devices(machine(hotplug=False, disks=disks(1)))
-    assert "scsi0" not in found
-    assert spare_ports(machine(hotplug=False), TCG) == ()
-    assert len([name for name in found if name.startswith("pci.")]) == 3
-
-
-def test_on_the_root_complex_there_are_no_ports() -> None:
-    found = devices(machine(on_root_complex=True, disks=disks(3)))
-    assert not [name for name in found if name.startswith("pci.")]
-    assert refused(machine(on_root_complex=True, disks=disks(40))).reason == "no-room"
-
-
-@pytest.mark.parametrize(
-    ("address", "bus", "addr"),
-    [("0000:00:03.0", "pcie.0", "0x3.0x0"), ("0000:04:00.0", "pci.4", "0x0.0x0"), ("0000:70:00.0", "pci.112", "0x0.0x0")],
-)
-def test_an_address_that_is_asked_for_is_given(address: str, bus: str, addr: str) -> None:
-    found = devices(machine(disks=(DiskConfig("d", ROOT, pci_address=address), *disks(3))))
-    assert (found["ua-d"]["bus"], found["ua-d"]["addr"]) == (bus, addr)
-    assert [name for name, device in found.items() if (device.get("bus"), device.get("addr")) == (bus, addr)] == ["ua-d"]
-
-
-def test_two_functions_of_one_slot() -> None:
-    pair = (DiskConfig("a", ROOT, pci_address="0000:03:00.0"), DiskConfig("b", ROOT, pci_address="0000:03:00.1"))
-    found = devices(machine(disks=pair))
-    assert found["ua-a"]["multifunction"] is True
-    assert "multifunction" not in found["ua-b"]
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["0001:00:03.0", "0000:81:01.0", "0000:71:00.0", "0000:02:01.0", "0000:00:00.0", "0000:00:01.0", "0000:00:1f.0", "0000:02:00.3", "x"],
-)
-def test_an_address_that_is_not_there_is_refused(address: str) -> None:
-    error = refused(machine(disks=(DiskConfig("d", ROOT, pci_address=address),)))
-    assert (error.reason, error.of) == ("bad-address", "disk d")
-
-
-def test_an_address_is_given_once() -> None:
-    both = (DiskConfig("a", ROOT, pci_address="0000:02:00.0"), DiskConfig("b", ROOT, pci_address="0000:02:00.0"))
-    assert "disk a is there" in refused(machine(disks=both)).why
-
-
-def test_more_devices_than_ports() -> None:
-    assert "scsi" in refused(machine(disks=disks(120))).fix
-    assert len(devices(machine(disks=disks(200, bus="scsi")))) > 200
-
 
 # --- disks ----------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,78 @@
+"""The documents for cloud-init that a machine refers to: keys of Secrets and ConfigMaps."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from paddock.dialects.core.configmap import ConfigMap, values
+from paddock.dialects.core.secret import Secret, decoded
+from paddock.dialects.vitistack.fields import MachineCloudInit
+from paddock.meta.world import ObjectSet
+from paddock.schema.finding import Path
+from paddock.translate.vitistack.errors import ConfigMapNotFound, DocumentNotFound, SecretNotFound
+
+USER_DATA_KEY, NETWORK_DATA_KEY = "userdata", "networkdata"
+
+
+class DocumentReference(msgspec.Struct, frozen=True):
+    """A key of an object; `kubevirt_key` is the key under which KubeVirt reads such a document from a Secret."""
+
+    cls: type[Secret] | type[ConfigMap]
+    name: str
+    key: str
+    kubevirt_key: str
+    path: Path
+
+    @property
+    def is_direct(self) -> bool:
+        """True if KubeVirt's machine can refer to the object itself."""
+        return self.cls is Secret and self.key == self.kubevirt_key
+
+    def value(self, world: ObjectSet, namespace: str) -> bytes | None:
+        """The document, or None."""
+        found = world.get(self.cls, namespace, self.name)
+        if found is None:
+            return None
+        return (decoded(found) if isinstance(found, Secret) else values(found)).get(self.key)
+
+    def missing(self, world: ObjectSet, namespace: str, own_secret: str) -> DocumentNotFound:
+        """The error that the document is not there."""
+        there = world.get(self.cls, namespace, self.name) is not None
+        instead = ""
+        if not self.is_direct:
+            instead = f"the disk refers to Secret {own_secret}, which has to be given the key {self.kubevirt_key}"
+        elif there:
+            instead = f"the disk refers to Secret {self.name} as it is"
+        error = SecretNotFound if self.cls is Secret else ConfigMapNotFound
+        return error(self.name, self.key, path=self.path, namespace=namespace, lacks_key=there, instead=instead)
+
+
+def user_data(given: MachineCloudInit) -> DocumentReference | None:
+    """Return the reference of the user data; None when there is none, and when user data in the machine wins."""
+    if given.userData or given.userDataBase64:
+        return None
+    if given.secretRef is not None:
+        path: Path = ("spec", "cloudInit", "secretRef")
+        return DocumentReference(Secret, given.secretRef.name, given.secretRef.key, USER_DATA_KEY, path)
+    return _own(given, "userData", USER_DATA_KEY)
+
+
+def network_data(given: MachineCloudInit) -> DocumentReference | None:
+    """Return the reference of the network data; None when there is none of its own, and when the machine has it."""
+    return None if given.networkData or given.networkDataBase64 else _own(given, "networkData", NETWORK_DATA_KEY)
+
+
+def _own(given: MachineCloudInit, document: str, key: str) -> DocumentReference | None:
+    for cls in (Secret, ConfigMap):
+        member = f"{document}{cls.__name__}Ref"
+        reference = getattr(given, member)
+        if reference is not None:
+            return DocumentReference(cls, reference.name, reference.key or key, key, ("spec", "cloudInit", member))
+    return None
+
+
+def references(given: MachineCloudInit | None) -> Iterator[DocumentReference]:
+    """Yield the references of the documents that are looked up."""
+    for reference in (user_data(given), network_data(given)) if given is not None else ():
+        if reference is not None:
+            yield reference

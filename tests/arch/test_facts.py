@@ -1,0 +1,150 @@
+"""Facts that two places tell are the same: figures, tables, examples, and reasons why an item is not met."""
+
+import ast
+import importlib
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from paddock.app.doctor import acceleration
+from paddock.app.options.settings import DEFAULT_PORT
+from tests.arch.test_docs import DOCUMENTS, ROOT
+
+GUIDE = ROOT / "docs" / "guide"
+# A row of the comparison, and the row of the page of measurements that it repeats.
+MEASURED: Mapping[str, str] = {
+    "memory, empty": "resident, empty",
+    "memory with 10,000 VirtualMachines": "resident, all objects",
+    "start, empty": "start, empty",
+    "creates on 16 connections": "creates on 16 connections",
+    "CPU of a create": "CPU of a create on 16",
+    "list of 10,000": "list of all",
+    "a machine, from apply to Running": "apply to Running",
+    "CPU until Running": "CPU until Running",
+    "memory of a machine beside QEMU's": "memory of a machine beside QEMU's",
+    "memory of everything, idle": "idle, memory of everything",
+    "CPU of everything, idle": "idle, CPU of everything",
+}
+# What a reason says is missing, by the pattern of the files that would prove the contrary.
+ABSENT: Mapping[tuple[str, str], str] = {
+    ("kube-api", "128"): "tests/reference/**/*argo*",
+    ("kube-api", "129"): "tests/reference/**/*headlamp*",
+    ("vitistack", "82"): "deploy/**/config/crd",
+}
+_NUMBER = re.compile(r"[\d,]*\d(?:\.\d+)?")
+_PATH = re.compile(r"\b(?:tests|deploy|docs|src)/[\w./-]*\w")
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def cells(row: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
+
+
+def tables(text: str) -> Iterator[list[str]]:
+    """Yield the tables of a page, each as its lines, without what stands in fenced code."""
+    plain = re.sub(r"^( *)(```|~~~).*?^ *\2", "", text, flags=re.MULTILINE | re.DOTALL)
+    for match in re.finditer(r"(?:^ *\|.*\n?)+", plain, re.MULTILINE):
+        yield match[0].splitlines()
+
+
+def uneven(text: str) -> list[str]:
+    """Return the rows that do not have as many cells as the head of their table."""
+    without = re.compile(r"`[^`\n]*`")
+    return [row for table in tables(text) for row in table if len(cells(without.sub("", row))) != len(cells(without.sub("", table[0])))]
+
+
+def measured(page: str) -> dict[str, list[str]]:
+    rows = [cells(line) for line in page.splitlines() if line.startswith("| ")]
+    return {row[0]: row[1:] for row in reversed(rows)}
+
+
+def amount(text: str) -> str:
+    found = _NUMBER.search(text)
+    assert found is not None, text
+    return found[0].replace(",", "")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_each_row_of_a_table_has_the_cells_of_its_head(document: Path) -> None:
+    assert uneven(document.read_text(encoding="utf-8")) == []
+
+
+def test_a_short_row_is_seen() -> None:
+    assert uneven("| a | b |\n| --- | --- |\n| `x | y` | 2 |\n| c |\n") == ["| c |"]
+
+
+@pytest.mark.parametrize("row", MEASURED)
+def test_the_comparison_has_the_figures_of_the_measurements(row: str) -> None:
+    figures = measured(text_of("docs/guide/comparison.md"))[row]
+    sources = measured(text_of("docs/reference/performance.md"))[MEASURED[row]]
+    for told, source in zip(figures, sources, strict=False):
+        shown, given = amount(told), amount(source)
+        digits = len(shown.partition(".")[2])
+        assert float(shown) == round(float(given), digits), (told, source)
+
+
+def test_the_guide_names_the_port_of_the_server() -> None:
+    assert f'"127.0.0.1:{DEFAULT_PORT}"' in text_of("docs/guide/metrics.md")
+    assert [page.name for page in GUIDE.rglob("*.md") if "127.0.0.1:6443" in page.read_text(encoding="utf-8")] == []
+
+
+def test_one_figure_tells_how_slow_emulation_is() -> None:
+    pages = {
+        page: re.findall(r"\w+ to \w+ times slower|\w+ times slower", page.read_text(encoding="utf-8")) for page in GUIDE.rglob("*.md")
+    }
+    told = {figure for figures in pages.values() for figure in figures if "thousand" not in figure}
+    assert told == {"five to thirty times slower"}
+    assert "five to thirty times slower" in acceleration._EMULATED
+
+
+def test_the_first_pages_name_the_hosts_that_were_run() -> None:
+    run = set(re.findall(r"^\| Debian (\d+)", text_of("docs/guide/hosts.md"), re.MULTILINE))
+    for page in ("README.md", "docs/guide/quickstart.md"):
+        assert f"You need Debian {' or '.join(sorted(run))} on amd64" in " ".join(text_of(page).split()), page
+
+
+def test_commands_that_need_no_server_are_on_their_page() -> None:
+    words = text_of("tests/unit/app/help/paddock.txt")
+    section = words.partition("manifests (no server needed):")[2].partition("\n\n")[0]
+    listed = {line.split()[0] for line in section.splitlines() if re.match(r"  \w", line)}
+    table = set(re.findall(r"^\| `(\w+)` \|", text_of("docs/guide/cli.md"), re.MULTILINE))
+    assert listed, "the help has a section of commands without a server"
+    assert listed <= table
+
+
+@pytest.mark.parametrize("page", ["docs/dev/controllers.md"])
+def test_python_of_the_contributors_pages_is_imported(page: str) -> None:
+    for code in _PYTHON.findall(text_of(page)):
+        names: dict[str, object] = {}
+        exec(compile(code, page, "exec"), names)
+        missing = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)} - names.keys() - _local(code)
+        assert {name for name in missing if not hasattr(importlib.import_module("builtins"), name)} == set()
+
+
+def _local(code: str) -> set[str]:
+    tree = ast.parse(code)
+    assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return assigned | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def test_reasons_name_what_there_is() -> None:
+    reasons = [(spec, key, text) for spec, table in tomllib.loads(text_of("docs/spec/unmet.toml")).items() for key, text in table.items()]
+    named = {(spec, key, path) for spec, key, text in reasons for path in _PATH.findall(text)}
+    assert {each for each in named if not (ROOT / each[2]).exists()} == set()
+
+
+@pytest.mark.parametrize("item", ABSENT)
+def test_what_a_reason_misses_is_missing(item: tuple[str, str]) -> None:
+    spec, key = item
+    tables = tomllib.loads(text_of("docs/spec/unmet.toml"))
+    if key in tables[spec]:
+        files = subprocess.run(["git", "ls-files", f":(glob){ABSENT[item]}"], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert files.stdout == ""

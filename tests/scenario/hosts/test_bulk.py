@@ -1,0 +1,68 @@
+"""What making and deleting costs for each of many machines at once, compared between few and many.
+
+Calls of functions are counted: a clock would judge the machine.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests import virtualtime
+from tests.fakehost import Data, FakeHost, machine
+from tests.scenario.fronts.kubermatic.making import pool
+from tests.scenario.test_scale import counting
+
+FEW, MANY = 10, 50
+# What is done once for all of them makes each of many cheaper; what is done with all for each of them makes it dearer.
+BOUND = 1.1
+BASE = "/apis/kubevirt.io/{}/namespaces/default/{}"
+MACHINES, INSTANCES = BASE.format("v1", "virtualmachines"), BASE.format("v1", "virtualmachineinstances")
+POOLS = BASE.format("v1alpha1", "virtualmachinepools")
+
+
+def documents(kind: str, count: int) -> tuple[str, list[Data]]:
+    """The collection to delete, and what makes so many machines."""
+    if kind == "machines":
+        return MACHINES, [machine(f"m{number:03}", volumes=[]) for number in range(count)]
+    return POOLS, [pool(count, disks=False)]
+
+
+async def settled(host: FakeHost, count: int) -> None:
+    """Wait until so many machines run and no other is there."""
+    for _ in range(200):
+        await asyncio.sleep(5)
+        phases = [each["status"].get("phase") for each in (await host.api.current(INSTANCES)).data["items"]]
+        if phases == ["Running"] * count and len((await host.api.current(MACHINES)).data["items"]) == count:
+            return
+    raise AssertionError(phases)
+
+
+def costs(folder: Path, kind: str, count: int) -> tuple[float, float]:
+    """The calls that making and deleting a machine among so many take."""
+    folder.mkdir()
+    found: list[float] = []
+
+    async def script() -> None:
+        async with FakeHost(folder) as host:
+            path, bodies = documents(kind, count)
+            with counting() as making:
+                for body in bodies:
+                    assert (await host.api.post(path, body)).status == 201
+                await settled(host, count)
+            with counting() as deleting:
+                assert (await host.api.delete(path)).status == 200
+                await settled(host, 0)
+            found.extend(calls.count / count for calls in (making, deleting))
+
+    virtualtime.run(script())
+    return found[0], found[1]
+
+
+@pytest.mark.spec("kubevirt", 149)
+@pytest.mark.parametrize("kind", ["machines", "pool"])
+def test_a_machine_among_many_costs_no_more_than_among_few(tmp_path: Path, kind: str) -> None:
+    costs(tmp_path / "first", kind, 2)
+    few, many = costs(tmp_path / "few", kind, FEW), costs(tmp_path / "many", kind, MANY)
+    for one, other in zip(few, many, strict=True):
+        assert other < BOUND * one, (few, many)
