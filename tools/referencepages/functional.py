@@ -52,7 +52,7 @@ def render(recorded: Results, known: Sequence[Verdict]) -> str:
 
 
 def softened(recorded: Results, known: Sequence[Verdict], inventory: Inventory) -> list[str]:
-    """Return the cases that tests of Paddock are said to show, although the original fails because Paddock differs."""
+    """Return the cases that tests of Paddock claim to show, although the original fails because Paddock differs."""
     differing = [ending for ending in recorded.endings.values() if _column(ending, known) == "differs"]
     shown = [case for case in inventory.cases if case.verdict in ("replica", "shown")]
     return [f"{case.file}: {case.name}" for case in shown if any(_is_original(ending, case) for ending in differing)]

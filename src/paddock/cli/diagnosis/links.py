@@ -250,7 +250,7 @@ def _of_rigaud_image(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Ite
     if holds(data, "Ready"):
         return
     for provider, entry in (at(data, "status", "providerStatus") or {}).items():
-        # What failed there is told by the image.
+        # The image tells what failed there.
         if (name := texts(entry, "id")) and not texts(entry, "reason"):
             namespace = provider.partition("/")[0] if "/" in provider else ref.namespace
             yield ReferenceLink((ObjectPlace(*DATA_VOLUME, namespace, name),), "made", f"status.providerStatus[{provider}].id")

@@ -14,8 +14,8 @@ from paddock.dialects.vitistack.fields import (
 )
 from paddock.dialects.vitistack.ownfields import (
     PROVIDER,
+    CardStatus,
     DiskStatus,
-    InterfaceStatus,
     OwnBackup,
     OwnCpu,
     OwnNetwork,
@@ -102,7 +102,7 @@ class MachineStatus(Object):
     ipv6Addresses: Annotated[list[str] | None, Field("Own form: the addresses of IPv6; ipAddresses then has those of IPv4 only.")] = None
     publicIPAddresses: Annotated[list[str] | None, Field("Own form: the addresses that the internet can reach.")] = None
     privateIPAddresses: Annotated[list[str] | None, Field("Own form: the others.")] = None
-    networkInterfaces: Annotated[list[InterfaceStatus] | None, Field("Own form: the cards.")] = None
+    networkInterfaces: Annotated[list[CardStatus] | None, Field("Own form: the cards.")] = None
     disks: Annotated[list[DiskStatus] | None, Field("Own form: the disks on claims.")] = None
     failureReason: Annotated[str | None, Field("Own form: why the machine failed, in one word.")] = None
     failureMessage: Annotated[str | None, Field("Own form: why the machine failed.")] = None

@@ -78,7 +78,7 @@ class CloudInitKey(Object):
     ] = None
 
 
-class InterfaceStatus(Object):
+class CardStatus(Object):
     """A card of the running machine."""
 
     name: Annotated[str | None, Field("Name of the card.")] = None

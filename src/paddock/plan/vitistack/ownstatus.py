@@ -8,7 +8,7 @@ import msgspec
 from paddock.base import quantity
 from paddock.dialects.vitistack import ownform
 from paddock.dialects.vitistack.machinespec import MachineStatus
-from paddock.dialects.vitistack.ownfields import DiskStatus, InterfaceStatus
+from paddock.dialects.vitistack.ownfields import CardStatus, DiskStatus
 from paddock.plan.vitistack import phases
 from paddock.plan.vitistack.observed import FINAL, Instance, ObservedMachine
 
@@ -40,9 +40,9 @@ def completed(status: MachineStatus, observed: ObservedMachine) -> MachineStatus
     )
 
 
-def _interfaces(instance: Instance | None) -> Iterator[InterfaceStatus]:
+def _interfaces(instance: Instance | None) -> Iterator[CardStatus]:
     for each in (instance.status.interfaces if instance is not None else None) or ():
-        yield InterfaceStatus(
+        yield CardStatus(
             name=each.name,
             macAddress=each.mac,
             ipAddresses=list(each.addresses) or None,
