@@ -31,6 +31,7 @@ EXPLAINED: Mapping[str, str] = {
     "spec.preference": "as instancetypes",
     "spec.virtualMachineTemplate.spec.instancetype": "as in a machine",
     "spec.virtualMachineTemplate.spec.preference": "as in a machine",
+    "spec.vmiName": "the server has the instance or not, as above",
     "status.": "the server takes no status with a new object, and so finds nothing wrong in it",
 }
 
