@@ -40,6 +40,7 @@ _CERTIFICATE = "spec.virtualMachineTemplate.spec.dataVolumeTemplates[0].spec.sou
 SEEN_ELSEWHERE = {
     ("virtrigaud", "VirtualMachine"): {"spec.metaData.cloudInit.secretRef.name": "no example has such a Secret"},
     ("virtrigaud", "VMImage"): {"spec.source.http.authentication.bearer.tokenKey": "no example has such a Secret"},
+    ("vitistack", "Machine"): {"spec.cloudInit.networkDataConfigMapRef.key": "no example has such a ConfigMap"},
     ("kubermatic", "VirtualMachinePool"): {
         f"{_CERTIFICATE}.{member}.secretRef.name": "client certificates are refused, whatever their names" for member in ("cert", "key")
     },

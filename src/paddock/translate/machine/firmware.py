@@ -43,6 +43,8 @@ def firmware(place: TranslationContext) -> FirmwareConfig:
     persistent = efi is not None and bool(efi.persistent)
     if persistent and place.resolved.efi_variables is None:
         place.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
+    if efi is not None and efi.secureBoot and not place.amd64:
+        place.limits.add(Code.FIELD_UNREAD, *_FIRMWARE, "bootloader", "efi", "secureBoot")
     if _IGNITION_DATA in place.annotations and place.resolved.ignition is None:
         place.limits.add(Code.STATE_MISSING, "metadata", "annotations", _IGNITION_DATA)
     return FirmwareConfig(
