@@ -74,7 +74,8 @@ _SPECS: dict[tuple[str, str], tuple[Data, ...]] = {
     ("", "Service"): ({"selector": {"app": "web"}, "ports": [{"port": 80}]},),
     ("virtualization.k8c.io", "Image"): (_HTTP,),
     ("infrastructure.stakater.com", "VirtualMachine"): (STAKATER,),
-    ("vitistack.io", "Machine"): (VITISTACK,),
+    # The document's form, and Vitistack's own.
+    ("vitistack.io", "Machine"): (VITISTACK, {"provider": "kubevirt"}),
 }
 
 

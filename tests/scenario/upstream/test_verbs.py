@@ -270,7 +270,7 @@ def test_without_an_agent_nothing_is_frozen(play: Play) -> None:
         for verb in ("freeze", "unfreeze"):
             body = {"unfreezeTimeout": "0s"} if verb == "freeze" else None
             reply = await host.verb("web", verb, body, "VirtualMachineInstance")
-            assert reply.status == 400 and "agent" in reply.data["message"], reply.data
+            assert reply.status == 500 and "agent" in reply.data["message"], reply.data
 
     play(script)
 

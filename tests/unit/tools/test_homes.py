@@ -30,7 +30,8 @@ def test_what_is_explained(seen: Difference, known: bool) -> None:
 
 
 def test_the_page_has_every_difference_with_its_reason() -> None:
-    sections = page().split("\n## ")[1:]
+    # The last section is about disks that go wrong, which the comparison does not play.
+    sections = page().split("\n## ")[1:-1]
     assert len(sections) == len(reasons()) > 5
     for section, reason in zip(sections, reasons(), strict=True):
         assert section.startswith(f"{reason.title}\n") and reason.why in " ".join(section.split("\n"))

@@ -20,7 +20,7 @@ from tests.unit.translate.test_every_field import KINDS, SETTINGS, Json, admitte
 # driver of VirtRigaud checks all.
 NEEDED = {
     "stakater": {"NetworkBindingPlugins"},
-    "vitistack": set[str](),
+    "vitistack": {"MultiArchitecture"},
     "virtrigaud": {"GPU", "MultiArchitecture", "VMPersistentState"},
 }
 

@@ -50,6 +50,9 @@ def changed(dialect: str) -> Iterator[tuple[str, Json, Json]]:
     assert kind is not None
     fields = [place for place in documents.places(kind) if is_field(place)]
     for base in (each for each in examples(dialect) if each["kind"] == name and each["apiVersion"].startswith(group)):
+        if "provider" in base["spec"]:
+            # Vitistack's own form has fields that the document's has not; its way back is in vitistack/test_ownform.py.
+            continue
         yield "", copy.deepcopy(base), base
         for place in fields:
             for value in candidates(place):

@@ -58,6 +58,7 @@ ALWAYS = (
     f"{INSTANCE}.domain.devices.autoattachSerialConsole",
     f"{INSTANCE}.domain.devices.autoattachMemBalloon",
     f"{INSTANCE}.domain.devices.filesystems[0].virtiofs",
+    f"{INSTANCE}.volumes[15].containerPath.readOnly",
     # the fullest machine has the values that hold anyway
     f"{INSTANCE}.domain.cpu.cores",
     f"{INSTANCE}.domain.cpu.sockets",
