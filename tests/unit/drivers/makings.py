@@ -298,7 +298,16 @@ def _on_vsphere(request: m.CreateRequest) -> Any:
         tuple(msgspec.structs.replace(c, mac_address=c.mac_address or "00:50:56:00:00:01") for c in given.networks),
     )
     said = (*changed.limitations, *disk_changes.limitations, *cards.limitations)
-    return (changed.spec, disk_changes.changes, disk_changes.places, cards.changes, texts, machines._place(given), given.image, given.tags), said
+    return (
+        changed.spec,
+        disk_changes.changes,
+        disk_changes.places,
+        cards.changes,
+        texts,
+        machines._place(given),
+        given.image,
+        given.tags,
+    ), said
 
 
 def _vsphere_image(text: str) -> Any:
