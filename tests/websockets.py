@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, RejectData, Request, TextMessage
-from wsproto.utilities import ProtocolError
+from wsproto.utilities import ProtocolError, RemoteProtocolError
 
 PLAIN = "plain.kubevirt.io"
 ABNORMAL = 1006
@@ -54,7 +54,12 @@ class Socket:
         status, body, is_open = 0, b"", False
         while not is_open:
             data = await self._reader.read(65536)
-            self._protocol.receive_data(data or None)
+            try:
+                self._protocol.receive_data(data or None)
+            except RemoteProtocolError as error:
+                if data:
+                    raise
+                raise ConnectionResetError("the server ended in the middle of its answer") from error
             for event in self._protocol.events():
                 if is_open:
                     # What came along with the answer.

@@ -7,13 +7,14 @@ import pytest
 
 from paddock.base.errors import PaddockError
 from tests.host.runs.conftest import PROMPT, VMS, Data, Host, Talk, machine
+from tests.websockets import Rejected
 
 NAMES = ("resident-0", "resident-1")
 DISKS = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 BOOT_SECONDS = 240.0
 PAUSE_SECONDS = 10.0
 # What a console says with when its server goes: the socket's end, a refusal, or nothing for too long.
-_CUT = (OSError, EOFError, AssertionError, PaddockError, pytest.fail.Exception)
+_CUT = (OSError, EOFError, AssertionError, PaddockError, Rejected, pytest.fail.Exception)
 
 
 @dataclass
