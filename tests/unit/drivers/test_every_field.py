@@ -24,7 +24,7 @@ from paddock.meta.wire import from_data
 from paddock.meta.world import ObjectSet
 from paddock.plan.virtrigaud import hardware, imagecredentials, preparation, references, requests, support, unread
 from paddock.plan.virtrigaud.refusals import Refusal
-from paddock.schema.finding import Path, Severity, format_path
+from paddock.schema.finding import Path, format_path
 from tests import documents
 from tests.documents import NOTHING, Place
 from tests.unit.drivers.makings import SECRET, Made, Making, makings
@@ -152,7 +152,7 @@ class Stage:
     def outcome(self, changed: Json) -> Outcome | None:
         """All that becomes of a machine when one object is this; None for an object that nobody may store."""
         found = admission.admit(changed, SETTINGS)
-        if found.value is None or any(each.severity is Severity.ERROR for each in found.findings):
+        if not found.accepted:
             return None
         kind = changed["kind"]
         if kind not in self._others:
@@ -242,22 +242,16 @@ def nearest(given: list[Json], path: Path) -> list[Json]:
     return [each for each in given if depth(each) == most]
 
 
-def outcomes(place: Place, on: Stage, base: Json) -> Iterator[tuple[Any, Outcome]]:
-    """What becomes of a machine with each value of a field that somebody may store."""
-    for value in (*candidates(place), *MORE):
-        changed = with_value(copy.deepcopy(base), place, value)
-        said = on.outcome(changed) if changed is not None else None
-        if said is not None:
-            yield value, said
-
-
 def matters(place: Place, on: Stage, given: list[Json]) -> bool:
     """Return whether another value of a field makes another outcome."""
     for base in nearest(given, place.path):
         seen = set()
-        for value, said in outcomes(place, on, base):
-            seen.add(said)
-            if len(seen) > 1 or (value is not NOTHING and said.names(place.path)):
+        for value in (*candidates(place), *MORE):
+            changed = with_value(copy.deepcopy(base), place, value)
+            said = on.outcome(changed) if changed is not None else None
+            if said is not None:
+                seen.add(said)
+            if len(seen) > 1 or (said is not None and value is not NOTHING and said.names(place.path)):
                 return True
     return False
 

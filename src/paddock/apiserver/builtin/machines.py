@@ -74,9 +74,10 @@ class _ReservedStrategy(CustomStrategy):
 
 def _says_reserved(new: Data) -> bool:
     """Return whether an object has what reserved rules are about. Few have, and only for these the rules are run."""
-    metadata = (new["metadata"], (_template(new) or {}).get("metadata") or {})
+    template = _template(new)
+    metadata = (new["metadata"], (template or {}).get("metadata") or {})
     labels = (label for each in metadata for label in each.get("labels") or ())
-    spec = (_template(new) or new).get("spec") or {}
+    spec = (template or new).get("spec") or {}
     return not _RESERVED_LABELS.isdisjoint(labels) or bool((new.get("status") or {}).get("volumeRequests") or spec.get("utilityVolumes"))
 
 
