@@ -39,10 +39,11 @@ def seen_in(sight: ObservedMachine) -> MachineProblem | None:
 
 def _unfilled(sight: ObservedMachine, vm: Vm) -> MachineProblem:
     """Return the problem of disks that are not filled. The backend's word is the same for an attempt that failed and for the last one."""
+    reason = "; ".join(sight.import_failures) or explained(vm)
     if any(each.status.phase == "Failed" for each in sight.volumes):
-        why = f"cannot fill the disks: {explained(vm)}; correct the image and change vitistack.io/retry"
+        why = f"cannot fill the disks: {reason}; correct the image and change vitistack.io/retry"
         return MachineProblem(BACKEND, why, "machine", fails=True)
-    return MachineProblem(BACKEND, f"the disks are not filled yet: {explained(vm)}; it is tried again", "machine")
+    return MachineProblem(BACKEND, f"the disks are not filled yet: {reason}; it is tried again", "machine")
 
 
 def explained(vm: Vm) -> str:
