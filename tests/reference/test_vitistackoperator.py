@@ -1,7 +1,6 @@
 """Vitistack's own operator, unmodified, with `paddock up` as its KubeVirt: a Machine with addresses, disks and a guest that has booted.
 
-Neither its program nor its source is to be had from a package registry. Whoever has built it names it in PADDOCK_VITISTACK_OPERATOR, and
-the clone with its definitions as `tests/reference/corpus/published.py` says.
+No package registry has its source: `tests/reference/clones.py` says where a developer names clones of it. It is built from them once.
 """
 
 import base64
@@ -24,15 +23,14 @@ from tests.host.fronts.life import Proxy
 from tests.host.guests import serving as web
 from tests.host.guests import tiny_guest
 from tests.host.machine import lacks
+from tests.reference import clones, recipes
 from tests.reference.build import Binaries
 from tests.reference.client import Json, Kubectl
-from tests.reference.corpus.published import NoClone, sources
 from tests.reference.embedded import Embedded, serving
 from tests.reference.server import launched, running
 
 pytestmark = [pytest.mark.reference, pytest.mark.long]
 __all__ = ["tiny_guest"]
-PROGRAM = "PADDOCK_VITISTACK_OPERATOR"
 SECONDS = 600.0
 CONFIG = "kubevirt-provider"
 
@@ -107,19 +105,18 @@ def host(tiny_guest: tiny.TinyImage, monkeypatch: pytest.MonkeyPatch) -> Iterato
 @pytest.fixture
 def program() -> Path:
     """The operator's program."""
-    given = os.environ.get(PROGRAM, "")
-    if not given or not Path(given).is_file():
-        pytest.skip(f"{PROGRAM} names no program")
-    return Path(given)
+    try:
+        return clones.built(recipes.VITISTACK) / "kubevirt-operator"
+    except clones.NoClone as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture
-def definitions(tmp_path: Path) -> str:
+def definitions() -> str:
     """The operator's own definitions."""
-    (common,) = (each for each in sources() if each.name == "vitistack/common")
     try:
-        return common.text("crds.yaml", tmp_path).decode()
-    except NoClone as missing:
+        return recipes.VITISTACK.beside[0].show("crds.yaml").decode()
+    except clones.NoClone as missing:
         pytest.skip(str(missing))
 
 
