@@ -136,13 +136,13 @@ def test_its_machine_has_addresses_disks_and_a_guest(
     server, url = host
     kubevirt = Kubectl(binaries.kubectl, server.access, tmp_path)
     kubevirt.ok("apply", "-f", "-", stdin=yaml.safe_dump(image(url)))
-    kubevirt.ok("wait", "dv/web", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=100s")
+    kubevirt.ok("wait", "dv/web", "--for=jsonpath={.status.phase}=Succeeded", f"--timeout={SECONDS:.0f}s")
     supervisor = tmp_path / "supervisor"
     supervisor.mkdir()
     with running(binaries, supervisor) as access:
         theirs = Kubectl(binaries.kubectl, access, supervisor)
         theirs.ok("apply", "--server-side", "-f", "-", stdin=definitions)
-        theirs.ok("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        theirs.ok("wait", "--for=condition=Established", "crd", "--all", f"--timeout={SECONDS:.0f}s")
         theirs.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(objects(server.kubeconfig)))
         theirs.ok("apply", "-f", "-", stdin=yaml.safe_dump(MACHINE))
         log = tmp_path / "operator.log"
@@ -160,7 +160,7 @@ def test_its_machine_has_addresses_disks_and_a_guest(
             assert {each["pvcName"] for each in told["disks"]} == {"web", "web-data"}
             assert told["networkInterfaces"][0]["macAddress"] == vmi["status"]["interfaces"][0]["mac"]
             until(lambda: _answers(kubevirt), "its guest's agent answers", log)
-            theirs.ok("delete", "machine.vitistack.io", "web", "--timeout=100s")
+            theirs.ok("delete", "machine.vitistack.io", "web", f"--timeout={SECONDS:.0f}s")
             # The boot disk is the user's own, as its labels say.
             until(lambda: kubevirt.ok("get", "vm,pvc", "-o", "name").split() == ["persistentvolumeclaim/web"], "the machine is gone", log)
 

@@ -8,7 +8,7 @@ all others are taken. Stakater's page has the two documents of `paddock.dialects
 import hashlib
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ class Source:
     def clone(self) -> clones.Clone:
         """The commit that was judged."""
         return clones.Clone(self.name, self.version)
+
+    def only(self, path: str) -> "Source":
+        """The source with one of its files."""
+        return replace(self, files={path: self.files[path]})
 
     def text(self, path: str) -> bytes:
         """The content of a file. Raises `NoClone`."""
