@@ -41,6 +41,19 @@ def test_phases_follow_each_other_and_conditions_are_four(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("vitistack", 59, "S's debug selector finds vm, vmi, pvc")
+def test_one_selector_finds_all_that_belongs_to_a_machine(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(disks=[{"name": "data", "size": "1Gi"}]), machine("other"))
+        await host.up()
+        await host.up("other")
+        selector = "vitistack.io%2Fmachine%3Dweb"
+        assert await host.names("VirtualMachine", selector) == await host.names("VirtualMachineInstance", selector) == ["web"]
+        assert await host.names("PersistentVolumeClaim", selector) == ["web-data", "web-root"]
+
+    play(script)
+
+
 @pytest.mark.spec("vitistack", 62)
 def test_phases_hold_when_the_controller_is_away(play: Play) -> None:
     async def script(host: Vitistack) -> None:
