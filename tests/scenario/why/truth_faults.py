@@ -135,7 +135,7 @@ TRUTH_FAULTS: tuple[Fault, ...] = (
         "name-conflict",
         "Machine web",
         ask="machine/web",
-        says="belongs to VirtualMachine web",
+        says="belongs to Stakater VirtualMachine web",
     ),
     Fault(
         "one name in two dialects, Vitistack's first",
