@@ -14,7 +14,7 @@ from tests.host.runs.conftest import PROMPT, VMIS, VMS, Data, Host, Play, Talk, 
 
 pytestmark = pytest.mark.needs("qemu")
 # More than the address space of a processor that is emulated, and than any host has.
-HUGE = {"memory": {"guest": "2Ti"}}
+HUGE = {"memory": {"guest": "1100Gi"}}
 
 
 @pytest.mark.spec("kubevirt", 21)
@@ -43,7 +43,7 @@ def test_a_qemu_that_cannot_start_is_tried_again_later(host: Host) -> None:
         await talk.running("web")
         assert failure(await talk.get(f"{VMS}/web")) == {}
 
-    host.options = ("--memory-overcommit=100000",)
+    host.options = ("--memory-overcommit=100",)
     perform(host, script)
 
 
