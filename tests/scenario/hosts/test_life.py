@@ -80,8 +80,9 @@ def test_a_claim_that_is_only_read_is_no_disk_to_write_to(play: Play) -> None:
             await host.make(machine(name, volumes=[{"name": "root", "persistentVolumeClaim": claim}], templates=templates))
             running = await host.running(name, seconds=30)
             assert [disk.readonly for disk in running.config.disks] == [name == "web"]
-            await host.delete("VirtualMachine", "kubevirt.io/v1", name, "?propagationPolicy=Orphan")
-            await asyncio.sleep(60)
+            await host.change(name, {"spec": {"runStrategy": "Halted"}})
+            running.power_off()
+            await asyncio.sleep(30)
 
     play(script)
 

@@ -75,55 +75,6 @@ def test_create_refuses(play: Play, body: Any, code: int, reason: str, words: st
     play(script)
 
 
-OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1"}
-
-
-@pytest.mark.parametrize(
-    ("fields", "causes"),
-    [
-        pytest.param(
-            {"annotations": {"a": "x" * (256 * 1024)}},
-            {"metadata.annotations": "Too long: may not be more than 262144 bytes"},
-            marks=pytest.mark.spec("kube-api", 27, "annotation size"),
-        ),
-        pytest.param(
-            {"finalizers": ["a.b/c", "-x"]},
-            {"metadata.finalizers": 'Invalid value: "-x": name part must consist of alphanumeric characters'},
-            marks=pytest.mark.spec("kube-api", 27, "finalizer names"),
-        ),
-        pytest.param(
-            {"finalizers": ["plain"]},
-            {"metadata.finalizers": 'Invalid value: "plain": name is neither a standard finalizer name nor is it fully qualified'},
-            marks=pytest.mark.spec("kube-api", 27, "finalizer names"),
-        ),
-        pytest.param(
-            {"ownerReferences": [{**OWNER, "name": ""}, {**OWNER, "uid": ""}]},
-            {
-                "metadata.ownerReferences.name": 'Invalid value: "": name must not be empty',
-                "metadata.ownerReferences.uid": 'Invalid value: "": uid must not be empty',
-            },
-            marks=pytest.mark.spec("kube-api", 27, "owner references"),
-        ),
-        pytest.param(
-            {"ownerReferences": [{**OWNER, "kind": "Event"}]},
-            {"metadata.ownerReferences": 'Invalid value: "Event": is disallowed from being an owner'},
-            marks=pytest.mark.spec("kube-api", 27, "owner references"),
-        ),
-    ],
-    ids=["annotations", "finalizer", "undotted", "owner", "event"],
-)
-def test_metadata_is_checked_with_its_causes(play: Play, fields: dict[str, Any], causes: dict[str, str]) -> None:
-    async def script(api: Harness) -> None:
-        sent = config_map()
-        sent["metadata"] |= fields
-        refused = await api.post(MAPS, sent)
-        assert (refused.status, refused.reason, set(refused.causes)) == (422, "Invalid", set(causes)), refused.data
-        for field, words in causes.items():
-            assert refused.causes[field].startswith(words)
-
-    play(script)
-
-
 @pytest.mark.spec("kube-api", 18)
 def test_a_name_is_taken_once(play: Play) -> None:
     async def script(api: Harness) -> None:
@@ -249,62 +200,6 @@ def test_status_and_the_rest_are_written_apart(play: Play) -> None:
         assert "labels" not in changed["metadata"]
         assert (await api.put(f"{NCS}/gone/status", network("gone"))).status == 404
         assert (await api.get(f"{NCS}/n/status")).data == changed
-
-    play(script)
-
-
-JSON_PATCH = [{"op": "add", "path": "/data", "value": {"x": "1"}}]
-CHANGES: list[tuple[str, str, Any, str]] = [
-    ("POST", "", config_map("b", data={"x": "1"}), "application/json"),
-    ("PUT", "/a", config_map(data={"x": "1"}), "application/json"),
-    ("PATCH", "/a", JSON_PATCH, "application/json-patch+json"),
-    ("PATCH", "/a", {"data": {"x": "1"}}, "application/merge-patch+json"),
-    ("PATCH", "/a", {"data": {"x": "1"}}, "application/strategic-merge-patch+json"),
-    ("PATCH", "/a", config_map(data={"x": "1"}), "application/apply-patch+yaml"),
-    ("PATCH", "/b", config_map("b", data={"x": "1"}), "application/apply-patch+yaml"),
-    ("DELETE", "/a", None, "application/json"),
-]
-
-
-@pytest.mark.spec("kube-api", 33)
-@pytest.mark.parametrize(("method", "name", "body", "content"), CHANGES, ids=[f"{each[0]} {each[1]} {each[3][12:]}" for each in CHANGES])
-def test_a_dry_run_of_each_verb_leaves_no_trace(play: Play, method: str, name: str, body: Any, content: str) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        before, revision = (await api.get(MAPS)).data["items"], api.store.revision
-        async with api.watch(f"{MAPS}?watch=1&resourceVersion={revision}") as events:
-            query = "dryRun=All&fieldManager=tester"
-            dry = await api.call(method, f"{MAPS}{name}?{query}", body, content_type=content)
-            assert dry.status in (200, 201), dry.data
-            assert method == "DELETE" or dry.data["data"] == {"x": "1"}
-            assert api.store.revision == revision
-            assert (await api.get(MAPS)).data["items"] == before
-            assert await events.quiet()
-            # For good, the same request is stored and told.
-            real = await api.call(method, f"{MAPS}{name}?fieldManager=tester", body, content_type=content)
-            assert real.status == dry.status
-            assert (await events.next())["type"] in ("ADDED", "MODIFIED", "DELETED")
-
-    play(script)
-
-
-@pytest.mark.spec("kube-api", 33)
-@pytest.mark.parametrize(
-    ("method", "name", "content"),
-    [
-        ("POST", "", "application/json"),
-        ("PUT", "/a", "application/json"),
-        ("PATCH", "/a", "application/merge-patch+json"),
-        ("PATCH", "/a", "application/apply-patch+yaml"),
-    ],
-)
-def test_a_dry_run_validates(play: Play, method: str, name: str, content: str) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        wrong = config_map("a" if name else "b")
-        wrong["metadata"]["labels"] = {"x": "no value"}
-        refused = await api.call(method, f"{MAPS}{name}?dryRun=All&fieldManager=tester", wrong, content_type=content)
-        assert (refused.status, set(refused.causes)) == (422, {"metadata.labels"})
 
     play(script)
 
