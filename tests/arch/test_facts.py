@@ -91,6 +91,17 @@ def test_the_comparison_has_the_figures_of_the_measurements(row: str) -> None:
         assert float(shown) == round(float(given), digits), (told, source)
 
 
+@pytest.mark.spec("kubevirt", 102, "p50 and p95 published with hardware", "memory per VM and of the engine published")
+def test_the_page_of_measurements_says_how_a_hundred_machines_start() -> None:
+    page = text_of("docs/reference/performance.md")
+    section = page.partition("\n## A whole host")[2].partition("\n## ")[0]
+    assert "100 VirtualMachineInstances 100 ms apart" in section
+    for figure in ("100 VMIs, creation to Running, p50", "100 VMIs, creation to Running, p95", "Paddock's own memory for a running VM"):
+        assert re.search(rf"^\| {re.escape(figure)} \| [\d.]+ (s|MiB) \| <= \d+ (s|MiB) \|", section, re.MULTILINE), figure
+    assert re.search(r"An empty Paddock takes \d+ MB", section)
+    assert re.search(r"with \d+ processors \([^)]+\), \d+ GB", page.partition("\n## ")[0])
+
+
 def test_the_guide_names_the_port_of_the_server() -> None:
     assert f'"127.0.0.1:{DEFAULT_PORT}"' in text_of("docs/guide/metrics.md")
     assert [page.name for page in GUIDE.rglob("*.md") if "127.0.0.1:6443" in page.read_text(encoding="utf-8")] == []
