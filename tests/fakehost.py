@@ -203,9 +203,7 @@ class FakeHost:
     Its users have deleted the common instancetypes and preferences, which are 119 objects, except where a test wants them.
     """
 
-    def __init__(
-        self, root: Path, settings: AdmissionSettings | None = None, *, common: bool = False, store: Store | None = None
-    ) -> None:
+    def __init__(self, root: Path, settings: AdmissionSettings | None = None, *, common: bool = False, store: Store | None = None) -> None:
         self.api = Harness(store=store, settings=settings)
         self.engine = FakeEngine(root)
         self._root = root

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,7 +203,8 @@ class Soak:
         """Note the memory, and moments in which the event loop stood still."""
         self.figures.resident_bytes.append(self.host.resident())
         if stalls := await self._stalls(talk) - stalls_before:
-            self.figures.stalls.append(f"after {self.figures.kills_of_paddock} kills: {stalls:g}")
+            lines = [each for each in (self.host.root / "said").read_text().splitlines() if "event loop stalled" in each]
+            self.figures.stalls.append(f"after {self.figures.kills_of_paddock} kills: {stalls:g}, the last one: {lines[-1:]}")
 
     async def _stalls(self, talk: Talk) -> float:
         page = (await talk.client.request("GET", "/metrics")).decode()
@@ -292,6 +294,13 @@ async def _enrol(talk: Talk) -> str:
     return str(asked["status"]["token"])
 
 
+def _keep_store(host: Host) -> None:
+    """Keep the store of a failed run, whose history tells who wrote what."""
+    for each in host.root.glob("store.db*"):
+        with contextlib.suppress(OSError):
+            shutil.copy(each, FIGURES.parent / f"soak-{each.name}")
+
+
 def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, seconds: float) -> None:
     disk = bootsector.write(work / "disk.img")
     host = Host(work / "d", registry.address)
@@ -300,19 +309,20 @@ def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, sec
     host.environment = slowdisk.environment(work, FLUSH_MILLISECONDS, RARE_FLUSH)
     with serving(partial(Drip)) as drip:
         soak = Soak(host, seconds, web.put(disk), registry.push("disks/boot:1", {"disk/disk.img": disk}), f"http://{drip}")
+        FIGURES.parent.mkdir(exist_ok=True)
         try:
             asyncio.run(soak.run(web.put(guest.disk)))
         except BaseException:
             print((host.root / "said").read_text()[-8000:])
+            _keep_store(host)
             raise
         finally:
             host.end()
+            said = (host.root / "said").read_text()
+            SAID.write_text(said)
             if soak.figures.resident_bytes:
-                FIGURES.parent.mkdir(exist_ok=True)
                 FIGURES.write_bytes(orjson.dumps(soak.figures.summary(), option=orjson.OPT_INDENT_2))
                 print(FIGURES.read_text())
-    said = (host.root / "said").read_text()
-    SAID.write_text(said)
     assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:4000]
     assert max(soak.figures.resident_bytes) < ROOM
     assert soak.figures.stalls == [], "\n".join(each for each in said.splitlines() if "event loop stalled" in each)

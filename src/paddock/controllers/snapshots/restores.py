@@ -330,7 +330,12 @@ class RestoreReconciler:
             claim = CachedObject.of(await self._client.get_raw(CLAIMS, key))
         except NotFound:
             return True
-        return not self._is_ours(restore, claim) or await adopt(self._client, owner, CLAIMS, claim)
+        if not self._is_ours(restore, claim):
+            return True
+        if any(each.kind == MACHINES.kind and each.uid != owner.uid for each in claim.meta.ownerReferences or ()):
+            # An earlier machine of this name, whose end the collector has not seen: the claim goes with it, or loses it.
+            return False
+        return await adopt(self._client, owner, CLAIMS, claim)
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
         await self._machine_lock.unlock(Key(restore.metadata.namespace or "", restore.spec.target.name), restore.metadata.name)
