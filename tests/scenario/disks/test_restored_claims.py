@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.client.errors import Unreachable
 from paddock.client.target import Key
 from paddock.controllers.snapshots.restores import RestoreReconciler
 from paddock.meta import adoption
+from paddock.store.contract import StoreKey
 from tests.fakehost import FakeHost
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
@@ -82,6 +84,21 @@ def test_a_clone_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, d
 @pytest.mark.parametrize("deleted", [f"{MACHINES}/web", f"{RESTORES}/back", f"{SNAPSHOTS}/one"], ids=["target", "restore", "snapshot"])
 def test_a_restore_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str, slow: bool) -> None:
     at_each_request(play, restored, deleted, slow=slow)
+
+
+@pytest.mark.spec("kubevirt", 129)
+def test_a_clone_that_is_discarded_with_its_target_leaves_nothing_when_the_collector_is_late(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The restore goes on until the collector comes to it, and finds the claim of a machine that is gone."""
+    look = GarbageCollector._look
+
+    async def late(self: GarbageCollector, key: StoreKey) -> None:
+        await asyncio.sleep(5 * COMMIT_SECONDS)
+        await look(self, key)
+
+    monkeypatch.setattr(GarbageCollector, "_look", late)
+    at_each_request(play, begun, f"{CLONES}/copy", f"{MACHINES}/other", slow=True)
 
 
 @pytest.mark.spec("kubevirt", 129)
@@ -181,8 +198,12 @@ def test_a_target_that_goes_while_it_adopts_leaves_no_claim(play: Play, monkeypa
     play(script)
 
 
-def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, None]], deleted: str, *, slow: bool) -> None:
+def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, None]], *deleted: str, slow: bool) -> None:
     over: list[int] = []
+
+    async def delete(host: FakeHost) -> None:
+        for each in deleted:
+            await host.api.delete(each)
 
     async def script(host: FakeHost, store: SlowStore, request: int) -> None:
         await host.end()
@@ -199,10 +220,10 @@ def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, 
         async def intrude() -> None:
             if slow:
                 # The request finds the object as it was, and what it writes is committed after the deletion.
-                intruding.append(asyncio.create_task(host.api.delete(deleted)))
+                intruding.append(asyncio.create_task(delete(host)))
                 await asyncio.sleep(COMMIT_SECONDS / 2)
                 return
-            await host.api.delete(deleted)
+            await delete(host)
             await host.house.collector.chores.settled()
 
         intruding: list[asyncio.Task[Any]] = []
