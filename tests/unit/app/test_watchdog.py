@@ -176,6 +176,31 @@ def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
     assert f"paddock_event_loop_stalls_total {counted}" in metrics.text()
 
 
+def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel has not noted the wait, which is not over."""
+    metrics = MetricsRegistry()
+    looked = threading.Event()
+    looks: list[float] = []
+
+    def is_ready(_: int) -> bool:
+        looks.append(time.monotonic())
+        if len(looks) > 8:
+            looked.set()
+        return True
+
+    monkeypatch.setattr(watchdogs, "_is_ready", is_ready)
+
+    async def script() -> None:
+        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+        await asyncio.sleep(0)
+        stand_still(looked)
+        await asyncio.sleep(0.1)
+        watchdog.stop()
+
+    asyncio.run(script())
+    assert "paddock_event_loop_stalls_total 0" in metrics.text()
+
+
 def test_the_thread_of_the_watchdog_may_be_the_one_without_a_processor() -> None:
     assert threading.get_native_id() in watchdogs._other_waits(0)
     assert all(seconds >= 0 for seconds in watchdogs._stolen().values())

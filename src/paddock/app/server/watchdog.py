@@ -102,7 +102,8 @@ class LoopWatchdog:
             idle = max(0.0, now - late - ran - waited)
             starved = max((wait - others.get(thread, 0.0) for thread, wait in _other_waits(self._native).items()), default=0.0)
             taken = max((seconds - stolen.get(cpu, 0.0) for cpu, seconds in _stolen().items()), default=0.0)
-            return now - asked - waited - min(idle, starved + taken)
+            # The kernel notes a wait for a processor when it is over; whoever is ready now and has not run is still in it.
+            return now - asked - waited - (idle if _is_ready(self._native) else min(idle, starved + taken))
 
         looked, seen = late, 0.0
         while not self._alive.wait((1 - _LATE) * self._stalled_seconds):
@@ -172,6 +173,14 @@ def _times(thread: int) -> tuple[float, float]:
         return int(ran) / 1e9, int(waited) / 1e9
     except (OSError, ValueError):
         return 0.0, 0.0
+
+
+def _is_ready(thread: int) -> bool:
+    """Return whether a thread runs, or waits for nothing but a processor."""
+    try:
+        return Path(f"/proc/self/task/{thread}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"R"
+    except (OSError, IndexError):
+        return False
 
 
 def _stolen() -> dict[str, float]:
