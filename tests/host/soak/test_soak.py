@@ -209,6 +209,7 @@ class Soak:
 
     async def _stalls(self, talk: Talk) -> float:
         page = (await talk.client.request("GET", "/metrics")).decode()
+        assert "\npaddock_event_loop_stalls_total " in page, page[-2000:]
         found = {bound: float(count) for bound, count in re.findall(rf'^{STALLS}{{le="([^"]+)"}} (\S+)$', page, re.MULTILINE)}
         return found["+Inf"] - found["0.25"] if found else 0.0
 
