@@ -167,11 +167,12 @@ class ImageLibrary:
 
     async def _importer(self) -> "Importer":
         """The importer. A server that imports nothing does without HTTP and TLS; loading them takes a fifth of a second, in a thread."""
-        if self._importer_made is None:
+        made = self._importer_made
+        if made is None:
             module = await asyncio.to_thread(importlib.import_module, "paddock.engine.images.importer")
             # Another import may have been quicker.
-            self._importer_made = self._importer_made or module.Importer(self._store, self.settings)
-        return self._importer_made
+            made = self._importer_made = self._importer_made or module.Importer(self._store, self.settings)
+        return made
 
     async def close(self) -> None:
         """End all imports; what was downloaded is kept."""
