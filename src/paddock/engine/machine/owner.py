@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import structs
 
 from paddock.base.errors import PaddockError
+from paddock.base.threads import undisturbed
 from paddock.engine.machine import limits, probe, runends, startup
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
@@ -171,11 +172,12 @@ class MachineOwner:
         finally:
             os.close(log)
         helpers = (each for each, _ in self.record.helpers.values())
-        limits.enclose(self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
         self.watch(pid)
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
         self.observe(pid=pid, accelerator=command.accelerator)
+        # The kernel's lock of groups is one for the whole host, and held for long when that is busy.
+        await undisturbed(limits.enclose, self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
         await startup.unless_it_ends(self.connect())
         await startup.unless_it_ends(self.complete(command))
 

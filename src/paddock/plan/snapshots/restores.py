@@ -37,6 +37,11 @@ class RestoreRefused(Terminal):
         self.reason = reason
 
 
+def target_deleted(name: str) -> RestoreRefused:
+    """The refusal of a restore whose target somebody deleted meanwhile."""
+    return RestoreRefused(f"{name} was deleted while it was restored", fix="restore it once more")
+
+
 class RestoreWait(msgspec.Struct, frozen=True):
     """What a restore waits for. With a `warning`, the reason of an event, nothing is in progress until somebody acts."""
 
