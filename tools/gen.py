@@ -22,7 +22,7 @@ from paddock.schema.kind import KindFacts
 from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
-from tools.referencepages import dialects, functional, homes, metrics, reported, settings
+from tools.referencepages import dialects, functional, homes, metrics, reported, settings, tried
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,6 +72,7 @@ def reference_pages() -> Mapping[str, str]:
         "metrics.md": metrics.page(),
         "homes.md": homes.page(),
         "dialects.md": dialects.page(),
+        "tried.md": tried.page(),
         "migrations.md": migrationpairs.page(),
     }
 
