@@ -40,6 +40,12 @@ def reader(work: Path, netns: str) -> Iterator[Reader]:
         subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=False)
 
 
+@pytest.mark.needs("kubectl")
+def test_the_commands_of_the_readme_print_what_it_says(reader: Reader) -> None:
+    reader.follow(ROOT / "README.md")
+    assert reader.printed
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_reader_gets_to_the_end(page: str, reader: Reader) -> None:
     reader.follow(GUIDE / page)
