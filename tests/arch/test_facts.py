@@ -13,6 +13,7 @@ import pytest
 
 from paddock.app.doctor import acceleration
 from paddock.app.options.settings import DEFAULT_PORT
+from paddock.engine.host import capacity
 from tests.arch.test_docs import DOCUMENTS, ROOT
 
 GUIDE = ROOT / "docs" / "guide"
@@ -135,6 +136,22 @@ def test_one_figure_tells_how_slow_emulation_is() -> None:
     told = {figure for figures in pages.values() for figure in figures if "thousand" not in figure}
     assert told == {"five to thirty times slower"}
     assert "five to thirty times slower" in acceleration._EMULATED
+
+
+def test_the_page_of_requirements_has_the_overhead_that_the_engine_counts() -> None:
+    page, mib = text_of("docs/guide/requirements.md"), 1 << 20
+    parts = {
+        "{} MiB, 2 MiB for each vCPU and each disk": capacity._QEMU["kvm"],
+        "{} MiB in place of 32": capacity._QEMU["tcg"],
+        "{} MiB for a display": capacity._VIDEO,
+        "{} MiB for a TPM": capacity._TPM,
+        "{} MiB for a shared directory": capacity._SHARE,
+        "{} MiB for each network interface": capacity._CARD,
+    }
+    assert [text for text, size in parts.items() if text.format(size // mib) not in page] == []
+    assert capacity._VCPU == capacity._DISK == 2 * mib
+    each = (2 << 30) + capacity._QEMU["kvm"] + 4 * capacity._VCPU + capacity._CARD + (2 << 30) // 512
+    assert (f"2 GiB + {(each >> 20) - 2048} MiB" in page, capacity.Room.of(32 << 30).memory // each) == (True, 14)
 
 
 def test_the_first_pages_name_the_hosts_that_were_run() -> None:
