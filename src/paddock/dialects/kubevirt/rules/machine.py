@@ -1,9 +1,9 @@
-"""All rules about a machine that may be stopped: V2, V3, V17, its templates and its hardware."""
+"""All rules about a machine that may be stopped: V2, V3, V17, V118, its templates and its hardware."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.kubevirt.rules import hotplug, instance, sizing, templates
+from paddock.dialects.kubevirt.rules import gates, hotplug, instance, sizing, templates
 from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace, check, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
@@ -46,7 +46,16 @@ def running_is_said(place: MachinePlace) -> Iterator[Finding]:
         )
 
 
-CHECKS = (running_is_said_once, running_is_said, *templates.CHECKS, *sizing.CHECKS)
+@check("kubevirt/V118", given=("spec.runStrategy",))
+def receivers_need_a_gate(place: MachinePlace) -> Iterator[Finding]:
+    """A machine waits for one of another cluster only where such migrations are turned on."""
+    gate = "DecentralizedLiveMigration"
+    if place.spec.runStrategy == "WaitAsReceiver" and not gates.is_open(gate, place.settings):
+        why = f"Invalid RunStrategy (WaitAsReceiver), {gate} feature gate is not enabled; use Halted"
+        yield finding.invalid(place.at("runStrategy"), "WaitAsReceiver", why, "kubevirt/V118")
+
+
+CHECKS = (running_is_said_once, running_is_said, receivers_need_a_gate, *templates.CHECKS, *sizing.CHECKS)
 
 
 def machine_findings(place: MachinePlace) -> Iterator[Finding]:
