@@ -245,7 +245,7 @@ async def test_an_instancetype_that_comes_later_must_not_conflict() -> None:
         await life.rest(60)
         (failure,) = [each for each in (await life.vm())["status"]["conditions"] if each["type"] == "Failure"]
         assert failure["reason"] == "FailedCreate"
-        assert "VMI conflicts with instancetype spec in fields: [spec.template.spec.domain.memory.guest" in failure["message"]
+        assert "VMI conflicts with instancetype spec in fields: [spec.template.spec.domain.cpu.sockets" in failure["message"]
         assert await life.vmi() is None
 
 
