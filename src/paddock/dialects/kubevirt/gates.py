@@ -33,7 +33,6 @@ class FeatureGate(msgspec.Struct, frozen=True):
 
 _VIRTIOFS = ("ExperimentalVirtiofsSupport", 8)
 GATES: Mapping[str, FeatureGate] = {
-    "DecentralizedLiveMigration": FeatureGate(since=6),
     "DeclarativeHotplugVolumes": FeatureGate(since=6, default=9),
     "DownwardMetrics": FeatureGate(),
     "EnableVirtioFsConfigVolumes": FeatureGate(since=5, final=8, before=_VIRTIOFS),

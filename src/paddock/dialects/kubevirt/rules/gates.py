@@ -16,7 +16,6 @@ _CONFIGURATION = ("configMap", "secret", "serviceAccount", "downwardAPI")
 # Gates of the engine, and whether they are on where nobody turns them off. A machine with a device by a claim is stored, as by KubeVirt;
 # when it starts, it says that there are no claims here.
 _ENGINE: Mapping[str, bool] = {
-    "DecentralizedLiveMigration": False,
     "DownwardMetrics": False,
     "ExperimentalIgnitionSupport": False,
     "HostDevices": False,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.kubevirt.rules import gates, hotplug, instance, sizing, templates
+from paddock.dialects.kubevirt.rules import hotplug, instance, sizing, templates
 from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace, check, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Annotations about the network, which act on the running machine only.
 NETWORK_ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "ovn.kubernetes.io/logical_switch", "ovn.kubernetes.io/ip_address")
+_RECEIVERS = "DecentralizedLiveMigration"
 
 
 @check(
@@ -49,9 +50,8 @@ def running_is_said(place: MachinePlace) -> Iterator[Finding]:
 @check("kubevirt/V118", given=("spec.runStrategy",))
 def receivers_need_a_gate(place: MachinePlace) -> Iterator[Finding]:
     """A machine waits for one of another cluster only where such migrations are turned on."""
-    gate = "DecentralizedLiveMigration"
-    if place.spec.runStrategy == "WaitAsReceiver" and not gates.is_open(gate, place.settings):
-        why = f"Invalid RunStrategy (WaitAsReceiver), {gate} feature gate is not enabled; use Halted"
+    if place.spec.runStrategy == "WaitAsReceiver" and _RECEIVERS not in place.settings.gates:
+        why = f"Invalid RunStrategy (WaitAsReceiver), {_RECEIVERS} feature gate is not enabled; use Halted"
         yield finding.invalid(place.at("runStrategy"), "WaitAsReceiver", why, "kubevirt/V118")
 
 
