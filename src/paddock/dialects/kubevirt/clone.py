@@ -51,7 +51,9 @@ class CloneSpec(Object):
         Field("MAC addresses of the new machine by the name of the interface; others are chosen."),
     ] = None
     newSMBiosSerial: Annotated[str | None, Field("Serial number of the new machine.", max_length=256)] = None
-    patches: Annotated[list[str] | None, Field("JSON patch operations on the new machine: each text has one, or a list.", max_items=256)] = None
+    patches: Annotated[
+        list[str] | None, Field("JSON patch operations on the new machine: each text has one, or a list.", max_items=256)
+    ] = None
     volumeNamePolicy: Annotated[str | None, Field("How the new volumes are called.", enum=("RandomizeNames", "PrefixTargetName"))] = None
 
 

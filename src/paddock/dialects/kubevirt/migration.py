@@ -60,7 +60,9 @@ class VirtualMachineInstanceMigration(Resource):
 
 
 @transition("kubevirt/migration-selector")
-def the_selector_stays(old: VirtualMachineInstanceMigration, new: VirtualMachineInstanceMigration, settings: AdmissionSettings) -> Iterator[Finding]:
+def the_selector_stays(
+    old: VirtualMachineInstanceMigration, new: VirtualMachineInstanceMigration, settings: AdmissionSettings
+) -> Iterator[Finding]:
     """While a migration is under way, the label that leads to it stays."""
     before, after = ((each.metadata.labels or {}).get(_SELECTOR) for each in (old, new))
     if before is not None and after != before and (new.status is None or new.status.phase not in _FINAL):

@@ -48,7 +48,9 @@ class RestoreSpec(Object):
         list[VolumeRestoreOverride] | None,
         Field("What is different about single volumes.", keys=("volumeName",)),
     ] = None
-    patches: Annotated[list[str] | None, Field("JSON patch operations on the new machine: each text has one, or a list.", max_items=256)] = None
+    patches: Annotated[
+        list[str] | None, Field("JSON patch operations on the new machine: each text has one, or a list.", max_items=256)
+    ] = None
 
 
 class VolumeRestore(Object):

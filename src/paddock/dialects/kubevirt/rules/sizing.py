@@ -79,7 +79,9 @@ def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
     if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
         return
     for path in _said(place.hardware):
-        yield finding.warning(path, "conflicts with the instancetype, which sets it: the machine does not start; leave it out", "kubevirt/V15")
+        yield finding.warning(
+            path, "conflicts with the instancetype, which sets it: the machine does not start; leave it out", "kubevirt/V15"
+        )
 
 
 def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
