@@ -66,7 +66,10 @@ def _bearers() -> Mapping[_Sort, tuple[Kind, Place]]:
 
 
 def _sort_of(kind: Kind, path: Place) -> _Sort:
-    """Return the class that declares a place, and the way from it. Metadata, a status and what a server has built in are judged in other ways."""
+    """Return the class that declares a place, and the way from it.
+
+    Metadata, a status and what a server has built in are judged in other ways than the rest.
+    """
     declaring, start, here = kind.cls, 0, cast(shape.Shape, shape.shape_of(kind.cls))
     for index, part in enumerate(path):
         if isinstance(here, shape.ObjectShape):

@@ -16,11 +16,11 @@ _ABOUT = """# Admission beside KubeVirt's webhooks
 
 {header}
 
-`paddock up` accepts, refuses and completes the objects of KubeVirt as KubeVirt's own webhooks do, but for what this page lists. A test shows
-it: it records the {requests} different requests of the unit tests of KubeVirt's webhooks ({version}), and plays them to these webhooks and, as
-dry-runs, to Paddock's server. They agree on at least {default:.1%} of the requests with the feature gates that KubeVirt turns on by itself,
-and on at least {gates:.1%} with all of them. Every request that they judge differently, and every field that they complete differently, has a
-line here.
+`paddock up` accepts, refuses and completes the objects of KubeVirt as KubeVirt's own webhooks do, but for what this page lists. A test
+records the {requests} different requests of the unit tests of KubeVirt's webhooks ({version}). It plays them to these webhooks and, as
+dry-runs, to Paddock's server. They agree on at least {default:.1%} of the requests with the feature gates that KubeVirt turns on by
+itself, and on at least {gates:.1%} with all of them. Every request that they judge differently, and every field that they complete
+differently, has a line here.
 """
 
 

@@ -102,7 +102,8 @@ def source_can_be_cloned(clone: VirtualMachineClone, settings: AdmissionSettings
 
 @rule("kubevirt/clone-filters")
 def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
-    """A filter is a key with at most a leading `!` and a closing `*`; each patch is of JSON patch operations on the spec, the labels or the annotations."""
+    """A filter is a key with at most a leading `!` and a closing `*`; each patch is of JSON patch operations on the spec, the labels or
+    the annotations."""
     spec = clone.spec
     yield from _filters(spec.annotationFilters, ("spec", "annotationFilters"))
     yield from _filters(spec.labelFilters, ("spec", "labelFilters"))

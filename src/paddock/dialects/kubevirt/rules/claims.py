@@ -1,4 +1,7 @@
-"""Rules of what comes by resource claims: V109 to V112, V116 and V117. Devices and networks by claims are stored; their machine does not start here."""
+"""Rules of what comes by resource claims: V109 to V112, V116 and V117.
+
+Devices and networks by claims are stored; their machine does not start here.
+"""
 
 from collections.abc import Iterator
 
@@ -95,7 +98,8 @@ def utility_volumes_come_later(place: HardwareContext) -> Iterator[Finding]:
 
 @check("kubevirt/V116", given=("spec.networks[].resourceClaim",))
 def claimed_networks_are_complete(place: HardwareContext) -> Iterator[Finding]:
-    """A network by a claim names an entry of resourceClaims and a request, its card can be one of the host's, and no network is one of multus."""
+    """A network by a claim names an entry of resourceClaims and a request, its card can be one of the host's, and no network is one of
+    multus."""
     claimed = _claimed_networks(place)
     if claimed and any(network.multus is not None for network in place.spec.networks or ()):
         why = "networks of multus and networks by claims exclude each other in one machine"

@@ -1,8 +1,8 @@
 """Machines that take their size from an instancetype: V15 and V16 (docs/spec/kubevirt.md sections 2.11 and 7.5).
 
 What conflicts, and whether the needs of a preference are met, depends on the objects: whoever has them (the server, its controllers, a
-command with the documents of its input) asks `conflicts` and `unmet`. Every instancetype sets processors and memory, so a machine that names
-any and gives them is warned of at once.
+command with the documents of its input) asks `conflicts` and `unmet`. Every instancetype sets processors and memory, so a machine that
+names any and gives them is warned of at once.
 """
 
 from collections.abc import Iterator
