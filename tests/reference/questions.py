@@ -188,14 +188,17 @@ def grafted(base: Json, thing: Json, path: Place) -> Json:
 
 def shared_rules(kind: Kind) -> frozenset[str]:
     """The rules of a kind that a kube-apiserver has a form of, or of a part of them."""
-    rules: tuple[CrossFieldRule | Transition, ...] = (*kind.rules, *kind.transitions)
-    return frozenset(rule.id for rule in rules if rule.cel)
+    return frozenset(rule.id for rule in _rules(kind) if rule.cel)
 
 
 @cache
 def own_rules(kind: Kind) -> frozenset[str]:
     """The rules, of any kind, that the server has no form of for this one: a preset asks rules of instances without their forms."""
-    return frozenset(rule.id for each in catalog.every() for rule in (*each.rules, *each.transitions)) - shared_rules(kind)
+    return frozenset(rule.id for each in catalog.every() for rule in _rules(each)) - shared_rules(kind)
+
+
+def _rules(kind: Kind) -> tuple[CrossFieldRule | Transition, ...]:
+    return (*kind.rules, *kind.transitions)
 
 
 def map_keys(place: shape.Shape, path: Place) -> Iterator[str]:
