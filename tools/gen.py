@@ -22,7 +22,7 @@ from paddock.schema.kind import KindFacts
 from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
-from tools.referencepages import dialects, functional, homes, metrics, reported, settings, tried
+from tools.referencepages import admission, dialects, functional, homes, metrics, reported, settings, tried
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +65,7 @@ def reference_pages() -> Mapping[str, str]:
         "why.md": why.page(reference.HEADER),
         "upstream-tests.md": tests,
         "kubevirt-tests.md": functional.page(),
+        "kubevirt-admission.md": admission.page(),
         "commands.md": markdown.page(),
         "settings.md": settings.page(),
         "events.md": reported.events_page(),
