@@ -66,3 +66,26 @@ def test_a_machine_among_many_costs_no_more_than_among_few(tmp_path: Path, kind:
     few, many = costs(tmp_path / "few", kind, FEW), costs(tmp_path / "many", kind, MANY)
     for one, other in zip(few, many, strict=True):
         assert other < BOUND * one, (few, many)
+
+
+def conflicts(host: FakeHost) -> list[str]:
+    """The series of requests that met a newer object than they were made for."""
+    return [line for line in host.api.api.metrics.lines() if line.startswith("apiserver_request_total") and 'code="409"' in line]
+
+
+@pytest.mark.spec("kubevirt", 149)
+def test_controllers_that_delete_a_machine_never_write_at_the_same_time(tmp_path: Path) -> None:
+    """One of two would have to begin again, later and later, for each of many machines."""
+
+    async def script() -> None:
+        async with FakeHost(tmp_path) as host:
+            path, bodies = documents("machines", FEW)
+            for body in bodies:
+                assert (await host.api.post(path, body)).status == 201
+            await settled(host, FEW)
+            before = conflicts(host)
+            assert (await host.api.delete(path)).status == 200
+            await settled(host, 0)
+            assert conflicts(host) == before
+
+    virtualtime.run(script())
