@@ -42,7 +42,7 @@ def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(
             addresses.append(guest.plug.address.rpartition(".")[0].rsplit(".", 1)[0] + "/" + guest.plug.address)
         assert len(set(addresses)) == 21 and len({server._ledger.book.network for server in servers}) == 21
         for number, server in enumerate(servers):
-            await server.release(f"vm{number}")
+            await server.release({f"vm{number}"})
         assert left() == []
         for server in servers[1:]:
             await server.close()
