@@ -240,16 +240,16 @@ class MachineOwner:
     def stop(self, grace_seconds: float) -> None:
         """Begins to stop, or shortens a stop. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
-        before = self.record.stop
+        before, was = self.record.stop, self.observed.phase
         deadline = now + max(0.0, grace_seconds)
-        if before is not None:
-            deadline = min(deadline, before.deadline)
-        self.save(stop=Stopping(before.asked if before else now, deadline))
-        was = self.observed.phase
         if before is None:
-            self.observe(phase="stopping", deadline=deadline, milestone="stopping")
+            times = {**self.observed.times, "stopping": now}
+            self.save(stop=Stopping(now, deadline), times=times)
+            self.observe(phase="stopping", deadline=deadline, times=times)
             self.inbox.overtake()
         else:
+            deadline = min(deadline, before.deadline)
+            self.save(stop=Stopping(before.asked, deadline))
             self.observe(deadline=deadline)
         if was in ("queued", "starting"):
             # The guest has not run: there is nothing that a grace could save.
