@@ -208,9 +208,9 @@ def test_a_size_beside_the_inferred_one_is_refused(play: Play, said: str) -> Non
         policy = {"inferFromVolumeFailurePolicy": "Reject"} if said == "in-words" else {}
         body["spec"]["instancetype"] = {"inferFromVolume": "root", **policy}
         reply = await host.api.post(MACHINES, body)
-        assert (
-            reply.status == 422 and "spec.template.spec.domain.memory.guest conflicts with selected instance type" in reply.data["message"]
-        )
+        words = "VM field(s) spec.template.spec.domain.memory.guest conflicts with selected instance type"
+        assert reply.status == 422
+        assert reply.data["message"] == f'admission webhook "virtualmachine-validator.kubevirt.io" denied the request: {words}'
 
     play(script)
 
