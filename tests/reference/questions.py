@@ -163,9 +163,8 @@ def shared_rules(kind: Kind) -> frozenset[str]:
 
 @cache
 def own_rules(kind: Kind) -> frozenset[str]:
-    """The rules of a kind that have no form for a kube-apiserver."""
-    rules: tuple[CrossFieldRule | Transition, ...] = (*kind.rules, *kind.transitions)
-    return frozenset(rule.id for rule in rules if not rule.cel)
+    """The rules, of any kind, that the server has no form of for this one: a preset asks rules of instances without their forms."""
+    return frozenset(rule.id for each in catalog.every() for rule in (*each.rules, *each.transitions)) - shared_rules(kind)
 
 
 def map_keys(place: shape.Shape, path: Place) -> Iterator[str]:

@@ -7,7 +7,7 @@ from tests.reference import kubevirtadmission
 from tests.reference.build import built
 from tests.reference.recipes import KUBEVIRT_ADMISSION
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 
 
 def test_the_recorded_verdicts_are_kubevirts(pytestconfig: pytest.Config) -> None:

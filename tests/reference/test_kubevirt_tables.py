@@ -16,7 +16,7 @@ from tests.reference.build import built
 from tests.reference.kubevirtplay import PlayedRequest, Verdict
 from tests.reference.recipes import KUBEVIRT_ADMISSION
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 
 TABLE: dict[str, Any] = tomllib.loads((Path(__file__).parent / "kubevirt-tables.toml").read_text())
 _INDEX = re.compile(r"\[\d+\]")

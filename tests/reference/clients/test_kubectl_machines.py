@@ -354,7 +354,7 @@ def test_every_kubectl_discovers_explains_and_checks(any_kubectl: Kubectl, api: 
     place = Place(any_kubectl, api, namespace)
     found = any_kubectl.ok("api-resources", "--api-group=kubevirt.io", "-o", "name").split()
     assert {VM, VMIRS, "virtualmachineinstances.kubevirt.io"} <= set(found)
-    assert "Cores per socket." in any_kubectl.ok("explain", f"{VM}.spec.template.spec.domain.cpu", "--output=plaintext")
+    assert "Cores per socket" in any_kubectl.ok("explain", f"{VM}.spec.template.spec.domain.cpu", "--output=plaintext")
     # The second version is read in its binary form.
     assert "dataVolumeTemplates" in any_kubectl.ok("explain", f"{VM}.spec", "--output=plaintext-openapiv2")
     definitions = api.request("GET", "/openapi/v2").body["definitions"].values()

@@ -9,7 +9,7 @@ import pytest
 from tests.reference.functional import installation, results, suite
 from tests.reference.functional.suite import Spec
 
-pytestmark = pytest.mark.reference
+pytestmark = [pytest.mark.reference, pytest.mark.long]
 SEED = int(os.environ.get("KUBEVIRT_SEED", "1"))
 # Groups that give a spec, and how long, in seconds, one took at most when it was recorded.
 GROUPS, SECONDS = 8, 10

@@ -34,6 +34,7 @@ MACHINES, INSTANCES = (
     "/apis/kubevirt.io/v1/namespaces/default/virtualmachines",
     "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances",
 )
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 # A guest boots in seconds, on a busy host that emulates it in tens of them.
 BOOT_SECONDS = 180.0
 
@@ -250,6 +251,18 @@ def until(what: str, is_so: Callable[[], bool], seconds: float = 60) -> None:
         if time.monotonic() > end:
             pytest.fail(f"not within {seconds:g} s: {what}")
         time.sleep(0.1)
+
+
+def claim(api: Api, name: str, size: str) -> None:
+    """A blank disk."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    api.request("POST", CLAIMS, {"metadata": {"name": name}, "spec": spec})
+    until("it is bound", lambda: (api.request("GET", f"{CLAIMS}/{name}").body.get("status") or {}).get("phase") == "Bound")
+
+
+def named(what: str, virtctl: Virtctl) -> str:
+    """A name of its own for each virtctl."""
+    return f"{what}-{virtctl.release.replace('.', '-')}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

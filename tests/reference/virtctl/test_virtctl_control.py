@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.reference.client import Api
-from tests.reference.virtctl.conftest import Guests, Virtctl, holds, until
+from tests.reference.virtctl.conftest import CLAIMS, Guests, Virtctl, claim, holds, named, until
 
 pytestmark = pytest.mark.long
 
@@ -288,8 +288,15 @@ def test_a_service_is_created_and_reaches_the_guest(virtctl: Virtctl, guests: Gu
 
 
 @pytest.mark.spec("kubevirt", 50)
-def test_guestfs_says_what_to_use_instead(virtctl: Virtctl, tiny: str) -> None:
-    assert "look into its disk on the host, with qemu-img and guestfish" in virtctl.refused("guestfs", tiny)
+def test_guestfs_says_what_to_use_instead(virtctl: Virtctl, api: Api) -> None:
+    name = named("look", virtctl)
+    claim(api, name, "16Mi")
+    assert "look into its disk on the host, with qemu-img and guestfish" in virtctl.refused("guestfs", name)
+    api.request("DELETE", f"{CLAIMS}/{name}")
+
+
+def test_guestfs_leaves_the_disk_of_a_running_machine_alone(virtctl: Virtctl, tiny: str) -> None:
+    assert f"PVC {tiny} is used by another pod" in virtctl.refused("guestfs", tiny)
 
 
 # What `virtctl usbredir` starts in place of usbredirect: it only reads what the machine says first, QEMU's side of usbredir's handshake.

@@ -11,23 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.reference.client import Api
-from tests.reference.virtctl.conftest import Guests, Virtctl, until
+from tests.reference.virtctl.conftest import CLAIMS, Guests, Virtctl, claim, named, until
 
-CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 EXPORTS = "/apis/export.kubevirt.io/v1beta1/namespaces/default/virtualmachineexports"
 BLANK = b"\0" * (16 << 20)
-
-
-def claim(api: Api, name: str, size: str) -> None:
-    """A blank disk."""
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
-    api.request("POST", CLAIMS, {"metadata": {"name": name}, "spec": spec})
-    until("it is bound", lambda: (api.request("GET", f"{CLAIMS}/{name}").body.get("status") or {}).get("phase") == "Bound")
-
-
-def named(what: str, virtctl: Virtctl) -> str:
-    """A name of its own for each virtctl."""
-    return f"{what}-{virtctl.release.replace('.', '-')}"
 
 
 @pytest.mark.spec("kubevirt", 48)

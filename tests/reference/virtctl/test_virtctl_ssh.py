@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.reference.client import Api
-from tests.reference.virtctl.conftest import Guests, Virtctl, until
-
-CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+from tests.reference.virtctl.conftest import CLAIMS, Guests, Virtctl, until
 
 
 def key_pair(folder: Path) -> Path:
