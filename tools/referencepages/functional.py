@@ -24,10 +24,10 @@ KubeVirt's functional tests ({version}) run against `paddock up` with real guest
 specs {ran} ran. **{passed} passed**, and {skipped} skipped themselves. {differs} failed because Paddock behaves differently, {nature}
 because they ask for Pods, nodes or an installation that Paddock does not have, and {environment} by the guest, the harness or the host of
 the run. Of what can be decided here, {passed} of {decidable} specs pass: {percent} %. A group of which none ran has not been run yet.
-Left out are specs that failed and whose cause was changed afterwards, until they run again; the percentage is the better for it.
+Each spec counts with its newest run, so one that failed counts as failed until it runs again, also where Paddock has changed since.
 
 Run a group with `make test-kubevirt GROUP=access`; without `GROUP` it prints the groups. `ONLY=regex` takes specs by their names, and
-`FAILED=1` those that failed last. It needs Go and QEMU. The programs are built from the Go module proxy. Some lines of the tests'
+`FAILED=1` those that failed last, `NEW=1` those that have not run. It needs Go and QEMU. The programs are built from the Go module proxy. Some lines of the tests'
 harness are altered, each with its reason in `tests/reference/programs/kubevirt-tests/alterations.toml`, and no assertion is among them.
 The guest is Paddock's tiny guest with the logins of Alpine Linux, CirrOS and Fedora.
 """

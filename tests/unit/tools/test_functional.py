@@ -12,7 +12,7 @@ from tools.referencepages import functional
 from tools.upstream import Case, Inventory
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "kubevirt-tests.md"
-SPEC = Spec("VM should start", "vm_test.go", frozenset())
+SPEC = Spec("VM should start", "vm_test.go", 3, frozenset())
 FAILURE = Ending(SPEC.name, "failed", 1.0, SPEC.file, "vm_test.go:7", "Timed out after 60 s")
 REASON = Verdict("differs", "it starts elsewhere", spec="should start", where="vm_test.go:7")
 
@@ -54,7 +54,7 @@ def test_the_page_counts_what_can_be_decided() -> None:
 
 
 def test_what_a_run_did_not_reach_keeps_its_earlier_ending(tmp_path: Path) -> None:
-    path, other = tmp_path / "results.json", Spec("VM should stop", "vm_test.go", frozenset())
+    path, other = tmp_path / "results.json", Spec("VM should stop", "vm_test.go", 9, frozenset())
     passed = Ending(other.name, "passed", 2.0, other.file)
     results.record([FAILURE, passed], [SPEC, other], path)
     results.record([Ending(SPEC.name, "passed", 3.0, SPEC.file), Ending(other.name, "interrupted", 1.0, other.file)], [SPEC, other], path)
