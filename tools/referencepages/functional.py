@@ -27,8 +27,9 @@ the run. Of what can be decided here, {passed} of {decidable} specs pass: {perce
 Each spec counts with its newest run, so one that failed counts as failed until it runs again, also where Paddock has changed since.
 
 Run a group with `make test-kubevirt GROUP=access`; without `GROUP` it prints the groups. `ONLY=regex` takes specs by their names, and
-`FAILED=1` those that failed last, `NEW=1` those that have not run. It needs Go and QEMU. The programs are built from the Go module proxy. Some lines of the tests'
-harness are altered, each with its reason in `tests/reference/programs/kubevirt-tests/alterations.toml`, and no assertion is among them.
+`FAILED=1` those that failed last, `NEW=1` those that have not run. It needs Go and QEMU. The programs are built from the Go module
+proxy. Some lines of the tests' harness are altered, each with its reason in `tests/reference/programs/kubevirt-tests/alterations.toml`,
+and no assertion is among them.
 The guest is Paddock's tiny guest with the logins of Alpine Linux, CirrOS and Fedora.
 """
 _TITLES = {"differs": "What differs", "nature": "What asks for more than one host", "environment": "What the run could not show"}

@@ -150,6 +150,7 @@ def test_a_preset_means_several(play: Play, selector: Data) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 185)
 def test_an_instance_of_two_presets_that_differ_is_refused(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await preset(host, "a", {"cpu": {"cores": 2}})

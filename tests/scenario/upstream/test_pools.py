@@ -73,6 +73,7 @@ def test_it_has_as_many_machines_as_it_is_told(play: Play, counts: tuple[int, ..
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 184)
 def test_labels_and_machines_that_make_no_sense_are_refused(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         wrong = pool("Manual")

@@ -307,6 +307,7 @@ def is_expanded(found: Data) -> bool:
     return said == (2, "64Mi") and names_none
 
 
+@pytest.mark.spec("kubevirt", 186)
 @pytest.mark.parametrize("member", list(BOTH))
 def test_a_copy_without_a_version_is_written_anew(play: Play, member: str) -> None:
     async def script(host: FakeHost) -> None:

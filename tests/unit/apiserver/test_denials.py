@@ -5,6 +5,8 @@ import pytest
 from paddock.apiserver.resources import denials
 from paddock.schema import finding
 
+pytestmark = pytest.mark.spec("kubevirt", 184)
+
 PREFERENCE = "virtualmachineclusterpreference-validator.instancetype.kubevirt.io"
 
 

@@ -189,7 +189,7 @@ class VirtualMachineActions:
         return msgspec.structs.replace(found, revision=name)
 
     async def renew_copies(self, sight: ObservedVirtualMachine) -> bool:
-        """Write a copy anew that does not say its version; return whether there was one. The status names the new one before the old goes."""
+        """Write a copy anew that does not say its version; return whether there was one. The status names it before the old one goes."""
         for member, name in instancetypes.copies(sight.data).items():
             copy = await self._client.find(targets.REVISIONS, Key(sight.key.namespace, name))
             old = instancetypes.unversioned(member, copy) if copy is not None else None
