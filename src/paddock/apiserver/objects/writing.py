@@ -407,7 +407,7 @@ class ObjectWriter:
         found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
-            webhook = denials.validator(resource.group, resource.kind, updates=old is not None)
+            webhook = denials.validator(resource.group, resource.kind, updates=old is not None) if resource.declared else ""
             if webhook and all(each.rule != metadata.RULE for each in errors):
                 raise denials.denial(webhook, errors)
             raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors)
