@@ -34,8 +34,8 @@ EXAMPLES = Path(str(files("paddock.dialects")))
 CLASSES = ("ocs-storagecluster-ceph-rbd", "fast-ssd")
 SECONDS = 240.0
 # Instances without a machine: their spec is filled in when they begin and may not be written again, as with KubeVirt. kubectl's
-# question what an apply would do is refused.
-RUNS = ("instance.yaml",)
+# question what an apply would do is refused. A migration is refused while its machine does not run.
+RUNS = ("instance.yaml", "migration.yaml")
 # Life goes on for so long at least, in which controllers could write.
 LEAST_SECONDS = 10.0
 

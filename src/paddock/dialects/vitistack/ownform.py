@@ -160,8 +160,12 @@ def _installs(machine: "Machine") -> bool:
 # --- the same, as a kube-apiserver asks it --------------------------------------------------------------------------------
 
 
+# Members for which the empty text means nothing given.
+_TEXTS = ("template", "storageClass", "type", "architecture")
+
+
 def _has(owner: str, names: tuple[str, ...]) -> str:
-    return " || ".join(f"has({owner}.{name})" for name in names)
+    return " || ".join(f"(has({owner}.{name}) && {owner}.{name} != '')" if name in _TEXTS else f"has({owner}.{name})" for name in names)
 
 
 # `self` is the spec.
@@ -170,7 +174,7 @@ OWN_CEL = (
     f"(has(self.cloudInit) && ({_has('self.cloudInit', OWN_CLOUD_INIT)})) || (has(self.os) && ({_has('self.os', OWN_OS)})))"
 )
 DOCUMENT_CEL = (
-    f"((has(self.template) && self.template != '') || {_has('self', ('resources', 'bootOrder', 'domain'))} || "
+    f"({_has('self', ('template', 'resources', 'bootOrder', 'domain'))} || "
     f"self.networks.size() > 0 || self.disks.exists(d, {_has('d', DOCUMENT_DISK)}) || "
     "(has(self.cloudInit) && has(self.cloudInit.secretRef)))"
 )
