@@ -23,12 +23,14 @@ _ABOUT = """# KubeVirt's functional tests
 KubeVirt's functional tests ({version}) run against `paddock up` with real guests, as KubeVirt builds them from its own tree. Of {total}
 specs {ran} ran. **{passed} passed**, and {skipped} skipped themselves. {differs} failed because Paddock behaves differently, {nature}
 because they ask for Pods, nodes or an installation that Paddock does not have, and {environment} by the guest, the harness or the host of
-the run. Of what can be decided here, {passed} of {decidable} specs pass: {percent} %. A group of which none ran has not been run yet.
-Left out are specs that failed and whose cause was changed afterwards, until they run again; the percentage is the better for it.
+the run. Of what can be decided here, which is all that ran but for the {undecided} of those two kinds, {passed} of {decidable} specs pass:
+{percent} %. Of all that ran, {passed} of {ran} pass: {of_all} %. {left} specs of the groups have not run yet.
+Each spec counts with its newest run, so one that failed counts as failed until it runs again, also where Paddock has changed since.
 
 Run a group with `make test-kubevirt GROUP=access`; without `GROUP` it prints the groups. `ONLY=regex` takes specs by their names, and
-`FAILED=1` those that failed last. It needs Go and QEMU. The programs are built from the Go module proxy. Some lines of the tests'
-harness are altered, each with its reason in `tests/reference/programs/kubevirt-tests/alterations.toml`, and no assertion is among them.
+`FAILED=1` those that failed last, `NEW=1` those that have not run. It needs Go and QEMU. The programs are built from the Go module
+proxy. Some lines of the tests' harness are altered, each with its reason in `tests/reference/programs/kubevirt-tests/alterations.toml`,
+and no assertion is among them.
 The guest is Paddock's tiny guest with the logins of Alpine Linux, CirrOS and Fedora.
 """
 _TITLES = {"differs": "What differs", "nature": "What asks for more than one host", "environment": "What the run could not show"}
@@ -66,15 +68,24 @@ def _is_original(ending: Ending, case: Case) -> bool:
 
 def _about(recorded: Results, counts: Mapping[str, int]) -> str:
     decidable = counts["passed"] + counts["differs"]
+    ran = sum(number for column, number in counts.items() if column != "skipped")
+    not_taken = sum(recorded.left_out.values()) + sum(recorded.elsewhere.values())
     return _ABOUT.format(
         header=reference.HEADER,
         version=FUNCTIONAL.version,
         total=recorded.total,
-        ran=sum(number for column, number in counts.items() if column != "skipped"),
+        ran=ran,
+        undecided=ran - decidable,
         decidable=decidable,
-        percent=f"{100 * counts['passed'] / decidable:.1f}" if decidable else "0",
+        left=recorded.total - not_taken - len(recorded.endings),
+        percent=_percent(counts["passed"], decidable),
+        of_all=_percent(counts["passed"], ran),
         **{column: counts[column] for column in ("passed", "skipped", *_TITLES)},
     )
+
+
+def _percent(passed: int, of: int) -> str:
+    return f"{100 * passed / of:.1f}" if of else "0"
 
 
 def _column(ending: Ending, known: Sequence[Verdict]) -> str:

@@ -106,13 +106,13 @@ def modified(about: FailureTarget) -> Failure:
     return conflict(about, "the object has been modified; please apply your changes to the latest version and try again")
 
 
-def invalid(about: FailureTarget, findings: Iterable[Finding], *, told: bool = True) -> Failure:
-    """The object breaks its schema or a rule; `about.kind` is the Kind. Not `told`: the details name causes alone, as webhooks' do."""
+def invalid(about: FailureTarget, findings: Iterable[Finding]) -> Failure:
+    """The object breaks its schema or a rule; `about.kind` is the Kind."""
     found = tuple(findings)
     causes = [StatusCause(each.cause.value, each.message, each.field) for each in found]
-    texts = [f"{each.field}: {each.message}" if each.field else each.message for each in found]
+    texts = [each.told for each in found]
     said = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    return Failure(422, "Invalid", f'{about.qualified} "{about.name}" is invalid: {said}', about=about if told else None, causes=causes)
+    return Failure(422, "Invalid", f'{about.qualified} "{about.name}" is invalid: {said}', about=about, causes=causes)
 
 
 def forbidden(about: FailureTarget, why: str, causes: Iterable[StatusCause] = ()) -> Failure:

@@ -39,7 +39,8 @@ class CauseType(StrEnum):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing found at one place. `rule` is the stable id that documentation and tests name.
 
-    `path` is what the API calls the place. Where that is not where the document has it, `at` is the place in the document.
+    `path` is what the API calls the place. Where that is not where the document has it, `at` is the place in the document. `words` is what
+    KubeVirt says of it, where programs look for just that.
     """
 
     path: Path
@@ -48,6 +49,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cause: CauseType = CauseType.INVALID
     severity: Severity = Severity.ERROR
     at: Path = ()
+    words: str = ""
+
+    @property
+    def told(self) -> str:
+        """The message with the field in front."""
+        return f"{self.field}: {self.message}" if self.path else self.message
 
     @property
     def field(self) -> str:
@@ -81,9 +88,9 @@ def show(value: Any) -> str:
     return text if len(text) <= 120 else text[:100] + "..." + text[-1]
 
 
-def invalid(path: Path, value: Any, why: str, rule: str) -> Finding:
+def invalid(path: Path, value: Any, why: str, rule: str, words: str = "") -> Finding:
     """A value that breaks a rule."""
-    return Finding(path=path, message=f"Invalid value: {show(value)}: {why}", rule=rule)
+    return Finding(path=path, message=f"Invalid value: {show(value)}: {why}", rule=rule, words=words)
 
 
 def secret_invalid(path: Path, why: str, rule: str) -> Finding:
@@ -91,9 +98,10 @@ def secret_invalid(path: Path, why: str, rule: str) -> Finding:
     return Finding(path=path, message=f"Invalid value: {why}", rule=rule)
 
 
-def required(path: Path, rule: str, why: str = "") -> Finding:
+def required(path: Path, rule: str, why: str = "", words: str = "") -> Finding:
     """A value that has to be there."""
-    return Finding(path=path, message=f"Required value: {why}" if why else "Required value", rule=rule, cause=CauseType.REQUIRED)
+    message = f"Required value: {why}" if why else "Required value"
+    return Finding(path=path, message=message, rule=rule, cause=CauseType.REQUIRED, words=words)
 
 
 def unsupported(path: Path, value: Any, supported: Iterable[str], rule: str, hint: str = "") -> Finding:

@@ -28,12 +28,17 @@ class Choice:
     # matches somewhere in their names
     pattern: str = ""
     failed_only: bool = False
+    # those that have no ending; with `failed_only` both
+    new_only: bool = False
 
     def of(self, specs: Sequence[Spec]) -> list[Spec]:
         """Those of some specs that are chosen."""
-        endings = results.read().endings if self.failed_only else {}
+        endings = results.read().endings
         failed = {name for name, ending in endings.items() if ending.state in results.FAILED}
-        return [spec for spec in specs if re.search(self.pattern, spec.name) and (spec.name in failed or not self.failed_only)]
+        chosen = [spec for spec in specs if re.search(self.pattern, spec.name)]
+        if not self.failed_only and not self.new_only:
+            return chosen
+        return [spec for spec in chosen if (self.failed_only and spec.name in failed) or (self.new_only and spec.name not in endings)]
 
     @property
     def is_everything(self) -> bool:
@@ -48,6 +53,7 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join([*known, "all"]))
     parser.add_argument("--only", default="", metavar="REGEX", help="run the specs whose names match")
     parser.add_argument("--failed", action="store_true", help="run the specs that failed last")
+    parser.add_argument("--new", action="store_true", help="run the specs that have not run yet")
     arguments = parser.parse_args()
     if unknown := set(arguments.groups) - {*known, "all"}:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
@@ -59,7 +65,7 @@ def main() -> int:
         return 0
     chosen = [known[name] for name in (known if "all" in arguments.groups else arguments.groups)]
     try:
-        return _run(chosen, Choice(arguments.only, arguments.failed))
+        return _run(chosen, Choice(arguments.only, arguments.failed, arguments.new))
     except PaddockError as problem:
         print(problem, file=sys.stderr)
         return 1

@@ -150,12 +150,13 @@ def test_a_preset_means_several(play: Play, selector: Data) -> None:
     play(script)
 
 
-def test_of_two_presets_that_differ_the_first_is_applied(play: Play) -> None:
+@pytest.mark.spec("kubevirt", 185)
+def test_an_instance_of_two_presets_that_differ_is_refused(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await preset(host, "a", {"cpu": {"cores": 2}})
         await preset(host, "b", {"cpu": {"cores": 4}})
         reply = await host.api.post(INSTANCES, instance("web", dict(SELECTED["matchLabels"])))
-        assert reply.status == 201 and any("Preset b is not applied" in each for each in reply.warnings)
-        assert await cores(host) == 2
+        assert reply.status == 422 and "presets 'a' and 'b' say different things" in reply.causes["spec.domain.cpu.cores"]
+        assert reply.data["message"].startswith('admission webhook "virtualmachineinstances-mutator.kubevirt.io" denied the request: ')
 
     play(script)

@@ -73,17 +73,19 @@ def test_it_has_as_many_machines_as_it_is_told(play: Play, counts: tuple[int, ..
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 184)
 def test_labels_and_machines_that_make_no_sense_are_refused(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         wrong = pool("Manual")
         wrong["spec"]["virtualMachineTemplate"]["metadata"]["labels"] = {}
         reply = await host.api.post(POOLS, wrong)
         assert reply.status == 422 and "spec.selector" in reply.causes
+        assert "selector does not match labels" in reply.data["message"]
         wrong = pool("Manual", {"domain": {"memory": {"guest": "32Mi"}, "devices": {"disks": [{"name": "testdisk"}]}}})
         reply = await host.api.post(POOLS, wrong)
         assert reply.status == 422
-        assert "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[0]" in reply.data["message"]
-        assert "testdisk" in reply.data["message"]
+        disk = "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[0].Name 'testdisk' not found"
+        assert f'admission webhook "virtualmachinepool-validator.kubevirt.io" denied the request: {disk}' in reply.data["message"]
 
     play(script)
 

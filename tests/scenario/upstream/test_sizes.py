@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from paddock.base.jsondata import copied
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import DV, MACHINES, REVISIONS, asked, names, operation, patched
@@ -208,9 +209,9 @@ def test_a_size_beside_the_inferred_one_is_refused(play: Play, said: str) -> Non
         policy = {"inferFromVolumeFailurePolicy": "Reject"} if said == "in-words" else {}
         body["spec"]["instancetype"] = {"inferFromVolume": "root", **policy}
         reply = await host.api.post(MACHINES, body)
-        assert (
-            reply.status == 422 and "spec.template.spec.domain.memory.guest conflicts with selected instance type" in reply.data["message"]
-        )
+        words = "VM field(s) spec.template.spec.domain.memory.guest conflicts with selected instance type"
+        assert reply.status == 422
+        assert reply.data["message"] == f'admission webhook "virtualmachine-validator.kubevirt.io" denied the request: {words}'
 
     play(script)
 
@@ -304,6 +305,31 @@ def is_expanded(found: Data) -> bool:
     said = (domain.get("cpu", {}).get("cores"), domain.get("memory", {}).get("guest"))
     names_none = not any(each in found["spec"] or f"{each}Ref" in found["status"] for each in BOTH)
     return said == (2, "64Mi") and names_none
+
+
+@pytest.mark.spec("kubevirt", 186)
+@pytest.mark.parametrize("member", list(BOTH))
+def test_a_copy_without_a_version_is_written_anew(play: Play, member: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await both_made(host)
+        await host.make(sized("Halted", **BOTH))
+        await asyncio.sleep(10)
+        reference = f"/status/{member}Ref/controllerRevisionRef/name"
+        first = (await host.vm())["status"][f"{member}Ref"]["controllerRevisionRef"]["name"]
+        old = copied(await host.get("ControllerRevision", "apps/v1", first))
+        owners = old["metadata"]["ownerReferences"]
+        old["metadata"] = {"name": "web-other-uid-1", "ownerReferences": owners}
+        old["data"]["metadata"] |= {"name": "other", "uid": "uid"}
+        assert (await host.api.post(REVISIONS, old)).status == 201
+        await patched(host, f"{MACHINES}/web/status", operation("replace", reference, "web-other-uid-1"))
+        await asyncio.sleep(30)
+        name = (await host.vm())["status"][f"{member}Ref"]["controllerRevisionRef"]["name"]
+        found = await host.get("ControllerRevision", "apps/v1", name)
+        assert name == "web-other-v1beta1-uid-1" and found["data"] == old["data"]
+        assert found["metadata"]["labels"]["instancetype.kubevirt.io/object-version"] == "v1beta1"
+        assert "web-other-uid-1" not in await names(host, REVISIONS)
+
+    play(script)
 
 
 def test_sizes_stay_references(play: Play) -> None:

@@ -103,6 +103,7 @@ _FORBIDDEN = (
     'virtualmachineinstances.kubevirt.io is forbidden: User "system:serviceaccount:kubevirt:kubevirt-controller" cannot create resource '
     '"virtualmachineinstances" in API group "kubevirt.io" in the namespace "default"'
 )
+_DENIED = 'admission webhook "virtualmachine-validator.kubevirt.io" denied the request: '
 _CONFLICT = "VM field(s) spec.template.spec.domain.cpu.cores conflicts with selected instance type"
 _GET = 'Unable to connect to http data source: Get "https://images.example/a.qcow2": '
 _SMALL = (
@@ -141,6 +142,8 @@ TOLD: tuple[Told, ...] = (
     Told("a webhook that refuses", failing(_WEBHOOK), "webhook-refused", _MACHINE),
     Told("a controller that may not", failing(_FORBIDDEN), "not-allowed", _MACHINE),
     Told("an instancetype that conflicts", failing(_CONFLICT), "instancetype-conflict", _MACHINE),
+    Told("a webhook of KubeVirt's that refuses a conflict", failing(f"{_DENIED}{_CONFLICT}"), "instancetype-conflict", _MACHINE),
+    Told("a webhook of KubeVirt's that refuses", failing(f"{_DENIED}spec.volumes is odd"), "refused-invalid", _MACHINE),
     Told(
         "a preference that asks for more",
         failing("insufficient CPU resources of 1 vCPU provided by instance type, preference requires 2 vCPU"),

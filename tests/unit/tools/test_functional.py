@@ -12,7 +12,7 @@ from tools.referencepages import functional
 from tools.upstream import Case, Inventory
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "kubevirt-tests.md"
-SPEC = Spec("VM should start", "vm_test.go", frozenset())
+SPEC = Spec("VM should start", "vm_test.go", 3, frozenset())
 FAILURE = Ending(SPEC.name, "failed", 1.0, SPEC.file, "vm_test.go:7", "Timed out after 60 s")
 REASON = Verdict("differs", "it starts elsewhere", spec="should start", where="vm_test.go:7")
 
@@ -49,12 +49,21 @@ def test_a_case_that_is_shown_although_its_original_differs_is_found(verdict: st
 def test_the_page_counts_what_can_be_decided() -> None:
     passed, skipped = (Ending(state, state, 1.0, SPEC.file) for state in ("passed", "skipped"))
     page = functional.render(Results(9, {}, {}, {ending.name: ending for ending in (FAILURE, passed, skipped)}), [REASON])
-    assert "Of 9\nspecs 2 ran." in page and "1 of 2 specs pass: 50.0 %" in page
+    assert "Of 9\nspecs 2 ran." in page and "1 of 2 specs pass:\n50.0 %" in page
     assert f"{REASON.why} (1):\n\n- `vm_test.go`: {FAILURE.name}" in page
 
 
+def test_the_page_says_what_its_percentage_leaves_out() -> None:
+    passed, stuck = Ending("passed", "passed", 1.0, SPEC.file), Ending("stuck", "failed", 1.0, SPEC.file, "vm_test.go:8")
+    by_nature = Verdict("nature", "it needs a second node", where="vm_test.go:8")
+    recorded = Results(9, {"hours": 2}, {"operator.go": 3}, {ending.name: ending for ending in (FAILURE, passed, stuck)})
+    page = functional.render(recorded, [REASON, by_nature])
+    assert "but for the 1 of those two kinds" in page and "1 of 2 specs pass:\n50.0 %" in page
+    assert "Of all that ran, 1 of 3 pass: 33.3 %. 1 specs of the groups have not run yet." in page
+
+
 def test_what_a_run_did_not_reach_keeps_its_earlier_ending(tmp_path: Path) -> None:
-    path, other = tmp_path / "results.json", Spec("VM should stop", "vm_test.go", frozenset())
+    path, other = tmp_path / "results.json", Spec("VM should stop", "vm_test.go", 9, frozenset())
     passed = Ending(other.name, "passed", 2.0, other.file)
     results.record([FAILURE, passed], [SPEC, other], path)
     results.record([Ending(SPEC.name, "passed", 3.0, SPEC.file), Ending(other.name, "interrupted", 1.0, other.file)], [SPEC, other], path)

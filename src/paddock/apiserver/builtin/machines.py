@@ -12,6 +12,7 @@ import msgspec
 
 from paddock.apiserver.builtin.holding import hold
 from paddock.apiserver.builtin.trust import is_trusted
+from paddock.apiserver.resources import denials
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt import instance as instances
@@ -23,7 +24,7 @@ from paddock.dialects.kubevirt.preset import VirtualMachineInstancePreset
 from paddock.dialects.kubevirt.rules import running, sizing
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.meta import failure, fieldpath
+from paddock.meta import fieldpath
 from paddock.meta.wire import from_data, to_data
 from paddock.plan.instance import defaults
 from paddock.plan.machine import instancetypes, presets
@@ -151,8 +152,8 @@ class MachineStrategy(_ReservedStrategy):
         try:
             matcher = instancetypes.inferred(member, spec, new["metadata"].get("namespace", ""), look)
         except instancetypes.MissingInstancetype as missing:
-            about = failure.FailureTarget(name=new["metadata"].get("name", ""), group=self._kind.group, kind=self._kind.kind)
-            raise failure.invalid(about, [_not_found(("spec", member, "inferFromVolume"), missing.why)]) from None
+            wrong = _not_found(("spec", member, "inferFromVolume"), missing.why)
+            raise denials.denial("virtualmachines-mutator.kubevirt.io", [wrong]) from None
         if matcher is None:
             del spec[member]
             return
@@ -215,6 +216,8 @@ class InstanceStrategy(_ReservedStrategy):
             return
         known = ((from_data(each, VirtualMachineInstancePreset), (each.get("spec") or {}).get("domain") or {}) for each in found)
         made = presets.applied(new["metadata"], spec["domain"], known)
+        if made.wrong:
+            raise denials.denial("virtualmachineinstances-mutator.kubevirt.io", made.wrong)
         spec["domain"] = made.domain
         new["metadata"]["annotations"] = {**new["metadata"]["annotations"], **made.annotations}
         context.said.extend(made.told)

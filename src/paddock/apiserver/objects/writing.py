@@ -14,6 +14,7 @@ from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, en
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
 from paddock.apiserver.objects.views import ViewedStore
+from paddock.apiserver.resources import denials
 from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.resources.strategy import ObjectView, WriteContext
@@ -408,9 +409,10 @@ class ObjectWriter:
         found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
-            # KubeVirt's webhooks name no object, so kubectl prints "The request is invalid: ..."; common findings stay as they are.
-            told = not resource.of_kubevirt or any(each.rule == metadata.RULE for each in errors)
-            raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors, told=told)
+            webhook = denials.validator(resource.group, resource.kind, updates=old is not None) if resource.declared else ""
+            if webhook and all(each.rule != metadata.RULE for each in errors):
+                raise denials.denial(webhook, errors)
+            raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors)
         draft.warnings.extend(f"{each.field}: {each.message}" for each in found if each.severity is Severity.WARNING)
         draft.warnings.extend(resource.strategy.warnings(new, old))
 

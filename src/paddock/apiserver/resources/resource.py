@@ -87,11 +87,6 @@ class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
         """Return the target that a failure about an object of this resource names."""
         return FailureTarget(name=name, group=self.group, kind=self.plural, uid=uid)
 
-    @property
-    def of_kubevirt(self) -> bool:
-        """True when the kind is one of KubeVirt's or CDI's, which refuse objects in webhooks."""
-        return self.group == "kubevirt.io" or self.group.endswith(".kubevirt.io")
-
     def about_kind(self, name: str) -> FailureTarget:
         """Return the target that an Invalid failure names: the Kind instead of the plural."""
         return FailureTarget(name=name, group=self.group, kind=self.kind)

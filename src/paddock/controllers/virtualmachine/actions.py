@@ -7,7 +7,7 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import DeletionOptions, json_patch
+from paddock.client.options import DeletionOptions, WriteOptions, json_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine
@@ -201,6 +201,20 @@ class VirtualMachineActions:
             error = Terminal(f"found existing ControllerRevision with unexpected data: {name}", fix="delete it, and it is made anew")
             raise self._refused(sight, "FailedCreate", str(error), error)
         return msgspec.structs.replace(found, revision=name)
+
+    async def renew_copies(self, sight: ObservedVirtualMachine) -> bool:
+        """Write a copy anew that does not say its version; return whether there was one. The status names it before the old one goes."""
+        for member, name in instancetypes.copies(sight.data).items():
+            copy = await self._client.find(targets.REVISIONS, Key(sight.key.namespace, name))
+            old = instancetypes.unversioned(member, copy) if copy is not None else None
+            if old is None or (renewed := (await self._frozen(sight, old)).revision) == name:
+                continue
+            path = f"/status/{member}Ref/controllerRevisionRef/name"
+            change = [at_revision(sight.meta.resourceVersion), {"op": "replace", "path": path, "value": renewed}]
+            await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch(change), WriteOptions(subresource="status"))
+            await self.forget_revision(sight, name)
+            return True
+        return False
 
     async def started_from(self, sight: ObservedVirtualMachine, revision: str) -> Data | None:
         """The spec that the instance was started from."""

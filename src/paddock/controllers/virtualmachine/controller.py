@@ -84,12 +84,15 @@ class VirtualMachineReconciler:
         self._acts = VirtualMachineActions(client, teller)
         self._statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
         self._resting = StatusDelays()
+        # The copies of each machine that say their version.
+        self._copies: dict[Key, dict[str, str]] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one machine a step on."""
         sight = self._caches.look(key)
         if sight is None:
             self._resting.end(key)
+            self._copies.pop(key, None)
             return DONE
         if sight.meta.going:
             return await self._end(sight)
@@ -174,6 +177,11 @@ class VirtualMachineReconciler:
         look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))
         now, chance = self._clock.seconds(), self._chance.random()
         look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
+        if (copies := instancetypes.copies(sight.data)) != self._copies.get(sight.key, {}):
+            if await self._try(look, self._acts.renew_copies(sight)):
+                # The watch brings us here again.
+                return DONE
+            self._copies[sight.key] = copies
         if self._is_to_expand(sight):
             # What is written brings us here again.
             await self._try(look, self._acts.expand(sight, self._default_binding()))
@@ -206,6 +214,7 @@ class VirtualMachineReconciler:
         known = {member: _named(member, status.get(f"{member}Ref") or {}) for member in KINDS}
         if look.decision.step is RunStep.START or named != known:
             look.sizes = await self._acts.sizes(look.sight)
+            self._copies[look.sight.key] = {member: each.revision for member, each in look.sizes.items()}
 
     async def _make_disks(self, look: _Look) -> None:
         """DataVolumes are made with the machine; those that may wait are made when it is to run."""

@@ -50,9 +50,8 @@ def selector_matches_template(replicas: VirtualMachineInstanceReplicaSet, settin
     if selectors.is_empty(spec.selector):
         yield Finding(path=path, message="Invalid value: selector must not be empty", rule="kubevirt/replica-set-selector")
     elif not selectors.matches(spec.selector, labels or {}):
-        yield finding.invalid(
-            path, selectors.text(spec.selector), "does not match template.metadata.labels", "kubevirt/replica-set-selector"
-        )
+        why, words = "does not match template.metadata.labels", "selector does not match labels."
+        yield finding.invalid(path, selectors.text(spec.selector), why, "kubevirt/replica-set-selector", words)
 
 
 def _place(replicas: VirtualMachineInstanceReplicaSet, settings: AdmissionSettings) -> HardwareContext:

@@ -104,7 +104,7 @@ def selector_matches_machines(pool: "VirtualMachinePool", settings: AdmissionSet
         yield Finding(path=path, message="Invalid value: selector must not be empty", rule="kubevirt/pool-selector")
     elif not selectors.matches(spec.selector, labels or {}):
         why = "does not match virtualMachineTemplate.metadata.labels"
-        yield finding.invalid(path, selectors.text(spec.selector), why, "kubevirt/pool-selector")
+        yield finding.invalid(path, selectors.text(spec.selector), why, "kubevirt/pool-selector", "selector does not match labels.")
 
 
 @rule(

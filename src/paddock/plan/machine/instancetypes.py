@@ -26,6 +26,7 @@ KINDS = {
     INSTANCETYPE: ("VirtualMachineClusterInstancetype", "VirtualMachineInstancetype"),
     PREFERENCE: ("VirtualMachineClusterPreference", "VirtualMachinePreference"),
 }
+_OBJECT_VERSION = f"{GROUP}/object-version"
 _DEFAULT_LABELS = {INSTANCETYPE: f"{GROUP}/default-instancetype", PREFERENCE: f"{GROUP}/default-preference"}
 # Members of an instancetype's processors, and what they are called in a machine.
 _PROCESSORS = (
@@ -132,6 +133,22 @@ def revision_of(found: ResolvedInstancetype, machine: Data, owner: Data) -> Data
         "data": {"apiVersion": API_VERSION, "kind": found.kind, "metadata": kept, "spec": found.spec},
         "revision": 0,
     }
+
+
+def copies(machine: Data) -> dict[str, str]:
+    """The copies that were made for a machine: member -> name. One that the machine names itself is not its own."""
+    spec, status = machine["spec"], machine.get("status") or {}
+    own = (member for member in KINDS if spec.get(member) and not spec[member].get("revisionName"))
+    named = {member: ((status.get(f"{member}Ref") or {}).get("controllerRevisionRef") or {}).get("name") for member in own}
+    return {member: name for member, name in named.items() if name}
+
+
+def unversioned(member: str, copy: Data) -> ResolvedInstancetype | None:
+    """Return what a copy keeps that does not say its version, as those of KubeVirt's early releases; None where it says it."""
+    kept = copy.get("data") or {}
+    if _OBJECT_VERSION in (copy["metadata"].get("labels") or {}) or kept.get("apiVersion") != API_VERSION:
+        return None
+    return ResolvedInstancetype(member, kept["kind"], kept["metadata"]["name"], kept)
 
 
 def annotations_of(found: Iterable[ResolvedInstancetype]) -> dict[str, str]:

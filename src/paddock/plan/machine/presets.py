@@ -1,9 +1,11 @@
 """VirtualMachineInstancePresets: hardware that instances with some labels get where they say nothing (docs/spec/kubevirt.md 1.1). Pure.
 
-A preset is taken whole or not at all: one that contradicts the instance, or a preset before it, is left out, and an event says so.
+A preset is taken whole or not at all: one that contradicts the instance is left out, and the answer says so. Presets that contradict each
+other are refused with the instance.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ import msgspec
 from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.preset import VirtualMachineInstancePreset
 from paddock.meta import selectors
-from paddock.schema.finding import Path, format_path
+from paddock.schema.finding import Finding, Path, format_path
 
 Data = dict[str, Any]
 EXCLUDE = "virtualmachineinstancepresets.admission.kubevirt.io/exclude"
@@ -19,11 +21,12 @@ APPLIED = "virtualmachinepreset.kubevirt.io/"
 
 
 class AppliedPresets(msgspec.Struct, frozen=True):
-    """The hardware with the presets, the annotations that name them, and the events."""
+    """The hardware with the presets, the annotations that name them, what the answer tells, and what stands against all of it."""
 
     domain: Data
     annotations: dict[str, str]
     told: tuple[str, ...] = ()
+    wrong: tuple[Finding, ...] = ()
 
 
 def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachineInstancePreset, Data]]) -> AppliedPresets:
@@ -33,10 +36,14 @@ def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachine
     told = []
     if (metadata.get("annotations") or {}).get(EXCLUDE) == "true":
         return AppliedPresets(made, annotations)
-    for preset, hardware in sorted(presets, key=lambda each: each[0].metadata.name):
+    meant = [
+        each for each in presets if each[0].spec is not None and selectors.matches(each[0].spec.selector, metadata.get("labels") or {})
+    ]
+    meant.sort(key=lambda each: each[0].metadata.name)
+    if wrong := tuple(_contradictions(meant)):
+        return AppliedPresets(made, annotations, wrong=wrong)
+    for preset, hardware in meant:
         name = preset.metadata.name
-        if preset.spec is None or not selectors.matches(preset.spec.selector, metadata.get("labels") or {}):
-            continue
         conflict = next(_conflicts(made, hardware, ("spec", "domain")), None)
         if conflict is not None:
             told.append(f"VirtualMachineInstancePreset {name} is not applied: {format_path(conflict)} has another value already")
@@ -44,6 +51,15 @@ def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachine
         _fill(made, hardware)
         annotations[f"{APPLIED}{name}"] = "kubevirt.io/v1"
     return AppliedPresets(made, annotations, tuple(told))
+
+
+def _contradictions(meant: list[tuple[VirtualMachineInstancePreset, Data]]) -> Iterator[Finding]:
+    for (one, has), (other, wanted) in combinations(meant, 2):
+        for path in _conflicts(has, wanted, ("spec", "domain")):
+            names = f"presets '{one.metadata.name}' and '{other.metadata.name}'"
+            why = f"the {names} say different things of it; change one of them, or the labels that both select"
+            words = f"VirtualMachinePresets cannot be applied due to conflicts: {names} conflict: {format_path(path)}"
+            yield Finding(path=path, message=f"Invalid value: {why}", rule="kubevirt/presets", words=words)
 
 
 def _conflicts(has: Data, wanted: Data, path: Path) -> Iterator[Path]:

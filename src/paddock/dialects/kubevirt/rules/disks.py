@@ -56,7 +56,8 @@ def disks_have_volumes(place: HardwareContext) -> Iterator[Finding]:
             compared += len(volumes)
             meant = (nearest(disk.name, volumes) if compared <= _MOST_COMPARED else None) or left
             hint = f'; did you mean "{meant}"?' if meant else ""
-            yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42")
+            words = f"{finding.format_path((*path, 'Name'))} '{disk.name}' not found."
+            yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42", words)
 
 
 @check("kubevirt/V43", warns=True, given=("spec.volumes",))

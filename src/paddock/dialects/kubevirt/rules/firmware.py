@@ -67,10 +67,13 @@ def kernel_is_complete(place: HardwareContext) -> Iterator[Finding]:
             yield finding.invalid((*path, "kernelArgs"), boot.kernelArgs, why, "kubevirt/V38")
         return
     container, path = boot.container, (*path, "container")
+    must = f"{finding.format_path(path)} must be defined with"
     if not container.image:
-        yield finding.required((*path, "image"), "kubevirt/V38")
+        yield finding.required((*path, "image"), "kubevirt/V38", words=f"{must} an image")
     if not container.kernelPath and not container.initrdPath:
-        yield finding.required(path, "kubevirt/V38", "give at least one of kernelPath and initrdPath")
+        why = "give at least one of kernelPath and initrdPath"
+        words = f"{must} at least one of the following: kernelPath, initrdPath"
+        yield finding.required(path, "kubevirt/V38", why, words)
     for name in ("kernelPath", "initrdPath"):
         yield from file_in_image(getattr(container, name), (*path, name), "kubevirt/V38")
 

@@ -59,8 +59,8 @@ def _member(value: object, path: tuple[str, ...]) -> object:
 
 
 def _conflict(path: Path) -> Finding:
-    message = f"Invalid value: VM field(s) {finding.format_path(path)} conflicts with selected instance type; leave it out"
-    return Finding(path=path, message=message, rule="kubevirt/V15")
+    words = f"VM field(s) {finding.format_path(path)} conflicts with selected instance type"
+    return Finding(path=path, message=f"Invalid value: {words}; leave it out", rule="kubevirt/V15", words=words)
 
 
 def _said(hardware: HardwareContext) -> Iterator[Path]:
