@@ -205,7 +205,7 @@ class VirtualMachineReconciler:
             return None
 
     async def _renew_copies(self, look: _Look) -> bool:
-        """Replace copies that do not say their version; return whether there was one. The status names a new one before the old one goes."""
+        """Replace copies that do not say their version; return whether there was one. The status names the new one before the old goes."""
         sight, copies = look.sight, instancetypes.copies(look.sight.data)
         if copies == self._copies.get(sight.key, {}):
             return False
