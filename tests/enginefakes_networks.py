@@ -6,6 +6,7 @@ networks.guests["vm-uid", "default", 80] = handler      # what `dial` connects t
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 from paddock.engine.machine.config import Tap, UserNetwork
 from paddock.engine.networks.addresses import AddressTable
@@ -57,10 +58,10 @@ class FakeNetworks:
     async def unplug(self, owner: str, name: str) -> None:
         self.cards.pop((owner, name), None)
 
-    async def release(self, owner: str) -> None:
-        for key in [key for key in self.cards if key[0] == owner]:
+    async def release(self, owners: AbstractSet[str]) -> None:
+        for key in [key for key in self.cards if key[0] in owners]:
             del self.cards[key]
-        self.book = self.book.release(owner, 0.0)
+        self.book = self.book.release(owners, 0.0)
 
     def owners(self) -> set[str]:
         return {owner for owner, _ in self.book.entries}

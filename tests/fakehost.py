@@ -43,6 +43,7 @@ from paddock.engine.storage.volumes import Volumes as EngineVolumes
 from paddock.plan.machine import commoninstancetypes
 from paddock.runtime.machinery import Machinery
 from paddock.schema.kind import AdmissionSettings
+from paddock.store.contract import Store
 from tests import virtualtime
 from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines
@@ -202,8 +203,8 @@ class FakeHost:
     Its users have deleted the common instancetypes and preferences, which are 119 objects, except where a test wants them.
     """
 
-    def __init__(self, root: Path, settings: AdmissionSettings | None = None, *, common: bool = False) -> None:
-        self.api = Harness(settings=settings)
+    def __init__(self, root: Path, settings: AdmissionSettings | None = None, *, common: bool = False, store: Store | None = None) -> None:
+        self.api = Harness(store=store, settings=settings)
         self.engine = FakeEngine(root)
         self._root = root
         self._common = common

@@ -22,7 +22,7 @@ from paddock.schema.kind import KindFacts
 from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
-from tools.referencepages import functional, homes, metrics, reported, settings
+from tools.referencepages import admission, dialects, functional, homes, metrics, reported, settings, tried
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,8 +55,8 @@ class Difference:
 def reference_pages() -> Mapping[str, str]:
     """The pages of all dialects; a dialect introduces itself with the first paragraph of its package's text."""
     kinds = catalog.every()
-    dialects = dict.fromkeys(kind.dialect for kind in kinds)
-    texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in dialects}
+    names = dict.fromkeys(kind.dialect for kind in kinds)
+    texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in names}
     pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
     tests = upstream.page(upstream.read(ROOT / "tests" / "upstream"))
     return {
@@ -65,12 +65,15 @@ def reference_pages() -> Mapping[str, str]:
         "why.md": why.page(reference.HEADER),
         "upstream-tests.md": tests,
         "kubevirt-tests.md": functional.page(),
+        "kubevirt-admission.md": admission.page(),
         "commands.md": markdown.page(),
         "settings.md": settings.page(),
         "events.md": reported.events_page(),
         "conditions.md": reported.conditions_page(),
         "metrics.md": metrics.page(),
         "homes.md": homes.page(),
+        "dialects.md": dialects.page(),
+        "tried.md": tried.page(),
         "migrations.md": migrationpairs.page(),
     }
 

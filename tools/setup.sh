@@ -76,6 +76,12 @@ if ! python=$(pick_python); then
     python=$(pick_python) || fail "no Python 3.11 or later found (this system's python3 is older); install one, or name it: make setup PYTHON=/path/to/python3.12"
 fi
 
+# path_hint PROGRAM: the line that makes a shell find this program, unless it does.
+path_hint() {
+    [ "$(command -v paddock || true)" -ef "$1" ] ||
+        say "to use it as \`paddock\`: export PATH=\"$(cd "$(dirname "$1")" && pwd):\$PATH\""
+}
+
 version=$("$python" -c 'import platform; print(platform.python_version())')
 
 # What `make demo` needs, and what a host needs besides to run every kind of machine, and the tests to look at them.
@@ -175,3 +181,4 @@ fi
 "${pip[@]}" install --no-deps --no-build-isolation --editable .
 printf '%s\n' "$want" >"$stamp"
 say "done: $venv/bin/paddock"
+path_hint "$venv/bin/paddock"

@@ -5,29 +5,39 @@ import importlib
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paddock.app.doctor import acceleration
 from paddock.app.options.settings import DEFAULT_PORT
+from paddock.engine.host import capacity
 from tests.arch.test_docs import DOCUMENTS, ROOT
 
 GUIDE = ROOT / "docs" / "guide"
-# A row of the comparison, and the row of the page of measurements that it repeats.
-MEASURED: Mapping[str, str] = {
-    "memory, empty": "resident, empty",
-    "memory with 10,000 VirtualMachines": "resident, all objects",
-    "start, empty": "start, empty",
-    "creates on 16 connections": "creates on 16 connections",
-    "CPU of a create": "CPU of a create on 16",
-    "list of 10,000": "list of all",
-    "a machine, from apply to Running": "apply to Running",
-    "CPU until Running": "CPU until Running",
-    "memory of a machine beside QEMU's": "memory of a machine beside QEMU's",
-    "memory of everything, idle": "idle, memory of everything",
-    "CPU of everything, idle": "idle, CPU of everything",
+# A row of a page that quotes figures, and the figure of tools/bench/results.toml that it quotes.
+QUOTED: Mapping[str, Mapping[str, str]] = {
+    "README.md": {
+        "memory of everything, idle": "idle, memory of everything",
+        "a machine, from apply to Running": "apply to Running",
+        "API server with 10,000 machines, memory": "resident, all objects",
+        "API server, start": "start, empty",
+    },
+    "docs/guide/comparison.md": {
+        "memory, empty": "resident, empty",
+        "memory with 10,000 VirtualMachines": "resident, all objects",
+        "start, empty": "start, empty",
+        "creates on 16 connections": "creates on 16 connections",
+        "CPU of a create": "CPU of a create on 16",
+        "list of 10,000": "list of all",
+        "a machine, from apply to Running": "apply to Running",
+        "CPU until Running": "CPU until Running",
+        "memory of a machine beside QEMU's": "memory of a machine beside QEMU's",
+        "memory of everything, idle": "idle, memory of everything",
+        "CPU of everything, idle": "idle, CPU of everything",
+    },
 }
 # What a reason says is missing, by the pattern of the files that would prove the contrary.
 ABSENT: Mapping[tuple[str, str], str] = {
@@ -81,14 +91,48 @@ def test_a_short_row_is_seen() -> None:
     assert uneven("| a | b |\n| --- | --- |\n| `x | y` | 2 |\n| c |\n") == ["| c |"]
 
 
-@pytest.mark.parametrize("row", MEASURED)
-def test_the_comparison_has_the_figures_of_the_measurements(row: str) -> None:
-    figures = measured(text_of("docs/guide/comparison.md"))[row]
-    sources = measured(text_of("docs/reference/performance.md"))[MEASURED[row]]
-    for told, source in zip(figures, sources, strict=False):
-        shown, given = amount(told), amount(source)
-        digits = len(shown.partition(".")[2])
-        assert float(shown) == round(float(given), digits), (told, source)
+RESULTS: Mapping[str, Mapping[str, Any]] = {
+    figure["name"]: figure for run in tomllib.loads(text_of("tools/bench/results.toml"))["run"] for figure in run["figure"]
+}
+
+
+def is_quoted(told: Sequence[str], figure: Mapping[str, Any]) -> bool:
+    """Return True if the first two cells are the figure, rounded as they are."""
+    pairs = zip(told, (figure["paddock"], figure["peer"]), strict=False)
+    return all(float(amount(cell)) == round(value, len(amount(cell).partition(".")[2])) for cell, value in pairs)
+
+
+@pytest.mark.parametrize(("page", "row"), [(page, row) for page, rows in QUOTED.items() for row in rows])
+def test_a_quoted_figure_is_that_of_the_results(page: str, row: str) -> None:
+    told, figure = measured(text_of(page))[row], RESULTS[QUOTED[page][row]]
+    assert is_quoted(told, figure), (told, figure)
+
+
+def test_the_quoted_figures_are_all_that_there_are() -> None:
+    tables_of_readme = [[cells(row)[0] for row in table[2:]] for table in tables(text_of("README.md"))]
+    assert list(QUOTED["README.md"]) in tables_of_readme
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_page_of_measurements_has_the_results(name: str) -> None:
+    told = measured(text_of("docs/reference/performance.md"))[name]
+    assert is_quoted(told, RESULTS[name]), told
+
+
+def test_another_figure_is_seen() -> None:
+    assert is_quoted(["0.29 s", "2.1 s"], {"paddock": 0.291, "peer": 2.144})
+    assert not is_quoted(["0.29 s", "2.2 s"], {"paddock": 0.291, "peer": 2.144})
+
+
+@pytest.mark.spec("kubevirt", 102, "p50 and p95 published with hardware", "memory per VM and of the engine published")
+def test_the_page_of_measurements_says_how_a_hundred_machines_start() -> None:
+    page = text_of("docs/reference/performance.md")
+    section = page.partition("\n## A whole host")[2].partition("\n## ")[0]
+    assert "100 VirtualMachineInstances 100 ms apart" in section
+    for figure in ("100 VMIs, creation to Running, p50", "100 VMIs, creation to Running, p95", "Paddock's own memory for a running VM"):
+        assert re.search(rf"^\| {re.escape(figure)} \| [\d.]+ (s|MiB) \| <= \d+ (s|MiB) \|", section, re.MULTILINE), figure
+    assert re.search(r"An empty Paddock takes \d+ MB", section)
+    assert re.search(r"with \d+ processors \([^)]+\), \d+ GB", page.partition("\n## ")[0])
 
 
 def test_the_guide_names_the_port_of_the_server() -> None:
@@ -103,6 +147,22 @@ def test_one_figure_tells_how_slow_emulation_is() -> None:
     told = {figure for figures in pages.values() for figure in figures if "thousand" not in figure}
     assert told == {"five to thirty times slower"}
     assert "five to thirty times slower" in acceleration._EMULATED
+
+
+def test_the_page_of_requirements_has_the_overhead_that_the_engine_counts() -> None:
+    page, mib = text_of("docs/guide/requirements.md"), 1 << 20
+    parts = {
+        "{} MiB, 2 MiB for each vCPU and each disk": capacity._QEMU["kvm"],
+        "{} MiB in place of 32": capacity._QEMU["tcg"],
+        "{} MiB for a display": capacity._VIDEO,
+        "{} MiB for a TPM": capacity._TPM,
+        "{} MiB for a shared directory": capacity._SHARE,
+        "{} MiB for each network interface": capacity._CARD,
+    }
+    assert [text for text, size in parts.items() if text.format(size // mib) not in page] == []
+    assert capacity._VCPU == capacity._DISK == 2 * mib
+    each = (2 << 30) + capacity._QEMU["kvm"] + 4 * capacity._VCPU + capacity._CARD + (2 << 30) // 512
+    assert (f"2 GiB + {(each >> 20) - 2048} MiB" in page, capacity.Room.of(32 << 30).memory // each) == (True, 14)
 
 
 def test_the_first_pages_name_the_hosts_that_were_run() -> None:

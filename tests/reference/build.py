@@ -17,9 +17,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from paddock.base.errors import Terminal
@@ -183,13 +184,24 @@ def missing(recipes: Iterable[Recipe], cache: Path | None = None) -> list[str]:
 
 def built(recipe: Recipe, say: Callable[[str], None] = print, *, cache: Path | None = None) -> Path:
     """The directory with the programs of a recipe, building them first if it has not been built yet."""
-    home = (cache or cache_root()) / recipe.name
-    done = home / recipe.key
+    return stored(recipe.name, recipe.key, partial(_build_all, recipe, say), say, cache=cache)
+
+
+def stored(name: str, key: str, make: Callable[[Path], None], say: Callable[[str], None], *, cache: Path | None = None) -> Path:
+    """The directory of a key in the cache, which `make` fills first if it is not there yet."""
+    home = (cache or cache_root()) / name
+    done = home / key
     if not done.is_dir():
         home.mkdir(parents=True, exist_ok=True)
-        with locked(home / f"{done.name}.lock", say):
+        with locked(home / f"{key}.lock", say):
             if not done.is_dir():
-                _build_all(done, recipe, say)
+                # The lock is ours, so what stands under this name is left from a build that was killed.
+                unfinished = home / f"{key}.partial"
+                shutil.rmtree(unfinished, ignore_errors=True)
+                unfinished.mkdir()
+                make(unfinished)
+                unfinished.rename(done)
+                say(f"built the reference programs in {done}")
     return done
 
 
@@ -205,45 +217,44 @@ def locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _build_all(done: Path, recipe: Recipe, say: Callable[[str], None]) -> None:
-    if shutil.which("go") is None:
-        raise GoMissing(version_of(recipe.module, "go", recipe.modfile))
-    # The lock is ours, so what stands under this name is left from a build that was killed.
-    partial = done.with_name(f"{done.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
+def _build_all(recipe: Recipe, say: Callable[[str], None], target: Path) -> None:
+    need_go(recipe.module, recipe.modfile)
     modfile: Path | str = recipe.modfile
     if recipe.alters:
-        modfile = altered.lay(recipe.module, recipe.modfile, partial / "modules", recipe.environment)
+        modfile = altered.lay(recipe.module, recipe.modfile, target / "modules", recipe.environment)
     options: tuple[str, ...] = (f"-modfile={modfile}",)
     if recipe.protocol is not None:
-        options += _overlay(recipe, recipe.protocol, partial, say)
+        options += _overlay(recipe, recipe.protocol, target, say)
+    linker = " ".join(["-s", "-w", *(f"-X {variable}={recipe.version}" for variable in recipe.variables)])
     for program in recipe.programs:
         say(f"building {program.name} {recipe.version} from {program.package} (minutes the first time, once per version)")
-        _build(program, partial, recipe, options)
-    partial.rename(done)
-    say(f"built the reference programs in {done}")
+        # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
+        command = ["nice", *recipe.command, *options, "-ldflags", linker, "-o", str(target / program.name), program.package]
+        run(program, command, recipe.module, recipe.environment)
 
 
-def _overlay(recipe: Recipe, protocol: Protocol, partial: Path, say: Callable[[str], None]) -> tuple[str, ...]:
+def need_go(module: Path, modfile: str = "go.mod") -> None:
+    """Raise `GoMissing` with the version that a module wants."""
+    if shutil.which("go") is None:
+        raise GoMissing(version_of(module, "go", modfile))
+
+
+def _overlay(recipe: Recipe, protocol: Protocol, target: Path, say: Callable[[str], None]) -> tuple[str, ...]:
     """The options that lay the generated package over its empty folder."""
-    generator, made = built(protocol.generator, say), partial / "protocol"
+    generator, made = built(protocol.generator, say), target / "protocol"
     made.mkdir()
     name, *plugins = (str(generator / program.name) for program in protocol.generator.programs)
     subprocess.run([name, "generate", protocol.file, made, protocol.package, *plugins], check=True)
     places = {str(recipe.module / protocol.folder / file.name): str(file) for file in made.iterdir()}
-    overlay = partial / "overlay.json"
+    overlay = target / "overlay.json"
     overlay.write_text(json.dumps({"Replace": places}))
     return ("-overlay", str(overlay))
 
 
-def _build(program: Program, target: Path, recipe: Recipe, options: tuple[str, ...]) -> None:
-    linker = " ".join(["-s", "-w", *(f"-X {variable}={recipe.version}" for variable in recipe.variables)])
-    output = ("-ldflags", linker, "-o", str(target / program.name))
-    command = ["nice", *recipe.command, *options, *output, program.package]
-    # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
+def run(program: Program, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    """Run the command that builds a program. Raises `BuildFailed`."""
     ran = subprocess.run(
-        command, cwd=recipe.module, env={**os.environ, **recipe.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=folder, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if ran.returncode:
         raise BuildFailed(program.name, ran.stdout)

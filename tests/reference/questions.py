@@ -6,15 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import Phase, given, settings
 
 from paddock.dialects import admission, catalog
 from paddock.schema import shape
+from paddock.schema.field import Object
 from paddock.schema.finding import Path as Place
 from paddock.schema.finding import format_path
 from paddock.schema.kind import CrossFieldRule, Kind, Transition
@@ -25,6 +26,8 @@ from tests.reference.paddock_side import judge, name_of, resource_of
 from tests.reference.verdict import Question, Stored
 
 ROOT = Path(__file__).parents[2]
+# the class that declares a place, the way from it, the part of the object, and whether its kind is built in
+_Sort = tuple[type[Object], Place, str | int, bool]
 
 # Numbers and texts at the edges of what judges take for a number, a quantity or a truth.
 NUMBERS: tuple[Any, ...] = (
@@ -37,8 +40,11 @@ TRUTHS: tuple[Any, ...] = (True, False, "true", "false", "yes", 0, 1, None)
 
 
 def mutated(kind: Kind, base: Stored | None) -> Iterator[Case]:
-    """Every document of a kind with one mistake, put into `base`, a good object of that kind, so that it stays the only one."""
-    for mutation in mutations.mutations(kind):
+    """The documents of a kind with one mistake, put into `base`, a good object of that kind, so that it stays the only one.
+
+    A member that several kinds declare with one class, such as the hardware of a machine, is broken where it comes first.
+    """
+    for mutation in mutations.mutations(kind, lambda path, _: _bearers()[_sort_of(kind, path)] == (kind, path)):
         # What is no object is refused before anybody knows its kind.
         if isinstance(mutation.thing, dict):
             case = _case(kind, mutation.thing, mutation.path, mutation.what, base)
@@ -47,6 +53,31 @@ def mutated(kind: Kind, base: Stored | None) -> Iterator[Case]:
             else:
                 # A mistake only in the company of what else was in the document that it was made for.
                 yield _case(kind, mutation.thing, mutation.path, mutation.what, None)
+
+
+@cache
+def _bearers() -> Mapping[_Sort, tuple[Kind, Place]]:
+    """The first place of each member of each class, over all kinds."""
+    found: dict[_Sort, tuple[Kind, Place]] = {}
+    for kind in kinds():
+        for place in documents.places(kind):
+            found.setdefault(_sort_of(kind, place.path), (kind, place.path))
+    return found
+
+
+def _sort_of(kind: Kind, path: Place) -> _Sort:
+    """Return the class that declares a place, and the way from it.
+
+    Metadata, a status and what a server has built in are judged in other ways than the rest.
+    """
+    declaring, start, here = kind.cls, 0, cast(shape.Shape, shape.shape_of(kind.cls))
+    for index, part in enumerate(path):
+        if isinstance(here, shape.ObjectShape):
+            declaring, start, here = here.cls, index, here.properties[str(part)].shape
+        elif isinstance(here, shape.ListShape | shape.MapShape):
+            here = here.item if isinstance(here, shape.ListShape) else here.value
+    part = path[0] if path[:1] in (("metadata",), ("status",)) else ""
+    return declaring, path[start:], part, kind.builtin
 
 
 def probed(kind: Kind, base: Stored | None, seen: set[Any]) -> Iterator[Case]:
@@ -157,14 +188,17 @@ def grafted(base: Json, thing: Json, path: Place) -> Json:
 
 def shared_rules(kind: Kind) -> frozenset[str]:
     """The rules of a kind that a kube-apiserver has a form of, or of a part of them."""
-    rules: tuple[CrossFieldRule | Transition, ...] = (*kind.rules, *kind.transitions)
-    return frozenset(rule.id for rule in rules if rule.cel)
+    return frozenset(rule.id for rule in _rules(kind) if rule.cel)
 
 
 @cache
 def own_rules(kind: Kind) -> frozenset[str]:
     """The rules, of any kind, that the server has no form of for this one: a preset asks rules of instances without their forms."""
-    return frozenset(rule.id for each in catalog.every() for rule in (*each.rules, *each.transitions)) - shared_rules(kind)
+    return frozenset(rule.id for each in catalog.every() for rule in _rules(each)) - shared_rules(kind)
+
+
+def _rules(kind: Kind) -> tuple[CrossFieldRule | Transition, ...]:
+    return (*kind.rules, *kind.transitions)
 
 
 def map_keys(place: shape.Shape, path: Place) -> Iterator[str]:

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.reference.build import Program, Protocol, Recipe
+from tests.reference.clones import Clone, CloneRecipe
+from tests.reference.corpus.published import clone
 
 HERE = Path(__file__).parent / "programs"
 CLUSTER = Path(__file__).parent / "conformance"
@@ -270,4 +272,12 @@ CONTROLLERS = Recipe(
     module=CLUSTER,
     programs=(Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),),
     release="k8s.io/kubernetes",
+)
+
+# Vitistack's own operator. The proxy has neither its module nor the one with its kinds, which it requires as v0.8.59.
+VITISTACK = CloneRecipe(
+    name="vitistack",
+    clone=clone("vitistack/kubevirt-operator"),
+    programs=(Program("kubevirt-operator", "./cmd"),),
+    beside=(Clone("vitistack/common", "5cf9264defba84c408852da60c3cd3af8cbf5b2f", "github.com/vitistack/common"),),
 )

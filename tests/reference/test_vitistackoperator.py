@@ -1,7 +1,6 @@
 """Vitistack's own operator, unmodified, with `paddock up` as its KubeVirt: a Machine with addresses, disks and a guest that has booted.
 
-Neither its program nor its source is to be had from a package registry. Whoever has built it names it in PADDOCK_VITISTACK_OPERATOR, and
-the clone with its definitions as `tests/reference/corpus/published.py` says.
+No package registry has its source: `tests/reference/clones.py` says where a developer names clones of it. It is built from them once.
 """
 
 import base64
@@ -24,15 +23,14 @@ from tests.host.fronts.life import Proxy
 from tests.host.guests import serving as web
 from tests.host.guests import tiny_guest
 from tests.host.machine import lacks
+from tests.reference import clones, recipes
 from tests.reference.build import Binaries
 from tests.reference.client import Json, Kubectl
-from tests.reference.corpus.published import NoClone, sources
 from tests.reference.embedded import Embedded, serving
 from tests.reference.server import launched, running
 
 pytestmark = [pytest.mark.reference, pytest.mark.long]
 __all__ = ["tiny_guest"]
-PROGRAM = "PADDOCK_VITISTACK_OPERATOR"
 SECONDS = 600.0
 CONFIG = "kubevirt-provider"
 
@@ -107,19 +105,18 @@ def host(tiny_guest: tiny.TinyImage, monkeypatch: pytest.MonkeyPatch) -> Iterato
 @pytest.fixture
 def program() -> Path:
     """The operator's program."""
-    given = os.environ.get(PROGRAM, "")
-    if not given or not Path(given).is_file():
-        pytest.skip(f"{PROGRAM} names no program")
-    return Path(given)
+    try:
+        return clones.built(recipes.VITISTACK) / "kubevirt-operator"
+    except clones.NoClone as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture
-def definitions(tmp_path: Path) -> str:
+def definitions() -> str:
     """The operator's own definitions."""
-    (common,) = (each for each in sources() if each.name == "vitistack/common")
     try:
-        return common.text("crds.yaml", tmp_path).decode()
-    except NoClone as missing:
+        return recipes.VITISTACK.beside[0].show("crds.yaml").decode()
+    except clones.NoClone as missing:
         pytest.skip(str(missing))
 
 
@@ -139,13 +136,13 @@ def test_its_machine_has_addresses_disks_and_a_guest(
     server, url = host
     kubevirt = Kubectl(binaries.kubectl, server.access, tmp_path)
     kubevirt.ok("apply", "-f", "-", stdin=yaml.safe_dump(image(url)))
-    kubevirt.ok("wait", "dv/web", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=100s")
+    kubevirt.ok("wait", "dv/web", "--for=jsonpath={.status.phase}=Succeeded", f"--timeout={SECONDS:.0f}s")
     supervisor = tmp_path / "supervisor"
     supervisor.mkdir()
     with running(binaries, supervisor) as access:
         theirs = Kubectl(binaries.kubectl, access, supervisor)
         theirs.ok("apply", "--server-side", "-f", "-", stdin=definitions)
-        theirs.ok("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        theirs.ok("wait", "--for=condition=Established", "crd", "--all", f"--timeout={SECONDS:.0f}s")
         theirs.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(objects(server.kubeconfig)))
         theirs.ok("apply", "-f", "-", stdin=yaml.safe_dump(MACHINE))
         log = tmp_path / "operator.log"
@@ -163,7 +160,7 @@ def test_its_machine_has_addresses_disks_and_a_guest(
             assert {each["pvcName"] for each in told["disks"]} == {"web", "web-data"}
             assert told["networkInterfaces"][0]["macAddress"] == vmi["status"]["interfaces"][0]["mac"]
             until(lambda: _answers(kubevirt), "its guest's agent answers", log)
-            theirs.ok("delete", "machine.vitistack.io", "web", "--timeout=100s")
+            theirs.ok("delete", "machine.vitistack.io", "web", f"--timeout={SECONDS:.0f}s")
             # The boot disk is the user's own, as its labels say.
             until(lambda: kubevirt.ok("get", "vm,pvc", "-o", "name").split() == ["persistentvolumeclaim/web"], "the machine is gone", log)
 

@@ -1,5 +1,7 @@
 """The pytest side: checks each ``@pytest.mark.spec(name, *items)`` at collection and records how the test ended.
 
+A mark of an item that has clauses names them after the item: ``@pytest.mark.spec("kube-api", 27, "labels")``.
+
 The items travel as user properties of the test reports. With pytest-xdist the workers' reports reach the controlling
 process with their properties, so only that process writes the file and nothing has to be merged.
 
@@ -7,14 +9,14 @@ A run of a part keeps what the file says of tests that were left out: those of f
 names or marks passed over. What is there no more goes. Workers collect, and tell the controlling process what they found.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tools.conformance import checklist
+from tools.conformance import checklist, clauses
 from tools.conformance.results import ItemId, Outcome, ProviderRun, TestResult, parse_item, parse_run, read, write
 
 _PROPERTY = "spec-item"
@@ -92,24 +94,38 @@ class ConformanceRecorder:
 
     def _note_items(self, test: pytest.Item) -> None:
         markers = list(test.iter_markers("spec"))
-        proved = {item for marker in markers for item in items_of(marker, self._totals, test.nodeid)}
+        proved = {item for marker in markers for item in items_of(marker, self._totals, self._clauses, test.nodeid)}
         test.user_properties.extend((_PROPERTY, f"{spec}:{number}") for spec, number in sorted(proved))
 
     @cached_property
+    def _checklists(self) -> Mapping[str, Sequence[checklist.Item]]:
+        return checklist.read_checklists(self._spec_folder)
+
+    @cached_property
     def _totals(self) -> Mapping[str, int]:
-        return {spec: len(items) for spec, items in checklist.read_checklists(self._spec_folder).items()}
+        return {spec: len(items) for spec, items in self._checklists.items()}
+
+    @cached_property
+    def _clauses(self) -> Mapping[ItemId, Sequence[str]]:
+        return clauses.read_clauses(self._spec_folder / "clauses.toml", self._checklists)
 
 
-def items_of(marker: pytest.Mark, totals: Mapping[str, int], node: str) -> Iterable[ItemId]:
+def items_of(marker: pytest.Mark, totals: Mapping[str, int], clauses_of: Mapping[ItemId, Sequence[str]], node: str) -> Iterable[ItemId]:
     """The items that one marker names, each of which the specs must have."""
     if marker.kwargs or len(marker.args) < 2 or not isinstance(marker.args[0], str):
         raise WrongMark(f'{node}: write @pytest.mark.spec("stakater", 14) with a spec and at least one item')
-    spec, *numbers = marker.args
+    spec, *rest = marker.args
+    named = [each for each in rest[1:] if isinstance(each, str)]
+    numbers = [each for each in rest if each not in named]
     if spec not in totals:
         raise WrongMark(f"{node}: there is no spec {spec!r}; the specs are {', '.join(totals)}")
     for number in numbers:
         if type(number) is not int or not 1 <= number <= totals[spec]:
             raise WrongMark(f"{node}: spec {spec} has the items 1 to {totals[spec]}, not {number!r}")
+        known = clauses_of.get((spec, number), ())
+        if bool(known) != bool(named) or not set(named) <= set(known):
+            wanted = f"the clauses {', '.join(map(repr, known))}; name those that the test proves" if known else "no clauses"
+            raise WrongMark(f"{node}: item {number} of {spec} has {wanted}")
         yield spec, number
 
 

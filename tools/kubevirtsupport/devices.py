@@ -93,7 +93,7 @@ DISKS = (
     SupportRow(
         f"{_DISK}.io", "no effect", "io_uring where it has not.", disk(io="io_uring"), Code.IO_URING_MISSING, host={"io_uring": False}
     ),
-    SupportRow(f"{_DISK}.tag", "seed disk", "In the config drive's metadata."),
+    SupportRow(f"{_DISK}.tag", "no effect", "The metadata of the config drive names cards and host devices."),
     *(
         SupportRow(
             f"{_DISK}.blockSize.custom.{member}",

@@ -132,9 +132,9 @@ LIFE = (
     SupportRow("topologySpreadConstraints[].**", "placement", "Held where they say DoNotSchedule."),
     SupportRow("priorityClassName", "placement", "Has to exist; decides the order of starts."),
     SupportRow("schedulerName", "no effect", "There is one node, and nothing to choose."),
-    SupportRow("serviceAccountName", "seed disk", "Whose token a serviceAccount volume holds."),
-    SupportRow("dnsPolicy", "networks", "DNS server of the guest."),
-    SupportRow("dnsConfig.**", "networks", "Told by DHCP."),
+    SupportRow("serviceAccountName", "no effect", "A volume names the account whose token it holds."),
+    SupportRow("dnsPolicy", "no effect", "A guest asks the name server of its network."),
+    SupportRow("dnsConfig.**", "networks", "DHCP tells `searches`; a guest asks the name server of its network."),
     SupportRow(
         "resourceClaims[].**", "refused", "No DRA.", {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, Code.CLAIM_REFUSED
     ),

@@ -1,5 +1,6 @@
 """`Engine`: the parts of the engine, constructed and started in order."""
 
+import asyncio
 import logging
 import os
 from pathlib import Path
@@ -83,8 +84,11 @@ class Engine:
         self.states.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
         self.users = users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
-        if users.first and (why := apart()[1]):
-            _LOG.warning("machines share the namespaces of the host", extra={"why": why})
+        if users.first:
+            if why := (await asyncio.to_thread(apart))[1]:
+                _LOG.warning("machines share the namespaces of the host", extra={"why": why})
+            # The first machine does not wait for the answer, nor the event loop with it.
+            await asyncio.to_thread(apart, offline=True)
         self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
         surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)

@@ -39,6 +39,7 @@ VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 SNAPSHOTS = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default/virtualmachinesnapshots"
 CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
 _OF_DISKS = (
+    "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default/virtualmachinerestores",
     "/api/v1/persistentvolumes",
     "/api/v1/namespaces/default/persistentvolumeclaims",
     "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes",
@@ -315,7 +316,13 @@ async def nothing_left(host: Host, client: Client) -> str:
         return ""
     # Who they belonged to tells why they are still there.
     said = {each.name: record.read_text() for each in places if (record := each / RECORD).exists()}
-    return f"files {places}: {said}; of {[each['metadata']['name'] for path in _OF_DISKS for each in await items(client, path)]}"
+    return f"files {places}: {said}; of {[_told(each) for path in _OF_DISKS for each in await items(client, path)]}"
+
+
+def _told(found: Data) -> Data:
+    """What decides whether an object stays."""
+    told = ("name", "uid", "creationTimestamp", "deletionTimestamp", "finalizers", "labels", "ownerReferences")
+    return {name: value for name, value in found["metadata"].items() if name in told}
 
 
 async def wait(look: Callable[[], Any], seconds: float = 120.0) -> None:

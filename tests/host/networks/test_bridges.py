@@ -65,8 +65,8 @@ def test_a_bridge_of_ours_goes_with_its_last_card_and_one_of_others_stays(play: 
         await world.networks.plug(card("one", HostBridge("theirs")))
         await world.networks.plug(card("two", LAN))
         assert "master br1" in run("ip", "-o", "link") and "master theirs" in run("ip", "-o", "link")
-        await world.networks.release("one")
-        await world.networks.release("two")
+        await world.networks.release({"one"})
+        await world.networks.release({"two"})
         links = run("ip", "-o", "link")
         assert " br1:" not in links and " theirs:" in links
         assert "172.20.0.0/24" not in run("nft", "list", "ruleset")
@@ -85,7 +85,7 @@ def test_vlans_of_a_bridge_of_ours_are_apart(play: Play) -> None:
         assert not await here.can_ping("172.23.0.3")
         await world.networks.plug(card("four", long))
         for owner in ("one", "two", "three", "four"):
-            await world.networks.release(owner)
+            await world.networks.release({owner})
         assert "br3" not in (links := run("ip", "-o", "link")) and ".4094" not in links
 
     play(script)

@@ -55,9 +55,9 @@ def test_guests_of_an_earlier_version_keep_their_network(play: Play, earlier: Be
         assert await guest.can_ping(db.plug.address)
         guest.unplug()
         db.unplug()
-        await again.release("web")
+        await again.release({"web"})
         assert left() != []
-        await again.release("db")
+        await again.release({"db"})
         assert left() == [], "the last card took everything along"
         await again.plug(DB)
         assert again.instance == hostnames.every(world.lab.folder / "networks")[0].instance
@@ -111,7 +111,7 @@ def test_filters_of_an_earlier_version_go_in_user_mode_too(play: Play, earlier: 
         new.users = USERS
         await new.plug(WEB)
         assert left() == [f"table inet {hostnames.every(world.lab.folder / 'networks')[0].filters}"]
-        await (new.destroy() if end == "purge" else new.release("web"))
+        await (new.destroy() if end == "purge" else new.release({"web"}))
         assert left() == []
 
     play(script)

@@ -166,7 +166,7 @@ def test_behind_passt_a_guest_does_not_reach_the_hosts_loopback(place: Place, re
         secret.close()
         await machine.stop(0)
         await until(machine, lambda one: one.observed.phase == "ended", "its end")
-        await yard.networks.release("web")
+        await yard.networks.release({"web"})
         await yard.end()
 
     there(lab.host, script)

@@ -222,8 +222,8 @@ def test_what_is_unplugged_leaves_nothing(play: Play) -> None:
         said = run("ip", "-d", "-o", "link", "show", world.networks.device("many", "default"))
         link = Netlink().link(world.networks.device("many", "default"))
         assert "user 1234" in said and link is not None and link.many_queues
-        await world.networks.release("web")
-        await world.networks.release("many")
+        await world.networks.release({"web"})
+        await world.networks.release({"many"})
         assert run("ip", "route") == before[1]
         assert sorted(Netlink().links()) == before[0]
         assert run("nft", "list", "ruleset") == before[2]

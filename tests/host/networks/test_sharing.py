@@ -42,7 +42,7 @@ def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(
             addresses.append(guest.plug.address.rpartition(".")[0].rsplit(".", 1)[0] + "/" + guest.plug.address)
         assert len(set(addresses)) == 21 and len({server._ledger.book.network for server in servers}) == 21
         for number, server in enumerate(servers):
-            await server.release(f"vm{number}")
+            await server.release({f"vm{number}"})
         assert left() == []
         for server in servers[1:]:
             await server.close()
@@ -68,11 +68,11 @@ def test_two_directories_whose_devices_have_the_same_names_leave_each_other_alon
         await guest.dhcp()
         with pytest.raises(NetworkUnusable, match="rename one of the two directories"):
             await second.plug(NicSpec("db", "default"))
-        await second.release("db")
+        await second.release({"db"})
         await second.destroy()
         assert await guest.can_ping("10.0.2.1")
         guest.unplug()
-        await first.release("web")
+        await first.release({"web"})
         assert left() == []
         again = world.beside(names[1])
         assert (await again.plug(NicSpec("db", "default"))).address

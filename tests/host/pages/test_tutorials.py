@@ -1,4 +1,6 @@
-"""The tutorials, followed word for word by a reader with a fresh home, on a network of their own, with real guests."""
+"""The tutorials, and pages for administrators, followed word for word by a reader with a fresh home, on a network of their own, with
+real guests.
+"""
 
 import os
 import subprocess
@@ -11,8 +13,10 @@ import pytest
 from paddock.engine.images.build import places
 from tests.pages import ROOT, Reader
 
-FOLDER = ROOT / "docs" / "guide" / "tutorials"
-PAGES = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "gitops.md", "lab.md")
+GUIDE = ROOT / "docs" / "guide"
+TUTORIALS = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "gitops.md", "lab.md")
+EXPOSE = pytest.param("expose.md", marks=pytest.mark.needs("kubectl"))
+PAGES = (*(f"tutorials/{name}" for name in TUTORIALS), "airgap.md", "backup.md", EXPOSE, "production.md")
 pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 
@@ -24,6 +28,8 @@ def reader(work: Path, netns: str) -> Iterator[Reader]:
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PADDOCK_DIR": str(work / "server"),
+        # the only name of a host that its own network resolves
+        "SERVER_NAME": "localhost",
         # Images that were built on this host are built once for all tests.
         "XDG_CACHE_HOME": str(places.cache().parents[1]),
     }
@@ -34,8 +40,14 @@ def reader(work: Path, netns: str) -> Iterator[Reader]:
         subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=False)
 
 
+@pytest.mark.needs("kubectl")
+def test_the_commands_of_the_readme_print_what_it_says(reader: Reader) -> None:
+    reader.follow(ROOT / "README.md")
+    assert reader.printed
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_reader_gets_to_the_end(page: str, reader: Reader) -> None:
-    reader.follow(FOLDER / page)
+    reader.follow(GUIDE / page)
     assert reader.printed
     assert not Path(reader.environment["PADDOCK_DIR"]).exists()

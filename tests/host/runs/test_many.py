@@ -49,7 +49,7 @@ def test_five_hundred_idle_machines_are_settled_and_cost_little(play: Play) -> N
 
 @pytest.mark.slow
 @pytest.mark.needs("qemu")
-@pytest.mark.spec("kubevirt", 102)
+@pytest.mark.spec("kubevirt", 102, "no error events")
 def test_a_hundred_machines_in_ten_seconds_all_run(play: Play) -> None:
     async def script(talk: Talk) -> None:
         async def make(number: int) -> None:

@@ -113,6 +113,7 @@ async def scraping(folder: Path, kubeconfig: Path, port: int) -> AsyncIterator[S
         await asyncio.to_thread(process.wait, 30)
 
 
+@pytest.mark.spec("kubevirt", 104, "valid under promtool")
 def test_every_panel_and_every_alert_is_answered(play: Play, work: Path, tiny_disk_image: str, free_port: Callable[[], int]) -> None:
     async def script(talk: Talk) -> None:
         root = talk.host.root

@@ -58,7 +58,7 @@ async def _after(host: Host, runs: dict[str, tuple[str, str, str]]) -> None:
                 await console.until(b"x")
 
 
-@pytest.mark.spec("kubevirt", 108)
+@pytest.mark.spec("kubevirt", 108, "Backup and restore of the engine's store")
 def test_a_backup_is_put_back_while_machines_run(host: Host, work: Path, registry: Registry) -> None:
     image = registry.push("disks/boot:1", {"disk/disk.img": bootsector.write(work / "disk.img")})
     copy = work / "copy.db"

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,7 +47,8 @@ FLUSH_MILLISECONDS, RARE_FLUSH = 10, 50
 WRITERS = 2
 # Memory that Paddock may take beside its guests, at any time.
 ROOM = 600 << 20
-STALLS = "paddock_event_loop_stalls_total"
+# By their whole duration, which is judged when the kernel has noted every wait for a processor.
+STALLS = "paddock_event_loop_stall_seconds_bucket"
 EDIT = "/apis/rbac.authorization.k8s.io/v1/namespaces/hostile/rolebindings"
 
 
@@ -202,13 +204,14 @@ class Soak:
         """Note the memory, and moments in which the event loop stood still."""
         self.figures.resident_bytes.append(self.host.resident())
         if stalls := await self._stalls(talk) - stalls_before:
-            self.figures.stalls.append(f"after {self.figures.kills_of_paddock} kills: {stalls:g}")
+            lines = [each for each in (self.host.root / "said").read_text().splitlines() if "event loop stalled" in each]
+            self.figures.stalls.append(f"after {self.figures.kills_of_paddock} kills: {stalls:g}, the last one: {lines[-1:]}")
 
     async def _stalls(self, talk: Talk) -> float:
         page = (await talk.client.request("GET", "/metrics")).decode()
-        found = re.search(rf"^{STALLS} (\S+)$", page, re.MULTILINE)
-        assert found is not None, page[-2000:]
-        return float(found[1])
+        assert "\npaddock_event_loop_stalls_total " in page, page[-2000:]
+        found = {bound: float(count) for bound, count in re.findall(rf'^{STALLS}{{le="([^"]+)"}} (\S+)$', page, re.MULTILINE)}
+        return found["+Inf"] - found["0.25"] if found else 0.0
 
     @contextlib.asynccontextmanager
     async def _attacked(self, token: str) -> AsyncIterator[None]:
@@ -292,6 +295,13 @@ async def _enrol(talk: Talk) -> str:
     return str(asked["status"]["token"])
 
 
+def _keep_store(host: Host) -> None:
+    """Keep the store of a failed run, whose history tells who wrote what."""
+    for each in host.root.glob("store.db*"):
+        with contextlib.suppress(OSError):
+            shutil.copy(each, FIGURES.parent / f"soak-{each.name}")
+
+
 def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, seconds: float) -> None:
     disk = bootsector.write(work / "disk.img")
     host = Host(work / "d", registry.address)
@@ -300,19 +310,20 @@ def _play(work: Path, registry: Registry, web: Shelf, guest: tiny.TinyImage, sec
     host.environment = slowdisk.environment(work, FLUSH_MILLISECONDS, RARE_FLUSH)
     with serving(partial(Drip)) as drip:
         soak = Soak(host, seconds, web.put(disk), registry.push("disks/boot:1", {"disk/disk.img": disk}), f"http://{drip}")
+        FIGURES.parent.mkdir(exist_ok=True)
         try:
             asyncio.run(soak.run(web.put(guest.disk)))
         except BaseException:
             print((host.root / "said").read_text()[-8000:])
+            _keep_store(host)
             raise
         finally:
             host.end()
+            said = (host.root / "said").read_text()
+            SAID.write_text(said)
             if soak.figures.resident_bytes:
-                FIGURES.parent.mkdir(exist_ok=True)
                 FIGURES.write_bytes(orjson.dumps(soak.figures.summary(), option=orjson.OPT_INDENT_2))
                 print(FIGURES.read_text())
-    said = (host.root / "said").read_text()
-    SAID.write_text(said)
     assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:4000]
     assert max(soak.figures.resident_bytes) < ROOM
     assert soak.figures.stalls == [], "\n".join(each for each in said.splitlines() if "event loop stalled" in each)

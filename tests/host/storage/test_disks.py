@@ -14,7 +14,6 @@ from paddock.client.errors import Invalid
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage import qemuimg
-from paddock.plan.storage import claimsizes
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, Data, base64_of, pvc
 from tests.host.storage.machines import Machines, claim, machines
@@ -60,7 +59,8 @@ def test_sizes(work: Path) -> None:
             run = (await host.instance("web"))["metadata"]["uid"]
             requests = {name: (await here.get(f"{CORE}/persistentvolumeclaims/{name}"))["spec"] for name in ("literal", "inflated")}
             assert requests["literal"]["resources"]["requests"]["storage"] == "8Mi"
-            assert requests["inflated"]["resources"]["requests"]["storage"] == str(claimsizes.inflated(8 * MB, "0.06"))
+            # 8 MiB and 6 % of it, rounded up.
+            assert requests["inflated"]["resources"]["requests"]["storage"] == "8891925"
             for name in requests:
                 await host.until_size("web", name, 8 * MB)
             # while it runs, without another start

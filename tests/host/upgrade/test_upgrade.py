@@ -185,6 +185,7 @@ def purge(host: VersionedHost) -> None:
     assert str(host.root) not in Path(os.environ["PADDOCK_HOST_DIR"], "claims.json").read_text()
 
 
+@pytest.mark.spec("kubevirt", 108, "upgrade across two releases with running guests")
 @pytest.mark.spec("kubevirt", 135, 136)
 @pytest.mark.parametrize("upgrade", [*cases()])
 def test_an_upgrade_takes_over_what_runs_and_a_purge_leaves_nothing(work: Path, tiny_guest: tiny.TinyImage, upgrade: Upgrade) -> None:

@@ -1,37 +1,26 @@
 """The manifests that the makers of the dialects publish, each file held to its digest.
 
-Nothing of them is in this repository. KubeVirt's are in its module, which the Go module proxy serves. The others are read from clones in
-the directory that PADDOCK_PUBLISHED names, as OWNER/NAME, with or without a work tree, at the commits that `published.toml` names:
-
-    git clone --bare https://github.com/vitistack/kubevirt-operator $PADDOCK_PUBLISHED/vitistack/kubevirt-operator
-
-`published.toml` also says which documents are refused, and why; all others are taken. Stakater's page has the two documents of
-`paddock.dialects.stakater.examples`.
+Nothing of them is in this repository. KubeVirt's are in its module, which the Go module proxy serves. The others are read from clones
+(`tests/reference/clones.py`), at the commits that `published.toml` names. `published.toml` also says which documents are refused, and why;
+all others are taken. Stakater's page has the two documents of `paddock.dialects.stakater.examples`.
 """
 
 import hashlib
-import os
-import subprocess
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.pages import blocks
-from tests.reference import projects
+from tests.reference import clones, projects
 
 Json = dict[str, Any]
 TABLE = Path(__file__).with_name("published.toml")
-CLONES = "PADDOCK_PUBLISHED"
 # Beside other projects' objects in the same files.
 GROUPS = ("kubevirt.io", "vitistack.io", "k8c.io")
-
-
-class NoClone(Exception):
-    """The clone of a source is not there, or lacks its commit."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +33,25 @@ class Source:
     refused: dict[str, str]
     module: str = ""
 
-    def text(self, path: str, folder: Path) -> bytes:
+    @property
+    def clone(self) -> clones.Clone:
+        """The commit that was judged."""
+        return clones.Clone(self.name, self.version)
+
+    def only(self, path: str) -> "Source":
+        """The source with one of its files."""
+        return replace(self, files={path: self.files[path]})
+
+    def text(self, path: str) -> bytes:
         """The content of a file. Raises `NoClone`."""
         if self.module:
             return (projects.fetched(projects.Project(self.module, self.version, ())) / path).read_bytes()
-        where = Path(os.environ.get(CLONES, "")) / self.name
-        if not os.environ.get(CLONES) or not where.exists():
-            raise NoClone(f"{CLONES} names no directory with a clone of github.com/{self.name}")
-        ran = subprocess.run(["git", "-C", str(where), "show", f"{self.version}:{path}"], capture_output=True)
-        if ran.returncode:
-            raise NoClone(f"the clone of github.com/{self.name} lacks {self.version}:{path}: {ran.stderr.decode()}")
-        return ran.stdout
+        return self.clone.show(path)
 
     def documents(self, folder: Path) -> Iterator[tuple[str, Path, list[Json]]]:
         """Yield the files with manifests as `paddock validate` gets them, with their place and their documents; blocks of pages apart."""
         for path, digest in self.files.items():
-            content = self.text(path, folder)
+            content = self.text(path)
             assert hashlib.sha256(content).hexdigest() == digest, f"{self.name} {path} is another file than the one that was judged"
             file = folder / path.replace("/", "_")
             file.write_bytes(content)
@@ -88,3 +80,9 @@ def sources() -> list[Source]:
         Source(each["name"], each["version"], each["files"], each.get("refused", {}), each.get("module", ""))
         for each in tomllib.loads(TABLE.read_text())["source"]
     ]
+
+
+def clone(repository: str) -> clones.Clone:
+    """Return the commit of a repository whose manifests were judged."""
+    (found,) = (each.clone for each in sources() if each.name == repository)
+    return found

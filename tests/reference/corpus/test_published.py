@@ -10,8 +10,8 @@ import pytest
 from paddock.dialects import admission, catalog
 from paddock.schema.kind import Kind
 from tests.apiharness import Harness
-from tests.reference import projects
-from tests.reference.corpus.published import Json, NoClone, Source, is_theirs, sources
+from tests.reference import clones, projects
+from tests.reference.corpus.published import Json, Source, is_theirs, sources
 from tests.unit.cli.commands import paddock
 
 pytestmark = pytest.mark.reference
@@ -23,8 +23,8 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     """A source whose files are to be had."""
     found: Source = request.param
     try:
-        found.text(next(iter(found.files)), tmp_path)
-    except (NoClone, projects.NotFetched) as missing:
+        found.text(next(iter(found.files)))
+    except (clones.NoClone, projects.NotFetched) as missing:
         pytest.skip(str(missing))
     return found
 

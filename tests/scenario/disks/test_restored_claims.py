@@ -1,6 +1,7 @@
 """Claims that a restore makes have an owner at every moment: when all machines, clones, snapshots and restores are gone, so are they.
 
-A user deletes something before a request of the controllers: each second of them, as all take a minute.
+A user deletes something before a request of the controllers: each second of them, as all take a minute. The deletion is committed before
+that request, or decided and committed later, while the controllers still see the object.
 """
 
 import asyncio
@@ -11,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.client.errors import Unreachable
 from paddock.client.target import Key
 from paddock.controllers.snapshots.restores import RestoreReconciler
 from paddock.meta import adoption
+from paddock.store.contract import StoreKey
 from tests.fakehost import FakeHost
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
+from tests.slowstore import SlowStore
 
 GROUP = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default"
 RESTORES, SNAPSHOTS = f"{GROUP}/virtualmachinerestores", f"{GROUP}/virtualmachinesnapshots"
@@ -32,6 +36,8 @@ COPY = {
 }
 # More than the controllers ask in one of the scripts.
 MOST = 200
+# The time that a commit takes on a slow disk.
+COMMIT_SECONDS = 0.2
 # REQUESTS=0:1 plays each of them
 FIRST, STEP = (int(each) for each in os.environ.get("REQUESTS", "0:2").split(":"))
 
@@ -67,15 +73,53 @@ async def restored(host: FakeHost) -> None:
 
 
 @pytest.mark.spec("kubevirt", 129)
+@pytest.mark.parametrize("slow", [False, True], ids=["committed", "decided"])
 @pytest.mark.parametrize("deleted", [f"{MACHINES}/other", f"{CLONES}/copy"], ids=["target", "clone"])
-def test_a_clone_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str) -> None:
-    at_each_request(play, begun, deleted)
+def test_a_clone_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str, slow: bool) -> None:
+    at_each_request(play, begun, deleted, slow=slow)
 
 
 @pytest.mark.spec("kubevirt", 129)
-@pytest.mark.parametrize("deleted", [f"{MACHINES}/web", f"{RESTORES}/back"], ids=["target", "restore"])
-def test_a_restore_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str) -> None:
-    at_each_request(play, restored, deleted)
+@pytest.mark.parametrize("slow", [False, True], ids=["committed", "decided"])
+@pytest.mark.parametrize("deleted", [f"{MACHINES}/web", f"{RESTORES}/back", f"{SNAPSHOTS}/one"], ids=["target", "restore", "snapshot"])
+def test_a_restore_leaves_nothing_whatever_is_deleted_at_any_request(play: Play, deleted: str, slow: bool) -> None:
+    at_each_request(play, restored, deleted, slow=slow)
+
+
+@pytest.mark.spec("kubevirt", 129)
+def test_a_clone_that_is_discarded_with_its_target_leaves_nothing_when_the_collector_is_late(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The restore goes on until the collector comes to it, and finds the claim of a machine that is gone."""
+    look = GarbageCollector._look
+
+    async def late(self: GarbageCollector, key: StoreKey) -> None:
+        await asyncio.sleep(5 * COMMIT_SECONDS)
+        await look(self, key)
+
+    monkeypatch.setattr(GarbageCollector, "_look", late)
+    at_each_request(play, begun, f"{CLONES}/copy", f"{MACHINES}/other", slow=True)
+
+
+@pytest.mark.spec("kubevirt", 129)
+@pytest.mark.parametrize("slow", [False, True], ids=["committed", "decided"])
+def test_a_clone_that_is_given_up_leaves_nothing_when_its_target_goes_at_any_request(
+    play: Play, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    async def given_up(host: FakeHost) -> None:
+        """The machine is on claims that it does not own when the clone is deleted."""
+
+        async def end(self: RestoreReconciler, *arguments: Any) -> bool:
+            raise Unreachable("the process ended", sent=True)
+
+        await snapshotting.web(host, "Halted")
+        with monkeypatch.context() as patch:
+            patch.setattr(RestoreReconciler, "_own", end)
+            await host.make(COPY)
+            await asyncio.sleep(20)
+        await host.api.delete(f"{CLONES}/copy")
+
+    at_each_request(play, given_up, f"{MACHINES}/other", slow=slow)
 
 
 @pytest.mark.spec("kubevirt", 129)
@@ -154,10 +198,14 @@ def test_a_target_that_goes_while_it_adopts_leaves_no_claim(play: Play, monkeypa
     play(script)
 
 
-def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, None]], deleted: str) -> None:
+def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, None]], *deleted: str, slow: bool) -> None:
     over: list[int] = []
 
-    async def script(host: FakeHost, request: int) -> None:
+    async def delete(host: FakeHost) -> None:
+        for each in deleted:
+            await host.api.delete(each)
+
+    async def script(host: FakeHost, store: SlowStore, request: int) -> None:
         await host.end()
         wire = host.interrupted()
         wire.about = (
@@ -170,12 +218,19 @@ def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, 
         await host.begin()
 
         async def intrude() -> None:
-            await host.api.delete(deleted)
+            if slow:
+                # The request finds the object as it was, and what it writes is committed after the deletion.
+                intruding.append(asyncio.create_task(delete(host)))
+                await asyncio.sleep(COMMIT_SECONDS / 2)
+                return
+            await delete(host)
             await host.house.collector.chores.settled()
 
+        intruding: list[asyncio.Task[Any]] = []
         wire.act = intrude
         task = asyncio.create_task(begin(host))
         await asyncio.sleep(29)
+        store.seconds = COMMIT_SECONDS if slow else 0.0
         wire.at = wire.requests + request
         await task
         await asyncio.sleep(60)
@@ -185,7 +240,8 @@ def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, 
         await check_nothing_is_left(host)
 
     for request in range(FIRST, MOST, STEP):
-        play(partial(script, request=request))
+        store = SlowStore()
+        play(partial(script, store=store, request=request), store=store)
         if over:
             assert request > 5
             break

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from paddock.store.contract import Store
 from tests import virtualtime
 from tests.fakehost import FakeHost
 
@@ -17,9 +18,9 @@ Play = Callable[..., float]
 def play(tmp_path: Path) -> Play:
     """Runs a script with a fresh host; returns how long it took there."""
 
-    def run(script: Script, *, common: bool = False) -> float:
+    def run(script: Script, *, common: bool = False, store: Store | None = None) -> float:
         async def inside() -> None:
-            async with FakeHost(tmp_path, common=common) as host:
+            async with FakeHost(tmp_path, common=common, store=store) as host:
                 await script(host)
 
         return virtualtime.run(inside())

@@ -73,6 +73,20 @@ def test_a_machine_that_cannot_start_is_tried_with_growing_pauses(play: Play) ->
     play(script)
 
 
+def test_a_claim_that_is_only_read_is_no_disk_to_write_to(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        for name, claim in (("web", {"claimName": "disk", "readOnly": True}), ("other", {"claimName": "disk"})):
+            templates = [TEMPLATE] if name == "web" else []
+            await host.make(machine(name, volumes=[{"name": "root", "persistentVolumeClaim": claim}], templates=templates))
+            running = await host.running(name, seconds=30)
+            assert [disk.readonly for disk in running.config.disks] == [name == "web"]
+            await host.change(name, {"spec": {"runStrategy": "Halted"}})
+            running.power_off()
+            await asyncio.sleep(30)
+
+    play(script)
+
+
 @pytest.mark.spec("kubevirt", 23)
 def test_everything_of_a_machine_goes_with_it(play: Play) -> None:
     async def script(host: FakeHost) -> None:

@@ -161,7 +161,7 @@ async def prepared(host: FakeHost, page: Page) -> None:
     await asyncio.sleep(30)
 
 
-@pytest.mark.spec("kubevirt", 104)
+@pytest.mark.spec("kubevirt", 104, "present with exact names and labels", "stable when VMs vanish")
 def test_every_name_is_there_and_series_go_with_their_machine(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         async with page_of(host) as page:

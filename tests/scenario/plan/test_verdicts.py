@@ -77,7 +77,7 @@ async def refused(kind: Kind, tried: Sequence[Change]) -> dict[str, str]:
 
 
 @pytest.mark.spec("kubevirt", 116)
-@pytest.mark.spec("stakater", 71)
+@pytest.mark.spec("stakater", 71, "`paddock plan` refuses another image or storage class")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group or 'core'}")
 def test_plan_refuses_what_the_server_refuses(kind: Kind, tmp_path: Path) -> None:
     tried = list(changes(kind, _MOST))
@@ -322,7 +322,7 @@ def effects(tmp_path: Path, old: Data, new: Data) -> dict[str, str]:
     return planned([Change((), old, new)], tmp_path)[old["metadata"]["name"]]
 
 
-@pytest.mark.spec("vitistack", 81)
+@pytest.mark.spec("vitistack", 81, "`paddock plan` says that a Machine of an unknown template fails")
 def test_an_unknown_template_fails(tmp_path: Path) -> None:
     about = ("vitistack.io/v1alpha1", "Machine", "web")
     old, new = _front(*about, VITISTACK), _front(*about, {**VITISTACK, "template": "huge"})

@@ -25,6 +25,8 @@ class Fault:
     state: str = "fails"
     # how long after the last thing that was done somebody asks
     seconds: float = 5.0
+    # words of the cause
+    says: str = ""
 
 
 async def asked(host: FakeHost, text: str) -> Explanation:

@@ -11,6 +11,7 @@ from tests.scenario.why.image_faults import URL, answer
 
 _STAKATER = "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines"
 _VITISTACK = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"
+_CLASSES = "/apis/vitistack.io/v1alpha1/machineclasses"
 _CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces"
 Data = dict[str, Any]
 
@@ -124,6 +125,20 @@ def of_vitistack(spec: Data) -> Inject:
     return inject
 
 
+def of_own_form(*classes: Data, **spec: Any) -> Inject:
+    """Vitistack's machine in its own form, with classes that there are."""
+
+    async def inject(host: FakeHost) -> None:
+        for each in classes:
+            data = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineClass", "metadata": {"name": "tall"}}
+            await post(host, _CLASSES, {**data, "spec": {"cpu": {"cores": 1, "sockets": 1}, "memory": {"quantity": "500Gi"}, **each}})
+        about = {"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": {"name": "web"}}
+        await post(host, _VITISTACK, {**about, "spec": {"provider": "kubevirt", **spec}})
+        await asyncio.sleep(20)
+
+    return inject
+
+
 async def _disk_lost(host: FakeHost) -> None:
     await of_vitistack({})(host)
     await asyncio.sleep(20)
@@ -174,6 +189,7 @@ _KEYS = {"secretName": "keys", "propagationMethod": "noCloud"}
 _LAN = [{"name": "lan", "type": "multus", "bindingName": "bridge", "multus": {"networkName": "lan"}}]
 _FRONT = "Stakater VirtualMachine web"
 _GUEST = "VirtualMachineInstance web"
+_LAN_OF_OWN_FORM = "NetworkConfiguration lan"
 FRONT_FAULTS: tuple[Fault, ...] = (
     Fault("Stakater: no such DataSource", of_stakater(sourced=False), "datasource-missing", "DataSource debian", ask="web"),
     Fault("Stakater: no such Secret with keys", of_stakater({"sshPublicKey": _KEYS}), "secret-missing", "Secret keys", ask="web"),
@@ -216,6 +232,29 @@ FRONT_FAULTS: tuple[Fault, ...] = (
         ask="web",
     ),
     Fault("Vitistack: no memory", of_vitistack({"resources": {"memory": {"size": "500Gi"}}}), "no-memory", _GUEST, ask="web"),
+    *(
+        Fault(f"Vitistack's own form: {name}", inject, cause, of, ask="web")
+        for name, inject, cause, of in (
+            ("no such class", of_own_form(machineClass="tall"), "machineclass-missing", "MachineClass tall"),
+            ("a class that is off", of_own_form({"enabled": False}, machineClass="tall"), "machineclass-missing", "Machine web"),
+            (
+                "a class of others",
+                of_own_form({"machineProviders": ["proxmox"]}, machineClass="tall"),
+                "machineclass-missing",
+                "Machine web",
+            ),
+            ("a class with too much memory", of_own_form({}, machineClass="tall"), "no-memory", _GUEST),
+            ("no such network", of_own_form(network={"networkNamespaceName": "lan"}), "networkconfiguration-missing", _LAN_OF_OWN_FORM),
+            ("no such Secret", of_own_form(cloudInit={"userDataSecretRef": {"name": "login"}}), "secret-missing", "Secret login"),
+            (
+                "no such ConfigMap",
+                of_own_form(cloudInit={"networkDataConfigMapRef": {"name": "net"}}),
+                "configmap-missing",
+                "ConfigMap net",
+            ),
+            ("no such image", of_own_form(os={"isoUri": URL}), "image-missing", "DataVolume web-iso"),
+        )
+    ),
     Fault("Vitistack: a disk was deleted", _disk_lost, "claim-lost", "Machine web", ask="web"),
     Fault("Kubermatic: a Secret in another namespace", _elsewhere, "datasource-secret-elsewhere", "VirtualMachine web"),
     Fault("Kubermatic: no such Secret", _without_login, "secret-missing", "Secret login"),

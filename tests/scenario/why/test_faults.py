@@ -22,6 +22,14 @@ from tests.scenario.why.truth_faults import TOLD_TRUTHS, TRUTH_FAULTS
 
 FAULTS: tuple[Fault, ...] = (*IMAGE_FAULTS, *DISK_FAULTS, *HOST_FAULTS, *MACHINE_FAULTS, *FRONT_FAULTS, *OPERATION_FAULTS, *TRUTH_FAULTS)
 TOLD: tuple[Told, ...] = (*TOLD_FAULTS, *TOLD_TRUTHS)
+_EMPTY_DISK = pytest.mark.spec("vitistack", 81, "`paddock why` names a Machine that runs on an empty disk")
+_ONE_NAME = pytest.mark.spec("stakater", 71, "each message names the other's object")
+# What is proven by injecting a fault.
+PROVEN = {
+    "Vitistack: an empty disk": _EMPTY_DISK,
+    "one name in two dialects, Stakater's first": _ONE_NAME,
+    "one name in two dialects, Vitistack's first": _ONE_NAME,
+}
 
 
 def test_there_are_enough_faults() -> None:
@@ -34,12 +42,15 @@ def test_there_are_enough_faults() -> None:
     assert causes <= set(every())
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, id=fault.name.replace(" ", "-"), marks=PROVEN.get(fault.name, ())) for fault in FAULTS]
+)
 def test_the_right_cause_comes_first(fault: Fault, tmp_path: Path) -> None:
     async def script() -> None:
         async with FakeHost(tmp_path) as host:
             answer = await answered(host, fault)
         check(fault, answer)
+        assert answer.cause is not None and fault.says in answer.cause.cause
 
     virtualtime.run(script())
 

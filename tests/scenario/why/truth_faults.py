@@ -129,8 +129,22 @@ TRUTH_FAULTS: tuple[Fault, ...] = (
     Fault("a host that nobody looks after", _unattended, "host-not-ready", "Node host", seconds=60),
     Fault("a host that is no longer looked after", _unattended_running, "host-not-ready", "Node host", state="notice"),
     Fault("a file below a disk is gone", _file_gone, "disk-file-missing", _GUEST),
-    Fault("one name in two dialects, Stakater's first", _stakater_first, "name-conflict", "Machine web", ask="machine/web"),
-    Fault("one name in two dialects, Vitistack's first", _vitistack_first, "name-conflict", "Stakater VirtualMachine web", ask="web"),
+    Fault(
+        "one name in two dialects, Stakater's first",
+        _stakater_first,
+        "name-conflict",
+        "Machine web",
+        ask="machine/web",
+        says="belongs to Stakater VirtualMachine web",
+    ),
+    Fault(
+        "one name in two dialects, Vitistack's first",
+        _vitistack_first,
+        "name-conflict",
+        "Stakater VirtualMachine web",
+        ask="web",
+        says="belongs to Machine web",
+    ),
 )
 TOLD_TRUTHS: tuple[Told, ...] = (
     Told("a QEMU that is stopped", unwell("ProcessStopped", "QEMU is stopped by a signal"), "qemu-stopped", _GUEST),

@@ -21,7 +21,7 @@ KUBECTL = f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application
 DOCUMENTS = ("apis/kubevirt.io/v1", "apis/infrastructure.stakater.com/v1", "api/v1")
 
 
-@pytest.mark.spec("kube-api", 2)
+@pytest.mark.spec("kube-api", 2, "give 200 `ok`", "`?verbose` lists checks")
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 def test_health_is_ok_and_verbose_lists_its_checks(play: Play, path: str) -> None:
     async def script(api: Harness) -> None:

@@ -207,7 +207,7 @@ def _addresses(path: Path) -> tuple[Path, Callable[[], None]]:
 
     def read() -> None:
         store = AddressStore.open(path, lambda: AddressTable(""))
-        asyncio.run(store.release("vm", 0.0))
+        asyncio.run(store.release({"vm"}, 0.0))
         with refused(NetworkUnusable, path):
             asyncio.run(store.give(("vm", "a"), 0.0))
 
@@ -225,7 +225,7 @@ def _bridge_addresses(root: Path) -> tuple[Path, Callable[[], None]]:
 
     def release() -> None:
         network = RoutedPodNetwork(PodNetworkSettings(root, "10.96.0.0/12", "cluster.local"))
-        asyncio.run(network.release("vm", 0.0))
+        asyncio.run(network.release({"vm"}, 0.0))
         asyncio.run(network.close())
         read()
 

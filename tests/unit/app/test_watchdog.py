@@ -140,22 +140,23 @@ def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
     asyncio.run(script())
 
 
+@pytest.mark.parametrize("who", ["_other_waits", "_stolen"])
 @pytest.mark.parametrize(("computes", "counted"), [(False, 0), (True, 1)], ids=["waiting", "computing"])
 def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
-    monkeypatch: pytest.MonkeyPatch, seen: Seen, computes: bool, counted: int
+    monkeypatch: pytest.MonkeyPatch, seen: Seen, computes: bool, counted: int, who: str
 ) -> None:
-    """Another thread of the process is ready all the time and does not run. A loop that computes meanwhile has no such excuse."""
+    """Another thread is ready all the time, or the host's own host has the processor. A loop that computes meanwhile has no such excuse."""
     metrics = MetricsRegistry()
     looked = threading.Event()
     looks: list[float] = []
 
-    def other_waits(but: int) -> dict[int, float]:
+    def seconds(*_: int) -> dict[object, float]:
         looks.append(time.monotonic())
         if len(looks) > 8:
             looked.set()
         return {1: looks[-1]}
 
-    monkeypatch.setattr(watchdogs, "_other_waits", other_waits)
+    monkeypatch.setattr(watchdogs, who, seconds)
 
     async def script() -> None:
         watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
@@ -173,6 +174,36 @@ def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
 
     asyncio.run(script())
     assert f"paddock_event_loop_stalls_total {counted}" in metrics.text()
+
+
+def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel has not noted the wait, which is not over."""
+    metrics = MetricsRegistry()
+    looked = threading.Event()
+    looks: list[float] = []
+
+    def is_ready(_: int) -> bool:
+        looks.append(time.monotonic())
+        if len(looks) > 8:
+            looked.set()
+        return True
+
+    monkeypatch.setattr(watchdogs, "_is_ready", is_ready)
+
+    async def script() -> None:
+        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+        await asyncio.sleep(0)
+        stand_still(looked)
+        await asyncio.sleep(0.1)
+        watchdog.stop()
+
+    asyncio.run(script())
+    assert "paddock_event_loop_stalls_total 0" in metrics.text()
+
+
+def test_the_thread_of_the_watchdog_may_be_the_one_without_a_processor() -> None:
+    assert threading.get_native_id() in watchdogs._other_waits(0)
+    assert all(seconds >= 0 for seconds in watchdogs._stolen().values())
 
 
 # A program whose loop stands still once it is ready. The limit is shorter than the product's, and nothing else differs.

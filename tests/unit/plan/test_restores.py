@@ -84,7 +84,7 @@ def test_the_guest_of_a_restored_claim_sees_what_it_saw() -> None:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_the_machine_is_on_the_restored_claims(fresh: bool) -> None:
-    wish = restore("new", patches=['{"op":"add","path":"/metadata/labels/more","value":"x"}'])
+    wish = restore("new", patches=['[{"op":"add","path":"/metadata/labels/more","value":"x"}]'])
     found = plan.machine(wish, content(), plan.volumes(wish, content()), fresh=fresh)
     assert found["metadata"]["name"] == "new" and found["metadata"]["labels"] == {"app": "web", "more": "x"}
     assert found["metadata"]["annotations"] == {"keep": "1", plan.LAST_RESTORE: "ru"}

@@ -324,6 +324,7 @@ def test_what_goes_as_soon_as_it_is_made_is_made_again_after_a_pause(play: Play)
     play(script)
 
 
+@pytest.mark.spec("stakater", 71, "each message names the other's object")
 @pytest.mark.parametrize("adopt", [False, True])
 def test_objects_of_others_are_not_taken(play: Play, adopt: bool) -> None:
     async def script(world: World) -> None:

@@ -90,6 +90,8 @@ class MachineStrategy(_ReservedStrategy):
         metadata = new["metadata"]
         hold(new, FINALIZER)
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
+        if isinstance(given := (new.get("spec") or {}).get("template"), dict):
+            given.setdefault("spec", {}).setdefault("domain", {})
         template = _template(new)
         if template is None:
             return new

@@ -3,8 +3,8 @@
 A dependent is checked when one of its owners goes, and when it appears; an owner that is being deleted is checked when it is
 marked and whenever one of its dependents goes. Both are checked once more at every start.
 
-What is deleted is the object that was judged: its revision is the precondition. An adoption that its owner never confirmed ends with the
-owner, not with the object (docs/design/0011-hand-over-of-disks.md).
+What is deleted, or loses an owner, is the object that was judged: its revision is the precondition. An adoption that its owner never
+confirmed ends with the owner, not with the object (docs/design/0011-hand-over-of-disks.md).
 """
 
 from enum import Enum
@@ -124,13 +124,13 @@ class GarbageCollector:
         gone = {owner.uid for owner, verdict in judged if verdict in (OwnerTarget.DANGLING, OwnerTarget.WAITING)}
         if unconfirmed := {uid for uid in gone if adoption.is_unconfirmed(found.labels, uid)}:
             # The write brings us here again.
-            await self._drop_references(key, unconfirmed)
+            await self._drop_references(key, unconfirmed, record.revision)
             return
         if OwnerTarget.UNKNOWN in verdicts:
             self.chores.offer_later(key, _UNKNOWN_SECONDS)
         if verdicts & {OwnerTarget.SOLID, OwnerTarget.UNKNOWN}:
             if gone and OwnerTarget.SOLID in verdicts:
-                await self._drop_references(key, gone)
+                await self._drop_references(key, gone, record.revision)
             return
         if OwnerTarget.WAITING in verdicts and self._parts.index.dependents(found.uid):
             if self._waits_for_itself(found):
@@ -178,13 +178,17 @@ class GarbageCollector:
 
         await self._replace(resource, key, unblocked)
 
-    async def _drop_references(self, key: StoreKey, lost: set[str]) -> None:
+    async def _drop_references(self, key: StoreKey, lost: set[str], judged: int | None = None) -> None:
+        """Take owners off an object: as it was `judged`, at that revision, or whatever it has become."""
         resource = self._resource(key)
 
         def without(old: Data) -> Proposal:
             metadata = old["metadata"]
             for uid in lost:
                 metadata = adoption.without_owner(metadata, uid)
+            if judged is not None:
+                # A change may be decided and not committed: the verdict does not know of it.
+                metadata = {**metadata, "resourceVersion": str(judged)}
             return Proposal({**old, "metadata": metadata})
 
         if resource is not None:

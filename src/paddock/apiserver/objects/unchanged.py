@@ -28,9 +28,11 @@ def is_equal_at(new: Data, taken: Data, path: Path) -> bool:
 
 def _stood(old: Data, body: Data, path: Path) -> bool:
     value = fieldpath.value_at(body, path)
-    if value != fieldpath.value_at(old, path):
-        return False
-    return value is not None or fieldpath.value_at(old, path[:-1]) is not None
+    if value is not None:
+        return bool(value == fieldpath.value_at(old, path))
+    # What is missing is missing in something, which is judged again as soon as anything in it changes.
+    around = fieldpath.value_at(old, path[:-1])
+    return around is not None and bool(around == fieldpath.value_at(body, path[:-1]))
 
 
 def decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:

@@ -123,7 +123,9 @@ class ObjectWriter:
     def _prepare_create(self, draft: _Draft) -> None:
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
         if draft.resource.status:
+            # Nobody reads it, so nobody judges it.
             draft.new.pop("status", None)
+            draft.wrong = tuple(each for each in draft.wrong if each.path[:1] != ("status",))
         self._own(draft)
         draft.new = draft.resource.strategy.prepare_create(draft.new, draft.context)
 

@@ -1,5 +1,6 @@
 """Tokens of ServiceAccounts: signed, bound, short-lived (docs/spec/kube-api.md section 8)."""
 
+import asyncio
 import base64
 import hmac
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import msgspec
 
 from paddock.apiserver.context import User
 from paddock.apiserver.resources.strategy import ObjectView
+from paddock.apiserver.security.identity import PendingIdentity
 from paddock.apiserver.security.pki import write_private
 from paddock.base import certificates
 from paddock.base.clock import IdentityClock
@@ -53,10 +55,19 @@ class Keyring:
         earlier = (key for path in self._files[1] for key in jose.read_publics(path))
         return {key.name: key for key in (self._signing.key, *earlier)}
 
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether the library is loaded and the signing key read."""
+        return "_signing" in self.__dict__
+
     def read(self) -> "Keyring":
         """Read the files now; raises `BadKey`."""
         _ = self._believed
         return self
+
+    async def load(self) -> None:
+        """Read the files in a thread: the library takes the event loop a fifth of a second, and more when its files are not in memory."""
+        await asyncio.to_thread(self.read)
 
     def sign(self, claims: "Claims") -> str:
         """A token with these claims."""
@@ -172,7 +183,9 @@ class AccountTokens:
         return {"name": name, "uid": uid}
 
     def user(self, token: str) -> User | None:
-        """The account of a token that is meant for this server."""
+        """The account of a token that is meant for this server. The first token waits for the keys: raises `PendingIdentity`."""
+        if token.count(".") == 2 and not self._keys.is_loaded:
+            raise PendingIdentity(self._keys.load)
         return self.user_for(token, self.terms.own_audiences)[0]
 
     def user_for(self, token: str, audiences: tuple[str, ...]) -> tuple[User | None, tuple[str, ...]]:

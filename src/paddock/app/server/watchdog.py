@@ -2,7 +2,8 @@
 
 The thread asks the loop for a sign of life ten times a second. A loop that gives none for a quarter of a second keeps every client,
 guest and controller waiting. Time in which the loop's thread was ready and the host gave it no processor does not count. Neither does time
-in which it waited while another thread of this process was in that state: that thread may hold the interpreter's lock.
+in which it waited while another thread of this process was in that state, the watchdog's among them: that thread may hold the interpreter's
+lock. On a host that is a machine itself, time that its own host took from a processor does not count either: no thread shows it.
 
 A loop that stands still for half a minute does not come back. An armed watchdog then writes down what every thread does and ends the
 process, so that whoever started it starts it again; guests live on. Only time that the thread itself has seen pass counts for that: a host
@@ -14,6 +15,7 @@ import contextlib
 import faulthandler
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -37,6 +39,8 @@ _LATE = 0.2
 # One line of the log in this time; the metric counts all.
 _LOG_SECONDS = 10.0
 _DEEPEST = 30
+# Processor time in /proc/stat is in these.
+_TICKS = os.sysconf("SC_CLK_TCK")
 _BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -90,14 +94,16 @@ class LoopWatchdog:
         asked, before, is_told = time.monotonic(), _times(self._native), False
         if self._alive.wait(_LATE * self._stalled_seconds):
             return
-        late, others = time.monotonic(), _other_waits(self._native)
+        late, others, stolen = time.monotonic(), _other_waits(self._native), _stolen()
 
         def stood() -> float:
             now, after = time.monotonic(), _times(self._native)
             ran, waited = after[0] - before[0], after[1] - before[1]
             idle = max(0.0, now - late - ran - waited)
             starved = max((wait - others.get(thread, 0.0) for thread, wait in _other_waits(self._native).items()), default=0.0)
-            return now - asked - waited - min(idle, starved)
+            taken = max((seconds - stolen.get(cpu, 0.0) for cpu, seconds in _stolen().items()), default=0.0)
+            # The kernel notes a wait for a processor when it is over; whoever is ready now and has not run is still in it.
+            return now - asked - waited - (idle if _is_ready(self._native) else min(idle, starved + taken))
 
         looked, seen = late, 0.0
         while not self._alive.wait((1 - _LATE) * self._stalled_seconds):
@@ -169,12 +175,28 @@ def _times(thread: int) -> tuple[float, float]:
         return 0.0, 0.0
 
 
+def _is_ready(thread: int) -> bool:
+    """Return whether a thread runs, or waits for nothing but a processor."""
+    try:
+        return Path(f"/proc/self/task/{thread}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"R"
+    except (OSError, IndexError):
+        return False
+
+
+def _stolen() -> dict[str, float]:
+    """The seconds that the host below took from each processor; nothing where the kernel does not count them, or /proc is out of reach."""
+    try:
+        rows = [line.split() for line in Path("/proc/stat").read_text().splitlines() if re.match(r"cpu\d", line)]
+        return {row[0]: int(row[8]) / _TICKS for row in rows}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
 def _other_waits(but: int) -> dict[int, float]:
     """For how long each other thread of this process was ready to run and did not; nothing where /proc is out of reach."""
-    own = {but, threading.get_native_id()}
     try:
         threads = os.listdir("/proc/self/task")
     except OSError:
         # The program of a Provider is confined to its own files.
         return {}
-    return {thread: _times(thread)[1] for thread in map(int, threads) if thread not in own}
+    return {thread: _times(thread)[1] for thread in map(int, threads) if thread != but}

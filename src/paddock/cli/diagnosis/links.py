@@ -57,6 +57,7 @@ WIDE: frozenset[KindId] = frozenset(
     (
         NODE,
         NAMESPACE,
+        MACHINE_CLASS,
         STORAGE_CLASS,
         PRIORITY,
         ("instancetype.kubevirt.io", "VirtualMachineClusterInstancetype"),

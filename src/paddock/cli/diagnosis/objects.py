@@ -66,7 +66,7 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
     PRIORITY: ("priorityclass-missing", "PriorityClass", "priorityclasses"),
     ATTACHMENT: ("network-missing", "NetworkAttachmentDefinition", "network-attachment-definitions"),
     NETWORK: ("networkconfiguration-missing", "NetworkConfiguration", "networkconfigurations"),
-    MACHINE_CLASS: ("template-missing", "MachineClass", "machineclasses"),
+    MACHINE_CLASS: ("machineclass-missing", "MachineClass", "machineclasses"),
     TEMPLATE: ("template-missing", "MachineTemplate", "machinetemplates"),
     MACHINE: ("machine-missing", "VirtualMachine", "vm"),
     IMAGE: ("datasource-missing", "Image", "images.virtualization.k8c.io"),

@@ -116,8 +116,9 @@ def _template(machine: MachineView) -> Data:
 
 
 def _ips(machine: MachineView) -> Iterator[str]:
-    if machine.vmi is None and machine.kind is VIRTRIGAUD:
-        yield from (each for each in at(machine.data, "status", "ips") or () if isinstance(each, str))
+    if machine.vmi is None:
+        for member in _IPS_OF.get(machine.kind.dialect, ()):
+            yield from (each for each in at(machine.data, "status", member) or () if isinstance(each, str))
     found = [texts(each, "ipAddress") for each in entries(machine.vmi, "status", "interfaces")]
     more = [other for each in entries(machine.vmi, "status", "interfaces") for other in at(each, "ipAddresses") or ()]
     for each in dict.fromkeys((*found, *more)):
@@ -140,6 +141,8 @@ def _cpus(machine: MachineView, template: Data) -> int:
     return 1 if at(template, "domain") and "instancetype" not in (at(machine.vm, "spec") or {}) else 0
 
 
+# Machines whose guest runs on another server say their addresses themselves.
+_IPS_OF: Mapping[str, tuple[str, ...]] = {VIRTRIGAUD.dialect: ("ips",), VITISTACK.dialect: ("ipAddresses", "ipv6Addresses")}
 _CPU_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     STAKATER.dialect: (("status", "vm", "cpuCores"), ("spec", "parameters", "cpu")),
     VIRTRIGAUD.dialect: (("status", "currentResources", "cpu"), ("spec", "resources", "cpu")),

@@ -23,7 +23,7 @@ from paddock.schema.kind import AdmissionSettings
 
 _LOSS = (str(Effect.LOSS), str(Effect.RECREATE), "fails")
 # References whose objects say something about sizes and networks. Secrets stay unread.
-_READ = ("VMClass", "MachineTemplate", "NetworkConfiguration", "Provider", "VMNetworkAttachment")
+_READ = ("VMClass", "MachineTemplate", "MachineClass", "NetworkConfiguration", "Provider", "VMNetworkAttachment")
 _HANG = 11
 
 

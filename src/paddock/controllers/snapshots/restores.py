@@ -127,13 +127,15 @@ class RestoreReconciler:
             )
         if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
             return plan.RestoreWait(f"waiting for {', '.join(missing)} to be filled")
+        if machine is None and await self._is_deleted(restore, target, found):
+            raise plan.target_deleted(target.name)
         if machine is None or not in_place:
             # Last: one whose claims are refused stays on those that it has.
             await self._machine(restore, content, found, machine)
         owned = await self._own(restore, target, [each.claim for each in found])
         made = await self._client.find(MACHINES, target)
         if not owned or made is None:
-            raise plan.RestoreRefused(f"{target.name} was deleted while it was restored", fix="restore it once more")
+            raise plan.target_deleted(target.name)
         await revisions.own(self._client, restore, made)
         await self._finish(await self._belong(seen, target, made.metadata.uid or ""), restore, found)
         return None
@@ -183,6 +185,13 @@ class RestoreReconciler:
         owner = owner_reference(InvolvedObject(MACHINES.api_version, MACHINES.kind, key.namespace, key.name, uid))
         metadata = {"ownerReferences": [owner], "uid": seen.meta.uid, "resourceVersion": seen.meta.resourceVersion}
         return CachedObject.of(await self._client.patch_raw(RESTORES, seen.key, merge_patch({"metadata": metadata})))
+
+    async def _is_deleted(self, restore: VirtualMachineRestore, target: Key, found: Iterable[plan.RestoredVolume]) -> bool:
+        """Return whether the target was made, began to adopt the claims, and is gone: the collector may not have seen that yet."""
+        claims = [await self._client.find(CLAIMS, Key(target.namespace, each.claim)) for each in found]
+        owners = {uid for each in claims if each is not None and _made_by(restore, each) for uid in _machines_of(each)}
+        machine = await self._client.find(MACHINES, target) if owners else None
+        return bool(owners) and (machine is None or machine.metadata.uid not in owners)
 
     async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: CachedObject) -> plan.RestoreWait | None:
         """The target has to be at rest and ours."""
@@ -330,7 +339,12 @@ class RestoreReconciler:
             claim = CachedObject.of(await self._client.get_raw(CLAIMS, key))
         except NotFound:
             return True
-        return not self._is_ours(restore, claim) or await adopt(self._client, owner, CLAIMS, claim)
+        if not self._is_ours(restore, claim):
+            return True
+        if _machines_of(claim.read(CLAIMS)) - {owner.uid}:
+            # An earlier machine of this name, whose end the collector has not seen: the claim goes with it, or becomes nobody's.
+            return False
+        return await adopt(self._client, owner, CLAIMS, claim)
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
         await self._machine_lock.unlock(Key(restore.metadata.namespace or "", restore.spec.target.name), restore.metadata.name)
@@ -374,6 +388,11 @@ class RestoreReconciler:
 
 def _made_by(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:
     return (claim.metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
+
+
+def _machines_of(claim: PersistentVolumeClaim) -> set[str]:
+    """The UIDs of the machines that own a claim."""
+    return {each.uid for each in claim.metadata.ownerReferences or () if each.kind == MACHINES.kind}
 
 
 def _is_nobodys(claim: PersistentVolumeClaim, target: VirtualMachine | None) -> bool:

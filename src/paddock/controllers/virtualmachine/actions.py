@@ -13,7 +13,10 @@ from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.meta.wire import to_data
+from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
+from paddock.dialects.kubevirt.rules import sizing
+from paddock.dialects.kubevirt.rules.place import MachinePlace
+from paddock.meta.wire import from_data, to_data
 from paddock.plan.machine import instances, instancetypes
 from paddock.plan.machine.instancetypes import ResolvedInstancetype
 from paddock.plan.machine.runstrategy import RunStrategy
@@ -154,8 +157,19 @@ class VirtualMachineActions:
                 error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
                 raise self._refused(sight, _UNKNOWN[member], str(error), error) from None
             if named is not None:
+                self._check(sight, named)
                 found.append(named)
         return found
+
+    def _check(self, sight: ObservedVirtualMachine, named: ResolvedInstancetype) -> None:
+        """Refuse an instancetype that was made after a machine that sets the same fields. Admission has held a copy against them."""
+        if named.member != instancetypes.INSTANCETYPE or named.revision:
+            return
+        place = MachinePlace(spec=sight.machine.spec, path=("spec",))
+        fields = [each.field for each in sizing.conflicts(place, from_data(named.spec, InstancetypeSpec))]
+        if fields:
+            error = Terminal(f"VMI conflicts with instancetype spec in fields: [{', '.join(fields)}]", fix="leave them out of the machine")
+            raise self._refused(sight, "FailedCreate", str(error), error)
 
     async def _fetch(self, sight: ObservedVirtualMachine, member: str) -> dict[tuple[str, str, str], Data]:
         """Everything that `instancetype.find` may ask for, as far as it exists."""

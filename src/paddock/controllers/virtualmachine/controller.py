@@ -21,6 +21,7 @@ from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
@@ -109,8 +110,8 @@ class VirtualMachineReconciler:
             if sight.instance.metadata.deletionTimestamp is None:
                 grace = sight.machine.metadata.deletionGracePeriodSeconds
                 await self._try(look, self._acts.stop(sight, grace))
-            elif await self._release(look):
-                # Most go with it. The status of one that stays is due when the change of its instance brings us here again.
+            elif await self._release(look) or _is_about_to_go(sight.instance):
+                # The machine goes with it, and a status of that moment is for nobody.
                 return DONE
             await self._report(look)
             if look.error is not None:
@@ -414,6 +415,11 @@ def _is_behind(sight: ObservedVirtualMachine) -> bool:
     if instance is None or not sight.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
         return False
     return (instance.metadata.annotations or {}).get(GENERATION, "") != str(sight.meta.generation or 1)
+
+
+def _is_about_to_go(instance: VirtualMachineInstance) -> bool:
+    """Return whether an instance has ended, and nobody but the controller of instances holds it."""
+    return life_of(instance).final and set(instance.metadata.finalizers or ()) <= {FOREGROUND}
 
 
 def _revision(instance: Data) -> str:

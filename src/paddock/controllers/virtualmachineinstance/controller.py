@@ -229,7 +229,8 @@ class InstanceReconciler:
         if waits and (left := self._resting.left(seen.key, PASSING_SECONDS)):
             return left
         self._resting.end(seen.key)
-        if (changed or labels) and await self._statuses.write(seen, status, labels=labels) is not None:
+        if (changed or labels) and (written := await self._statuses.write(seen, status, labels=labels)) is not None:
+            seen = written
             for event in events_between(before, status, observed.observed):
                 self._record(instance, event)
         if status.phase in FINAL:
@@ -264,19 +265,19 @@ class InstanceReconciler:
 
     async def _finalize(self, seen: CachedObject) -> None:
         """Remove our finalizers from the object. One without a machine above it has the other controller's, too."""
-        ours = {INSTANCE_FINALIZER} if seen.meta.ownerReferences else {INSTANCE_FINALIZER, MACHINE_FINALIZER}
-        if not ours & set(seen.meta.finalizers or ()):
+        held = seen.meta.finalizers or ()
+        if seen.meta.ownerReferences and MACHINE_FINALIZER in held:
+            # Its owner takes note of the end first, which brings us here again. Two writers at once would only conflict.
             return
+        kept = [each for each in held if each not in (INSTANCE_FINALIZER, MACHINE_FINALIZER)]
+        if len(kept) == len(held):
+            return
+        metadata = {"finalizers": kept or None, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
         try:
-            fresh = await self._client.get(INSTANCES, seen.key)
-            if fresh.metadata.uid != seen.meta.uid:
-                return
-            kept = [each for each in fresh.metadata.finalizers or () if each not in ours]
-            metadata = {"finalizers": kept or None, "resourceVersion": fresh.metadata.resourceVersion, "uid": seen.meta.uid}
             written = await self._client.patch_raw(INSTANCES, seen.key, merge_patch({"metadata": metadata}))
-            self._informer.expectations.wrote(CachedObject.of(written))
         except NotFound:
             return
+        self._informer.expectations.wrote(CachedObject.of(written))
 
 
 def _phase(instance: VirtualMachineInstance) -> str:

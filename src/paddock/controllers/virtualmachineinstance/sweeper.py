@@ -68,8 +68,8 @@ class Sweeper:
             if self._engine.machines.get(machine_id) is None:
                 await self._engine.volumes.drop_scratch(machine_id)
         owners = wanted | {seen.meta.uid for seen in self._machines.cache}
-        for owner in self._engine.networks.owners() - owners:
-            await self._engine.networks.release(owner)
+        if gone := self._engine.networks.owners() - owners:
+            await self._engine.networks.release(gone)
         await self._engine.networks.collect(owners)
         await self._engine.states.keep_only(owners)
         self._engine.consoles.keep_only(owners)

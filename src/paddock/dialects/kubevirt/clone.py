@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.dialects.kubevirt.references import MACHINE, SNAPSHOT, reference_findings
+from paddock.dialects.kubevirt.references import kind_findings
 from paddock.dialects.kubevirt.restore import patch_findings
 from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
 from paddock.meta.conditions import Condition
@@ -16,6 +16,7 @@ from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
 
 _FILTER = re.compile(r"!?([A-Za-z0-9._-]+/)?[A-Za-z0-9._-]*\*?\Z|\*\Z", re.ASCII)
+_SOURCES = ("VirtualMachine", "VirtualMachineSnapshot")
 Filters = Annotated[
     list[str] | None,
     Field("Which keys are copied: `*`, `prefix/*`, and `!key` or `!prefix/*` for those that are not.", max_items=256),
@@ -50,7 +51,9 @@ class CloneSpec(Object):
         Field("MAC addresses of the new machine by the name of the interface; others are chosen."),
     ] = None
     newSMBiosSerial: Annotated[str | None, Field("Serial number of the new machine.", max_length=256)] = None
-    patches: Annotated[list[str] | None, Field("JSON patch operations on the new machine, each as a text.", max_items=256)] = None
+    patches: Annotated[
+        list[str] | None, Field("JSON patch operations on the new machine: each text has one, or a list.", max_items=256)
+    ] = None
     volumeNamePolicy: Annotated[str | None, Field("How the new volumes are called.", enum=("RandomizeNames", "PrefixTargetName"))] = None
 
 
@@ -88,9 +91,10 @@ class VirtualMachineClone(Resource):
 def source_can_be_cloned(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine or a snapshot of one is cloned, to a machine of another name."""
     spec = clone.spec
-    allowed = (MACHINE, (SNAPSHOT, "VirtualMachineSnapshot"))
-    yield from reference_findings(spec.source, ("spec", "source"), allowed, "kubevirt/clone-source")
-    yield from reference_findings(spec.target, ("spec", "target"), (MACHINE,), "kubevirt/clone-source")
+    yield from kind_findings(spec.source, ("spec", "source"), _SOURCES, "kubevirt/clone-source")
+    if spec.source.kind and not spec.source.apiGroup:
+        yield finding.required(("spec", "source", "apiGroup"), "kubevirt/clone-source", "give the group of the source")
+    yield from kind_findings(spec.target, ("spec", "target"), ("VirtualMachine",), "kubevirt/clone-source")
     if spec.target is not None and spec.source.kind == "VirtualMachine" and spec.source.name and spec.source.name == spec.target.name:
         why = "the target must have another name than the source"
         yield finding.invalid(("spec", "target", "name"), spec.target.name, why, "kubevirt/clone-source")
@@ -98,7 +102,8 @@ def source_can_be_cloned(clone: VirtualMachineClone, settings: AdmissionSettings
 
 @rule("kubevirt/clone-filters")
 def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
-    """A filter is a key with at most a leading `!` and a closing `*`; each patch is one JSON patch operation."""
+    """A filter is a key with at most a leading `!` and a closing `*`; each patch is of JSON patch operations on the spec, the labels or
+    the annotations."""
     spec = clone.spec
     yield from _filters(spec.annotationFilters, ("spec", "annotationFilters"))
     yield from _filters(spec.labelFilters, ("spec", "labelFilters"))

@@ -1,14 +1,18 @@
 """`kubevirt.io/v1 VirtualMachineInstanceMigration` (docs/spec/kubevirt.md 2.10)."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Freeform, Object, Time
-from paddock.schema.kind import Column, Kind, Version
+from paddock.schema.finding import CauseType, Finding
+from paddock.schema.kind import AdmissionSettings, Column, Kind, Version, transition
 
 _ONE_HOST = "there is one host; the migration fails and says so"
+_SELECTOR = "kubevirt.io/vmi-name"
+_FINAL = ("Succeeded", "Failed")
 
 
 class MigrationSource(Object):
@@ -55,6 +59,18 @@ class VirtualMachineInstanceMigration(Resource):
     status: Annotated[MigrationStatus | None, Field("How far it has come.")] = None
 
 
+@transition("kubevirt/migration-selector")
+def the_selector_stays(
+    old: VirtualMachineInstanceMigration, new: VirtualMachineInstanceMigration, settings: AdmissionSettings
+) -> Iterator[Finding]:
+    """While a migration is under way, the label that leads to it stays."""
+    before, after = ((each.metadata.labels or {}).get(_SELECTOR) for each in (old, new))
+    if before is not None and after != before and (new.status is None or new.status.phase not in _FINAL):
+        verb = "removed from" if not new.metadata.labels else "modified on"
+        message = f"selector label can't be {verb} an in-flight migration"
+        yield Finding(path=(), message=message, rule="kubevirt/migration-selector", cause=CauseType.NOT_SUPPORTED)
+
+
 KINDS = (
     Kind(
         group="kubevirt.io",
@@ -67,6 +83,6 @@ KINDS = (
         dialect="kubevirt",
         versions=(Version("v1"), Version("v1alpha3", storage=False, deprecated="kubevirt.io/v1alpha3 is deprecated; use kubevirt.io/v1")),
         columns=(Column("Phase", ".status.phase"), Column("VMI", ".spec.vmiName")),
-        transitions=(spec_is_immutable("kubevirt/migration-change"),),
+        transitions=(spec_is_immutable("kubevirt/migration-change"), the_selector_stays),
     ),
 )

@@ -26,6 +26,12 @@ GroupKind = tuple[str, str]
 MACHINE: GroupKind = (VIRT, "VirtualMachine")
 
 
+def kind_findings(reference: KindReference | None, path: Path, kinds: tuple[str, ...], rule: str) -> Iterator[Finding]:
+    """A reference names an object of one of some kinds. Its group may be any: the kind alone decides what is meant."""
+    if reference is not None and reference.kind and reference.kind not in kinds:
+        yield finding.unsupported((*path, "kind"), reference.kind, kinds, rule)
+
+
 def reference_findings(reference: KindReference | None, path: Path, allowed: tuple[GroupKind, ...], rule: str) -> Iterator[Finding]:
     """A reference names an object of one of the allowed kinds, in the right group."""
     if reference is None or not reference.kind:

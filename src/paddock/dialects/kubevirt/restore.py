@@ -1,7 +1,7 @@
 """`snapshot.kubevirt.io/v1beta1 VirtualMachineRestore` (docs/spec/kubevirt.md 7.2)."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -14,6 +14,8 @@ from paddock.schema import finding
 from paddock.schema.field import Field, Object, Time
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
+
+_PATCHABLE = ("/spec/", "/metadata/labels/", "/metadata/annotations/")
 
 
 class VolumeRestoreOverride(Object):
@@ -46,7 +48,9 @@ class RestoreSpec(Object):
         list[VolumeRestoreOverride] | None,
         Field("What is different about single volumes.", keys=("volumeName",)),
     ] = None
-    patches: Annotated[list[str] | None, Field("JSON patch operations on the new machine, each as a text.", max_items=256)] = None
+    patches: Annotated[
+        list[str] | None, Field("JSON patch operations on the new machine: each text has one, or a list.", max_items=256)
+    ] = None
 
 
 class VolumeRestore(Object):
@@ -85,21 +89,31 @@ def target_is_a_machine(restore: VirtualMachineRestore, settings: AdmissionSetti
     yield from reference_findings(restore.spec.target, ("spec", "target"), (MACHINE,), "kubevirt/restore-target")
 
 
+def operations_of(text: str) -> list[Any]:
+    """Return the operations of a patch: a text has one operation, or a list of them. Raises `msgspec.DecodeError`."""
+    decoded = msgspec.json.decode(text)
+    return decoded if isinstance(decoded, list) else [decoded]
+
+
 def patch_findings(patches: list[str] | None, path: Path, rule: str) -> Iterator[Finding]:
-    """Each text is one JSON patch operation."""
+    """Each text has JSON patch operations, and they change what a user says of the new machine."""
     for index, text in enumerate(patches or ()):
         try:
-            operation = msgspec.json.decode(text)
+            operations = operations_of(text)
         except msgspec.DecodeError as error:
             yield finding.invalid((*path, index), text, f"not JSON: {error}", rule)
             continue
-        if not isinstance(operation, dict) or not {"op", "path"} <= operation.keys():
-            yield finding.invalid((*path, index), text, 'must be a JSON patch operation: an object with "op" and "path"', rule)
+        for operation in operations:
+            if not isinstance(operation, dict) or not {"op", "path"} <= operation.keys():
+                yield finding.invalid((*path, index), text, 'must be a JSON patch operation: an object with "op" and "path"', rule)
+            elif not str(operation["path"]).startswith(_PATCHABLE):
+                why = f"patching is valid only for elements under {', '.join(_PATCHABLE)}"
+                yield finding.invalid((*path, index), text, why, rule)
 
 
 @rule("kubevirt/restore-patches")
 def patches_are_operations(restore: VirtualMachineRestore, settings: AdmissionSettings) -> Iterator[Finding]:
-    """Each patch is one JSON patch operation."""
+    """Each patch is of JSON patch operations on the spec, the labels or the annotations."""
     yield from patch_findings(restore.spec.patches, ("spec", "patches"), "kubevirt/restore-patches")
 
 

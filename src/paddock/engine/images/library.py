@@ -6,6 +6,7 @@ nobody uses it. All work is done in threads; cancelling the last asker ends it, 
 """
 
 import asyncio
+import importlib
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -109,12 +110,12 @@ class ImageLibrary:
         def say(progress: Progress) -> None:
             loop.call_soon_threadsafe(tell, progress)
 
-        return await self._in_thread(job, self._importer().files, source, paths, job, Meter(say))
+        return await self._in_thread(job, (await self._importer()).files, source, paths, job, Meter(say))
 
     async def resolve(self, source: RegistryImage, *, owner: str = "") -> str:
         """The digest that a reference names now, without pulling anything."""
         job = ImportJob(self.settings.max_bytes, owner)
-        return await self._in_thread(job, self._importer().digest, source, job.stop)
+        return await self._in_thread(job, (await self._importer()).digest, source, job.stop)
 
     async def push(self, image: Image, target: RegistryImage, tell: Tell = lambda _: None) -> str:
         """Upload an image as a container disk; returns the digest of what the reference names then."""
@@ -124,7 +125,7 @@ class ImageLibrary:
         def say(progress: Progress) -> None:
             loop.call_soon_threadsafe(tell, progress)
 
-        return await self._in_thread(job, self._importer().push, image, target, job, Meter(say))
+        return await self._in_thread(job, (await self._importer()).push, image, target, job, Meter(say))
 
     async def _in_thread(self, job: ImportJob, work: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
@@ -155,8 +156,8 @@ class ImageLibrary:
         return job
 
     async def _run(self, source: Source, job: ImportJob, meter: Meter) -> Image:
-        importer = self._importer()
         try:
+            importer = await self._importer()
             if isinstance(source, Upload):
                 return await importer.receive(source, job, meter)
             return await self._in_thread(job, importer.fetch, source, job, meter)
@@ -164,12 +165,14 @@ class ImageLibrary:
             if self._jobs.get(source) is job:
                 del self._jobs[source]
 
-    def _importer(self) -> "Importer":
-        from paddock.engine.images.importer import Importer  # noqa: PLC0415 - a server that imports nothing does without HTTP and TLS
-
-        if self._importer_made is None:
-            self._importer_made = Importer(self._store, self.settings)
-        return self._importer_made
+    async def _importer(self) -> "Importer":
+        """The importer. A server that imports nothing does without HTTP and TLS; loading them takes a fifth of a second, in a thread."""
+        made = self._importer_made
+        if made is None:
+            module = await asyncio.to_thread(importlib.import_module, "paddock.engine.images.importer")
+            # Another import may have been quicker.
+            made = self._importer_made = self._importer_made or module.Importer(self._store, self.settings)
+        return made
 
     async def close(self) -> None:
         """End all imports; what was downloaded is kept."""

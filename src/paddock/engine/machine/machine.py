@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from paddock.base.threads import undisturbed
 from paddock.engine.machine import migration, programs, screenshots, statistics, suspension
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
@@ -105,7 +106,7 @@ class QemuMachine:
         """Its directory goes, and with it all that was known of it. Its disks are elsewhere and stay."""
         self._admit(Verb.FORGET)
         self.close()
-        self._owner.directory.remove()
+        await undisturbed(self._owner.directory.remove)
         self._registry.drop(self.id)
 
     async def pause(self) -> None:

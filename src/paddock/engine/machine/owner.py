@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import structs
 
 from paddock.base.errors import PaddockError
+from paddock.base.threads import undisturbed
 from paddock.engine.machine import limits, probe, runends, startup
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
@@ -171,11 +172,12 @@ class MachineOwner:
         finally:
             os.close(log)
         helpers = (each for each, _ in self.record.helpers.values())
-        limits.enclose(self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
         self.watch(pid)
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
         self.observe(pid=pid, accelerator=command.accelerator)
+        # The kernel's lock of groups is one for the whole host, and held for long when that is busy.
+        await undisturbed(limits.enclose, self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
         await startup.unless_it_ends(self.connect())
         await startup.unless_it_ends(self.complete(command))
 
@@ -238,16 +240,16 @@ class MachineOwner:
     def stop(self, grace_seconds: float) -> None:
         """Begins to stop, or shortens a stop. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
-        before = self.record.stop
+        before, was = self.record.stop, self.observed.phase
         deadline = now + max(0.0, grace_seconds)
-        if before is not None:
-            deadline = min(deadline, before.deadline)
-        self.save(stop=Stopping(before.asked if before else now, deadline))
-        was = self.observed.phase
         if before is None:
-            self.observe(phase="stopping", deadline=deadline, milestone="stopping")
+            times = {**self.observed.times, "stopping": now}
+            self.save(stop=Stopping(now, deadline), times=times)
+            self.observe(phase="stopping", deadline=deadline, times=times)
             self.inbox.overtake()
         else:
+            deadline = min(deadline, before.deadline)
+            self.save(stop=Stopping(before.asked, deadline))
             self.observe(deadline=deadline)
         if was in ("queued", "starting"):
             # The guest has not run: there is nothing that a grace could save.

@@ -43,8 +43,9 @@ class ProcessLaunch(Struct, frozen=True):
 
 
 @lru_cache
-def _setpriv() -> str | None:
-    return shutil.which("setpriv", path=_ENVIRONMENT["PATH"])
+def _program(name: str) -> str | None:
+    """Return the path of a program of util-linux."""
+    return shutil.which(name, path=_ENVIRONMENT["PATH"])
 
 
 # A /proc of its own shows a machine's user nothing of other processes: neither their command lines nor that they are there.
@@ -59,10 +60,10 @@ def apart(*, offline: bool = False) -> tuple[tuple[str, ...], str]:
 
     A host that can make all of them but that of the network gives the others.
     """
-    program = shutil.which("unshare", path=_ENVIRONMENT["PATH"])
+    program = _program("unshare")
     if os.geteuid() != 0:
         return (), "Paddock does not run as root"
-    if program is None or _setpriv() is None:
+    if program is None or _program("setpriv") is None:
         return (), "there is no unshare or no setpriv (util-linux)"
     words = (program, *(("--net",) if offline else ()), *_APART)
     tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False, env=_ENVIRONMENT, stdin=subprocess.DEVNULL)
@@ -149,14 +150,18 @@ def spawn(launch: ProcessLaunch) -> int:
     """Starts a program in a session of its own; returns its pid. Raises `StartFailed`.
 
     No Python runs between fork and exec, so the child shares our memory until then (vfork): a server of any size starts a program
-    in about a millisecond. That leaves changing the user to `setpriv`, and making namespaces to `unshare`, which exec once more.
+    in about a millisecond. That leaves changing the user to `setpriv`, making namespaces to `unshare`, and the session to `setsid`, which
+    exec once more. We stand still until the first exec, and the kernel schedules a new session as a group of its own: on a busy host a
+    child that made one before its exec would wait for a processor, and we for it.
     """
     argv = list(launch.argv)
     drop: dict[str, int | Sequence[int]] = {}
-    if (setpriv := _setpriv()) is not None:
+    if (setpriv := _program("setpriv")) is not None:
         argv = [*(apart(offline=launch.offline)[0] if launch.user else ()), setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
     elif launch.user:
         drop = {"user": launch.user, "group": launch.user, "extra_groups": list(launch.groups)}
+    if setsid := _program("setsid"):
+        argv = [setsid, *argv]
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     # A core of a guest's memory is a guest's secrets on our disk. The child inherits the limit, and its sandbox keeps it from raising it.
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
@@ -169,7 +174,7 @@ def spawn(launch: ProcessLaunch) -> int:
             stdout=launch.log,
             stderr=launch.log,
             pass_fds=tuple(launch.files),
-            start_new_session=True,
+            start_new_session=not setsid,
             umask=0o077,
             **drop,
         )

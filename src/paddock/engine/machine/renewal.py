@@ -20,6 +20,7 @@ from typing import Any
 
 from paddock.base import together
 from paddock.base.errors import PaddockError
+from paddock.base.threads import undisturbed
 from paddock.engine.machine import hardware, limits, migration, probe, taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
@@ -163,8 +164,8 @@ class Renewals:
                 beside.pid = start_qemu(beside.directory, owner.config, command, log, (user, users), beside=old)
                 beside.ticks = start_ticks(beside.pid)
                 pids = [beside.pid, *(helper for helper, _ in beside.helpers.values())]
-                limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.config))
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
+                await undisturbed(limits.enclose, owner.surroundings.groups, owner.id, pids, limits.usual(owner.config))
                 await self._answers(beside, times.start)
         finally:
             os.close(log)

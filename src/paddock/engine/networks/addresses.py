@@ -7,6 +7,7 @@ released; after that it rests a while, so that a cached name does not lead to a 
 import hashlib
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -70,12 +71,12 @@ class AddressTable(Struct, frozen=True):
             entry = AddressEntry(*key, chosen, self._free_index(key, now))
         return replace(self, entries={**self.entries, key: entry}), entry
 
-    def release(self, owner: str, now: float) -> "AddressTable":
-        """The owner's cards have nothing any more."""
-        gone = [entry for entry in self.entries.values() if entry.owner == owner]
+    def release(self, owners: AbstractSet[str], now: float) -> "AddressTable":
+        """The cards of these owners have nothing any more."""
+        gone = [entry for entry in self.entries.values() if entry.owner in owners]
         if not gone:
             return self
-        kept = {key: entry for key, entry in self.entries.items() if entry.owner != owner}
+        kept = {key: entry for key, entry in self.entries.items() if entry.owner not in owners}
         resting = {index: at for index, at in self.resting.items() if at + REST_SECONDS > now}
         return replace(self, entries=kept, resting={**resting, **{entry.index: now for entry in gone}})
 

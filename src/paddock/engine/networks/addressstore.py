@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,11 @@ class AddressStore:
             await self._set(book)
             return entry
 
-    async def release(self, owner: str, now: float) -> None:
-        """The owner's addresses are free, after a rest. In a file that cannot be read they stay."""
+    async def release(self, owners: AbstractSet[str], now: float) -> None:
+        """The addresses of these owners are free, after a rest. In a file that cannot be read they stay."""
         async with self._changing:
             if not self.is_damaged:
-                await self._set(self.book.release(owner, now))
+                await self._set(self.book.release(owners, now))
 
     async def move(self, network: str) -> None:
         """The addresses lie in this network from now on."""

@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Literal
 
@@ -82,7 +83,9 @@ class Networks:
         # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
         self.users = (0, 0)
         self._opening = asyncio.Lock()
-        self._is_open = self._is_guarded = False
+        self._is_open = False
+        # None: a former run may have left its filters
+        self._is_guarded: bool | None = None
         # cards of user mode that are on their way
         self._plugging = 0
 
@@ -176,9 +179,10 @@ class Networks:
                 self._is_open = self._is_guarded = False
                 await self._dns.close()
                 await self._routed.clear()
-            elif self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
-                self._is_guarded = False
+            elif self._is_guarded is not False and self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
+                self._is_guarded = None
                 await nft.run(hostobjects.removal_of_filters(self._directory))
+                self._is_guarded = False
         if is_guarding:
             await self._guard()
 
@@ -257,13 +261,13 @@ class Networks:
             await self._user.unplug(key)
             await self._rest()
 
-    async def release(self, owner: str) -> None:
-        """The owner's cards go, and their addresses with them."""
-        for key in [key for key in self._cards if key[0] == owner]:
+    async def release(self, owners: AbstractSet[str]) -> None:
+        """The cards of these owners go, and their addresses with them."""
+        for key in [key for key in self._cards if key[0] in owners]:
             await self.unplug(*key)
         if self._routed is not None:
-            await self._routed.release(owner, self._seconds())
-        await self._ledger.release(owner, self._seconds())
+            await self._routed.release(owners, self._seconds())
+        await self._ledger.release(owners, self._seconds())
 
     def owners(self) -> set[str]:
         """Everybody who has addresses."""

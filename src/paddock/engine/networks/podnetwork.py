@@ -9,6 +9,7 @@ import hashlib
 import ipaddress
 import os
 from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -359,10 +360,10 @@ class RoutedPodNetwork:
             found = self._ledgers[path] = AddressStore.open(path, fresh)
         return found
 
-    async def release(self, owner: str, seconds: float) -> None:
-        """The owner's addresses in bridges are free."""
+    async def release(self, owners: AbstractSet[str], seconds: float) -> None:
+        """The addresses of these owners in bridges are free."""
         for path in (self._surroundings.directory / "bridges").glob("*.json"):
-            await self._ledger_at(path, _never).release(owner, seconds)
+            await self._ledger_at(path, _never).release(owners, seconds)
 
     def _leave(self, bridge: str) -> None:
         """A bridge of ours goes with its last card."""

@@ -119,7 +119,7 @@ _VITISTACK: Rows = (
     EffectRow("spec.domain", RESTART, _HARDWARE),
     EffectRow("spec.os", NONE, "the installation image is fetched when the machine is made"),
     # Vitistack's own form
-    EffectRow("spec.provider", RECREATE, "another operator makes another machine"),
+    EffectRow("spec.provider", NONE, "it tells the form of the machine, which stays the same machine"),
     EffectRow("spec.machineClass", RESTART, "processors and memory follow at the next restart"),
     *_each("spec.cpu", "cores threadsPerCore", RESTART, _TOPOLOGY),
     *_pluggable("spec.cpu.sockets", "sockets"),

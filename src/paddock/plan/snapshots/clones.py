@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from paddock.dialects.kubevirt.clone import CloneStatus, VirtualMachineClone
+from paddock.dialects.kubevirt.restore import operations_of
 from paddock.meta.conditions import Condition, settled
 
 Data = dict[str, Any]
@@ -86,7 +87,7 @@ def patches(clone: VirtualMachineClone, machine: Mapping[str, Any]) -> Iterable[
         if domain.get("firmware") is None:
             yield {"op": "add", "path": "/spec/template/spec/domain/firmware", "value": {}}
         yield {"op": "add", "path": "/spec/template/spec/domain/firmware/serial", "value": clone.spec.newSMBiosSerial}
-    yield from (json.loads(each) for each in clone.spec.patches or ())
+    yield from (operation for text in clone.spec.patches or () for operation in operations_of(text))
 
 
 def _filtered(path: str, values: Mapping[str, str] | None, filters: list[str] | None) -> Iterable[Data]:

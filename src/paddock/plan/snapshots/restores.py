@@ -8,7 +8,7 @@ import msgspec
 
 from paddock.base.errors import Terminal
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
-from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore
+from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, operations_of
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.meta import patch
 from paddock.meta.conditions import Condition, settled
@@ -35,6 +35,11 @@ class RestoreRefused(Terminal):
     def __init__(self, what: str, *, why: str = "", fix: str = "", reason: str = "") -> None:
         super().__init__(what, why=why, fix=fix)
         self.reason = reason
+
+
+def target_deleted(name: str) -> RestoreRefused:
+    """The refusal of a restore whose target somebody deleted meanwhile."""
+    return RestoreRefused(f"{name} was deleted while it was restored", fix="restore it once more")
 
 
 class RestoreWait(msgspec.Struct, frozen=True):
@@ -176,7 +181,7 @@ def machine(
 
 def patched(document: Data, patches: Iterable[str] | None) -> Data:
     """The object after the user's JSON patch operations."""
-    operations = [msgspec.json.decode(text) for text in patches or ()]
+    operations = [operation for text in patches or () for operation in operations_of(text)]
     if not operations:
         return document
     try:

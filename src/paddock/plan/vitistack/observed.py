@@ -228,6 +228,11 @@ class ObservedMachine(msgspec.Struct, frozen=True, kw_only=True):
         return self.machine.status or MachineStatus()
 
     @property
+    def import_failures(self) -> list[str]:
+        """The DataVolumes that are not filled, each with the reason."""
+        return [f"DataVolume {each.metadata.name} is not filled: {each.failure}" for each in self.volumes if each.failure]
+
+    @property
     def has_vm(self) -> bool:
         """True if there is a VirtualMachine."""
         return self.vm is not None or self.made

@@ -27,8 +27,7 @@ def seen_in(sight: ObservedMachine) -> MachineProblem | None:
     if word == _UNSCHEDULABLE:
         return MachineProblem(RESOURCES, f"cannot place the machine: {explained(vm)}; add capacity or make the machine smaller", "machine")
     if word == _DATA_VOLUME:
-        why = f"cannot fill the disks: {explained(vm)}; correct the image and change vitistack.io/retry"
-        return MachineProblem(BACKEND, why, "machine", fails=True)
+        return _unfilled(sight, vm)
     failures = (vm.status.startFailure.consecutiveFailCount if vm.status.startFailure else None) or 0
     if failures >= sight.start_failure_limit:
         why = f"{failures} starts in a row failed: {explained(vm)}; correct the machine or change vitistack.io/retry"
@@ -36,6 +35,15 @@ def seen_in(sight: ObservedMachine) -> MachineProblem | None:
     if word == _CRASH or failures:
         return MachineProblem(BACKEND, f"the last start failed: {explained(vm)}; it is tried again", "machine")
     return None
+
+
+def _unfilled(sight: ObservedMachine, vm: Vm) -> MachineProblem:
+    """Return the problem of disks that are not filled. The backend's word is the same for an attempt that failed and for the last one."""
+    reason = "; ".join(sight.import_failures) or explained(vm)
+    if any(each.status.phase == "Failed" for each in sight.volumes):
+        why = f"cannot fill the disks: {reason}; correct the image and change vitistack.io/retry"
+        return MachineProblem(BACKEND, why, "machine", fails=True)
+    return MachineProblem(BACKEND, f"the disks are not filled yet: {reason}; it is tried again", "machine")
 
 
 def explained(vm: Vm) -> str:

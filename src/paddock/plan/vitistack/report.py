@@ -192,10 +192,9 @@ def _storage(sight: ObservedMachine, problem: MachineProblem | None) -> Conditio
     if lost:
         text = f"{_listed(lost)} {DISK_LOST}: put it back, or delete the machine; it is not made again, because it would be blank"
         return _condition(STORAGE, False, "PVCPending", text)
-    failures = [f"DataVolume {each.metadata.name} is not filled: {each.failure}" for each in sight.volumes if each.failure]
-    if failures:
+    if sight.import_failures:
         # A claim may be bound long before it is filled.
-        return _condition(STORAGE, False, "ImportFailed", "; ".join(failures))
+        return _condition(STORAGE, False, "ImportFailed", "; ".join(sight.import_failures))
     waiting = [each.name for each in claims if each.phase != "Bound"]
     if waiting:
         return _condition(STORAGE, False, "PVCPending", f"{_listed(waiting)} not bound yet")

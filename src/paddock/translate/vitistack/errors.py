@@ -98,9 +98,9 @@ class MachineClassNotFound(UntranslatableMachine, Transient):
 
     error_type = "MachineClassNotFound"
 
-    def __init__(self, name: str, why: str, choices: str) -> None:
+    def __init__(self, name: str, why: str, remedy: str, choices: str) -> None:
         what = f'MachineClass "{name}" {why}'
-        super().__init__(what, name=name, path=("spec", "machineClass"), fix=f"create it, or use {choices}")
+        super().__init__(what, name=name, path=("spec", "machineClass"), fix=f"{remedy}, or use {choices}")
 
 
 class IncompleteMachine(UntranslatableMachine, Terminal):

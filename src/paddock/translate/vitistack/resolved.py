@@ -103,16 +103,15 @@ def expanded(machine: Machine, world: ObjectSet) -> Machine:
         return machine
     if not spec.machineClass:
         return ownform.documented(machine, machineclass.NO_CLASS)
-    found = machineclass.find(spec.machineClass, world)
-    why = ""
+    name, found = spec.machineClass, machineclass.find(spec.machineClass, world)
     if found is None:
-        why = "not found"
-    elif not found.enabled:
-        why = "is not enabled"
-    elif found.machineProviders and PROVIDER not in found.machineProviders:
+        raise MachineClassNotFound(name, "not found", "create it", machineclass.choices())
+    if not found.enabled:
+        remedy = "create it with enabled: true" if found is machineclass.BUILT_IN.get(name) else "enable it"
+        raise MachineClassNotFound(name, "is not enabled", remedy, machineclass.choices())
+    if found.machineProviders and PROVIDER not in found.machineProviders:
         why = f"is for the providers {', '.join(found.machineProviders)}"
-    if found is None or why:
-        raise MachineClassNotFound(spec.machineClass, why, machineclass.choices())
+        raise MachineClassNotFound(name, why, f"add {PROVIDER} to them", machineclass.choices())
     return ownform.documented(machine, found)
 
 

@@ -1,6 +1,7 @@
 """The problems of a Machine, their reports, and their end when the cause ends."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import orjson
@@ -9,10 +10,12 @@ import pytest
 from paddock.client.client import Frames
 from paddock.client.options import WatchOptions
 from paddock.client.transport import TransportRequest, TransportResponse
+from paddock.engine.images.errors import ImageUnavailable
 from paddock.plan.vitistack.problems import ERROR_TYPES
 from paddock.runtime.informer import Informer
 from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine, network
 
+IMAGE = "http://images/root.qcow2"
 ERRORS = "kubevirt_operator_reconciliation_errors_total"
 NETWORK_ERRORS = "kubevirt_operator_network_configuration_errors_total"
 
@@ -299,12 +302,28 @@ def test_too_little_memory_is_said_and_ends_with_more(play: Play) -> None:
     play(script)
 
 
-def test_an_image_that_cannot_be_had_fails_the_machine(play: Play) -> None:
+def test_an_image_that_is_not_there_fails_the_machine(play: Play) -> None:
     async def script(host: Vitistack) -> None:
-        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": "http://images/none.qcow2"}}))
+        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": IMAGE}}))
         await asyncio.sleep(120)
-        phase = await host.phase()
-        word = await host.status()
-        assert (word, phase) in (("DataVolumeError", "Failed"), ("Provisioning", "Creating"))
+        assert (await host.status(), await host.phase()) == ("DataVolumeError", "Failed")
+        status, reason, message = await host.condition("Ready")
+        assert (status, reason) == ("False", "KubeVirtApiError") and "change vitistack.io/retry" in message
+        assert (await host.condition("StorageReady"))[:2] == ("False", "ImportFailed")
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 96)
+def test_an_import_that_is_tried_again_fails_no_machine(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        host.engine.images.offer(IMAGE)
+        host.engine.images.script(IMAGE, [ImageUnavailable("Unreachable", "the server said 503")] * 3)
+        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": IMAGE}}))
+        async with host.recorded() as states:
+            await host.up(seconds=300)
+        waiting = [each for each in states if "it is tried again" in json.dumps(each.get("status"))]
+        assert waiting and {each["status"]["phase"] for each in waiting} == {"Creating"}
+        assert "Failed" not in {each["status"]["phase"] for each in states if each.get("status")}
 
     play(script)

@@ -8,9 +8,9 @@ import pytest
 from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import ObjectSet
-from paddock.plan.vitistack.phases import NEXT
 from paddock.translate.vitistack import to_kubevirt
 from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Play, Vitistack, machine, network
+from tests.unit.plan.vitistack.test_phases import STEPS
 
 _FIELDS = {"phase", "conditions", "claims", "vmName", "vmiName", "ipAddresses", "nodeName", "lastUpdated", "resourceVersion"}
 
@@ -33,10 +33,23 @@ def test_phases_follow_each_other_and_conditions_are_four(play: Play) -> None:
             await host.merge("VirtualMachine", "web", {"spec": {"running": True}})
             await host.up()
         assert phases(states) == ["Pending", "Creating", "Running", "Stopped", "Running"]
-        assert all(after in NEXT[before] for before, after in pairwise(phases(states)))
+        assert all(after in STEPS[before].split() for before, after in pairwise(phases(states)))
         for state in states[1:]:
             types = [each["type"] for each in state["status"]["conditions"]]
             assert types == ["Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"]
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 59, "S's debug selector finds vm, vmi, pvc")
+def test_one_selector_finds_all_that_belongs_to_a_machine(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(disks=[{"name": "data", "size": "1Gi"}]), machine("other"))
+        await host.up()
+        await host.up("other")
+        selector = "vitistack.io%2Fmachine%3Dweb"
+        assert await host.names("VirtualMachine", selector) == await host.names("VirtualMachineInstance", selector) == ["web"]
+        assert await host.names("PersistentVolumeClaim", selector) == ["web-data", "web-root"]
 
     play(script)
 

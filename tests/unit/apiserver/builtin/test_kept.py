@@ -16,6 +16,7 @@ DEVICES, NETWORKING = "/apis/resource.k8s.io/v1", "/apis/networking.k8s.io/v1"
 REQUEST = {"name": "x", "exactly": {"deviceClassName": "c", "allocationMode": "ExactCount", "count": 1}}
 CLAIM = {"devices": {"requests": [REQUEST]}}
 CLAIMS = f"{DEVICES}/namespaces/default/resourceclaims"
+TEMPLATES = f"{DEVICES}/namespaces/default/resourceclaimtemplates"
 OWNER = {"resource": "services", "namespace": "default", "name": "web"}
 POOL = {"name": "p", "generation": 1, "resourceSliceCount": 1}
 SLICE = {"driver": "a.b", "pool": POOL, "nodeName": "n"}
@@ -99,6 +100,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (f"{STORAGE}/volumeattributesclasses", {"driverName": "d"}, "parameters", "must contain at least one"),
     (INGRESSES, {"spec": {"controller": "plain"}}, "spec.controller", "domain-prefixed path"),
     (CLAIMS, {"spec": {"devices": {"requests": [{"name": "x"}]}}}, "spec.devices.requests[0]", "exactly one of"),
+    (TEMPLATES, {"spec": {"spec": {"devices": {"requests": [{"name": "x"}]}}}}, "spec.spec.devices.requests[0]", "exactly one of"),
     (CLAIMS, {"spec": {"devices": {"requests": [REQUEST, REQUEST]}}}, "spec.devices.requests[1]", "Duplicate value"),
     (
         CLAIMS,
@@ -143,6 +145,7 @@ REWORDED: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
+@pytest.mark.spec("kube-api", 140, "rules")
 @pytest.mark.parametrize(
     ("path", "body", "field", "why"), [*REFUSED, *REWORDED], ids=[f"{case[2]}-{case[3][:12]}" for case in (*REFUSED, *REWORDED)]
 )
@@ -187,6 +190,7 @@ CHANGED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.spec("kube-api", 140, "immutable specs")
 @pytest.mark.parametrize(("path", "body", "change", "field"), CHANGED, ids=[case[3] for case in CHANGED])
 def test_what_must_stay_stays(play: Play, path: str, body: dict[str, Any], change: dict[str, Any], field: str) -> None:
     async def script(api: Harness) -> None:
@@ -213,11 +217,10 @@ def test_an_address_is_named_by_itself_and_keeps_its_owner(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 140)
+@pytest.mark.spec("kube-api", 140, "ResourceClaim (with status)", "defaults")
 def test_a_claim_of_devices_is_told_what_it_got(play: Play) -> None:
     async def script(api: Harness) -> None:
-        bare = {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "c"}}]}}
-        made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": bare})).data
+        made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": BARE})).data
         assert made["spec"] == CLAIM
         given = (await api.merge(f"{CLAIMS}/c/status", {"status": {"allocation": {}}})).data
         assert given["status"]["allocation"] == {"devices": {}}
@@ -248,6 +251,47 @@ def test_a_budget_knows_that_there_are_no_pods(play: Play) -> None:
         assert (made["status"]["conditions"][0]["status"], made["status"]["observedGeneration"]) == ("False", 1)
         changed = (await api.merge(f"{BUDGETS}/b", {"spec": {"minAvailable": 1}})).data
         assert (changed["metadata"]["generation"], changed["status"]["observedGeneration"]) == (2, 2)
+
+    play(script)
+
+
+DEVICE_CLASS = {"spec": {"selectors": [{"cel": {"expression": "false"}}]}}
+KINDS = [
+    pytest.param("deviceclasses", DEVICE_CLASS, marks=pytest.mark.spec("kube-api", 140, "DeviceClass")),
+    pytest.param("resourceslices", {"spec": SLICE}, marks=pytest.mark.spec("kube-api", 140, "ResourceSlice")),
+    pytest.param(
+        "namespaces/default/resourceclaimtemplates",
+        {"spec": {"metadata": {}, "spec": CLAIM}},
+        marks=pytest.mark.spec("kube-api", 140, "ResourceClaimTemplate"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("plural", "body"), KINDS)
+def test_a_kind_of_devices_is_stored_and_deleted(play: Play, plural: str, body: dict[str, Any]) -> None:
+    async def script(api: Harness) -> None:
+        path = f"{DEVICES}/{plural}"
+        made = await api.post(path, {**body, "metadata": {"name": "q"}})
+        assert (made.status, made.data["spec"]) == (201, body["spec"]), made.data
+        assert [each["spec"] for each in (await api.get(path)).data["items"]] == [body["spec"]]
+        gone = await api.delete(f"{path}/q")
+        assert (gone.status, gone.data["metadata"]["name"]) == (200, "q")
+        assert (await api.get(f"{path}/q")).status == 404
+
+    play(script)
+
+
+BARE = {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "c"}}]}}
+
+
+@pytest.mark.spec("kube-api", 140, "defaults", "immutable specs")
+def test_a_template_of_claims_is_filled_in_and_stays(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        made = await api.post(TEMPLATES, {"metadata": {"name": "q"}, "spec": {"spec": BARE}})
+        assert made.data["spec"]["spec"] == CLAIM
+        other = {"devices": {"requests": [{**REQUEST, "name": "other"}]}}
+        said = await api.merge(f"{TEMPLATES}/q", {"spec": {"spec": other}})
+        assert (said.status, list(said.causes)) == (422, ["spec"])
 
     play(script)
 

@@ -100,6 +100,33 @@ async def test_an_instancetype_that_is_missing_is_a_warning() -> None:
         assert odd.status == 201 and "unknown kind Flavour" in odd.warnings[0]
 
 
+@scripted
+async def test_memory_beside_an_instancetype_that_is_missing_is_a_warning() -> None:
+    async with Harness() as api:
+        hardware = {"domain": {"devices": {}, "memory": {"guest": "128Mi"}}}
+        said = await api.post(VMS, machine(hardware=hardware, instancetype={"name": "small"}))
+        assert said.status == 201
+        assert any("spec.template.spec.domain.memory.guest: conflicts with the instancetype" in each for each in said.warnings)
+
+
+@scripted
+async def test_the_status_of_a_new_machine_is_not_read() -> None:
+    async with Harness() as api:
+        said = await api.post(VMS, {**machine(), "status": {"volumeRequests": [{"addVolumeOptions": {"name": "Not a name"}}]}})
+        assert said.status == 201
+        assert "volumeRequests" not in (said.data.get("status") or {})
+
+
+@scripted
+async def test_a_template_without_a_spec_is_completed() -> None:
+    async with Harness() as api:
+        body = machine()
+        body["spec"]["template"] = {"metadata": {"labels": {"a": "b"}}}
+        said = await api.post(VMS, body)
+        assert said.status == 201
+        assert said.data["spec"]["template"]["spec"]["domain"]["firmware"]["uuid"]
+
+
 @pytest.mark.spec("kubevirt", 92)
 @pytest.mark.parametrize(
     ("size", "hardware", "field"),

@@ -243,6 +243,7 @@ def test_versions_with_other_schemas_show_what_they_have(play: Play) -> None:
 
 @pytest.mark.spec("kube-api", 110)
 @pytest.mark.spec("kube-api", 39)
+@pytest.mark.spec("kube-api", 61, "field selectors")
 def test_selectable_fields(play: Play) -> None:
     async def script(api: Harness) -> None:
         await define(api, version(color=STRING, size=STRING, selectableFields=[{"jsonPath": ".spec.color"}]))
@@ -255,8 +256,10 @@ def test_selectable_fields(play: Play) -> None:
         async with api.watch(f"{WIDGETS}?watch=true&fieldSelector=spec.color=red") as events:
             await events.take(2)
             await api.merge(f"{WIDGETS}/a", {"spec": {"color": "blue"}})
-            event = await events.next()
-            assert (event["type"], event["object"]["metadata"]["name"]) == ("DELETED", "a")
+            await api.merge(f"{WIDGETS}/b", {"spec": {"color": "red"}})
+            await api.merge(f"{WIDGETS}/b", {"spec": {"size": "2"}})
+            found = [(each["type"], each["object"]["metadata"]["name"]) for each in await events.take(3)]
+            assert found == [("DELETED", "a"), ("ADDED", "b"), ("MODIFIED", "b")]
 
     play(script)
 

@@ -10,7 +10,10 @@ from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.apiserver.objects.requests import Deleted, DeleteOptions
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta.adoption import UNCONFIRMED
+from paddock.store.contract import Store
+from tests import virtualtime
 from tests.apiharness import Harness
+from tests.slowstore import SlowStore
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 Script = Callable[["Family"], Awaitable[None]]
@@ -46,18 +49,18 @@ class Family:
         return found
 
 
-def play(script: Script) -> None:
+def play(script: Script, store: Store | None = None) -> None:
     async def inside() -> None:
-        async with Harness() as api:
+        async with Harness(store=store) as api:
             collector = GarbageCollector(api.parts)
             collector.start()
             try:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(100):
                     await script(Family(api, collector))
             finally:
                 await collector.chores.stop()
 
-    asyncio.run(inside())
+    virtualtime.run(inside())
 
 
 @pytest.mark.spec("kube-api", 96)
@@ -168,6 +171,31 @@ def test_what_somebody_lets_go_of_while_it_is_judged_stays() -> None:
         assert await family.left() == ["child"]
 
     play(script)
+
+
+@pytest.mark.parametrize("left", ["unconfirmed", "other"])
+def test_what_changes_while_it_is_judged_is_judged_anew(left: str) -> None:
+    """The change is decided before the verdict and committed after it."""
+    store = SlowStore()
+
+    async def script(family: Family) -> None:
+        owner, other = await family.make("owner"), await family.make("other")
+        await family.make("child", owner, *([other] if left == "other" else []))
+        if left == "unconfirmed":
+            await family.api.merge(f"{MAPS}/child", {"metadata": {"labels": {UNCONFIRMED: owner["uid"]}}})
+        store.seconds = 1.0
+        deletion = asyncio.create_task(family.api.delete(f"{MAPS}/owner", {"propagationPolicy": "Background"}))
+        await asyncio.sleep(0.5)
+        # The owner is still there for whoever reads it.
+        revision = (await family.metadata("child"))["resourceVersion"]
+        change = {"labels": {UNCONFIRMED: None}} if left == "unconfirmed" else {"ownerReferences": [owner]}
+        await family.api.merge(f"{MAPS}/child", {"metadata": {"resourceVersion": revision, **change}})
+        await deletion
+        await asyncio.sleep(30)
+        store.seconds = 0.0
+        assert await family.left() == ["other"]
+
+    play(script, store)
 
 
 @pytest.mark.spec("kube-api", 99)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from paddock.apiserver.context import User
+from paddock.apiserver.housekeeping import bootstrap
 from paddock.apiserver.housekeeping.aggregation import RoleAggregationController
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.guard import attributes
@@ -44,6 +45,19 @@ async def give(
     binding = {"metadata": {"name": name}, "roleRef": {"kind": kind, "name": name}, "subjects": [who]}
     made = await api.post(f"{place}/{'rolebindings' if namespace else 'clusterrolebindings'}", binding, **ROOT)
     assert made.status == 201, made.data
+
+
+@pytest.mark.spec("kube-api", 2, "without credentials")
+def test_health_asks_nobody_who_it_is(tmp_path: Path) -> None:
+    async def script(api: GuardedHarness) -> None:
+        await bootstrap.ensure(api.parts)
+        for path in ("/healthz", "/livez", "/readyz"):
+            said = await api.get(path)
+            assert (said.status, said.raw) == (200, b"ok"), path
+        for path in ("/metrics", "/api/v1/nodes"):
+            assert (await api.get(path)).status in (401, 403), path
+
+    play(tmp_path, script)
 
 
 # --- item 121: decisions ------------------------------------------------------------------------------------------------------

@@ -113,9 +113,28 @@ def test_all_that_is_wrong_is_told_at_once(play: Play) -> None:
         causes = said.data["details"]["causes"]
         fields = {cause["field"] for cause in causes}
         assert {"spec.type", "spec.ports[0].port", "spec.ports[1].port"} <= fields
-        assert all(cause["reason"] and cause["message"] for cause in causes)
+        reasons = {cause["field"]: cause["reason"] for cause in causes}
+        assert (reasons["spec.type"], reasons["spec.ports[0].port"]) == ("FieldValueNotSupported", "FieldValueInvalid")
+        assert all(cause["message"] for cause in causes)
         assert all(field in said.data["message"] for field in fields)
         assert ": [" in said.data["message"]
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 30)
+@pytest.mark.parametrize(
+    ("metadata", "field", "reason"),
+    [
+        ({}, "metadata.name", "FieldValueRequired"),
+        ({"name": "a", "annotations": {"a": "x" * (256 * 1024)}}, "metadata.annotations", "FieldValueTooLong"),
+        ({"name": "A_b"}, "metadata.name", "FieldValueInvalid"),
+    ],
+)
+def test_each_cause_has_the_reason_of_its_kind(play: Play, metadata: dict[str, Any], field: str, reason: str) -> None:
+    async def script(api: Harness) -> None:
+        said = await api.post(MAPS, {"metadata": metadata})
+        assert [(cause["field"], cause["reason"]) for cause in said.data["details"]["causes"]] == [(field, reason)], said.data
 
     play(script)
 

@@ -41,11 +41,15 @@ def test_create_sets_what_the_server_sets(play: Play) -> None:
         (entry,) = meta["managedFields"]
         assert (entry["operation"], entry["fieldsV1"]) == ("Update", {"f:data": {".": {}, "f:x": {}}})
         assert (await api.get(f"{MAPS}/a")).data == made.data
+        custom = network()
+        custom["metadata"]["generation"] = 7
+        assert (await api.post(NCS, custom)).data["metadata"]["generation"] == 1
 
     play(script)
 
 
-@pytest.mark.spec("kube-api", 20, 27)
+@pytest.mark.spec("kube-api", 20)
+@pytest.mark.spec("kube-api", 27, "names", "labels")
 @pytest.mark.parametrize(
     ("body", "code", "reason", "words"),
     [
@@ -79,6 +83,10 @@ def test_a_name_is_taken_once(play: Play) -> None:
         assert (again.status, again.reason) == (409, "AlreadyExists")
         assert again.data["message"] == 'configmaps "a" already exists'
         assert again.data["details"] == {"name": "a", "kind": "configmaps"}
+        await api.post(NCS, network())
+        again = await api.post(NCS, network())
+        assert again.data["message"] == 'networkconfigurations.vitistack.io "n" already exists'
+        assert again.data["details"] == {"name": "n", "group": "vitistack.io", "kind": "networkconfigurations"}
 
     play(script)
 
@@ -196,7 +204,7 @@ def test_status_and_the_rest_are_written_apart(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 33, 34)
+@pytest.mark.spec("kube-api", 34)
 def test_dry_run_changes_nothing(play: Play) -> None:
     async def script(api: Harness) -> None:
         before = api.store.revision
@@ -306,6 +314,7 @@ def test_selectors(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 48, "RV=0, N, Exact N, NotOlderThan N")
 def test_lists_of_a_revision(play: Play) -> None:
     async def script(api: Harness) -> None:
         made = (await api.post(MAPS, config_map("a"))).data["metadata"]["resourceVersion"]

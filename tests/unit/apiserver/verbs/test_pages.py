@@ -40,6 +40,10 @@ def test_pages_show_one_moment(play: Play) -> None:
         assert (old.status, old.reason) == (410, "Expired")
         rest = await api.get(f"{MAPS}?continue={old.data['metadata']['continue']}")
         assert names(rest) == ["d", "e"]
+        for selector in ("labelSelector=!x", "fieldSelector=metadata.namespace=default"):
+            selected = await api.get(f"{MAPS}?limit=2&{selector}")
+            assert len(names(selected)) == 2 and selected.data["metadata"]["continue"]
+            assert "remainingItemCount" not in selected.data["metadata"]
         for token in ("x", "e30", "%00"):
             assert (await api.get(f"{MAPS}?continue={token}")).status == 400
 

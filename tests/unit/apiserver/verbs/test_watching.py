@@ -9,6 +9,7 @@ import pytest
 
 from paddock.apiserver.objects import watches as following
 from tests.apiharness import Events, Harness
+from tests.scripted import timeless
 from tests.unit.apiserver.conftest import Play
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -162,7 +163,7 @@ def test_revisions_that_are_gone_or_not_there_yet(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 61)
+@pytest.mark.spec("kube-api", 61, "Label change", "metadata.name watches")
 def test_objects_come_into_and_go_out_of_a_selector(play: Play) -> None:
     async def script(api: Harness) -> None:
         async with api.watch(f"{MAPS}?watch=1&labelSelector=app=x") as events:
@@ -320,19 +321,21 @@ def test_what_was_written_is_seen_at_once(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 48)
-def test_a_future_revision_is_waited_for_and_then_refused(play: Play) -> None:
-    async def script(api: Harness) -> None:
+@pytest.mark.spec("kube-api", 48, "future N", "504 with ResourceVersionTooLarge cause", "within 4 s")
+@timeless
+async def test_a_future_revision_is_waited_for_and_then_refused() -> None:
+    async with Harness() as api:
         soon = asyncio.create_task(api.get(f"{MAPS}?resourceVersion={api.store.revision + 1}&resourceVersionMatch=NotOlderThan"))
         await asyncio.sleep(0.05)
         await api.post(MAPS, config_map("a"))
         assert (await soon).status == 200
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
         never = await api.get(f"{MAPS}?resourceVersion={api.store.revision + 100}")
+        assert loop.time() - begun <= 4
         assert (never.status, never.reason) == (504, "Timeout")
         assert never.data["details"]["causes"] == [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
         assert (never.data["details"]["retryAfterSeconds"], never.headers["retry-after"]) == (1, "1")
-
-    play(script)
 
 
 def test_the_end_of_the_present_is_marked_in_a_row_of_a_table(play: Play) -> None:

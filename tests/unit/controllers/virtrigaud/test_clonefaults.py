@@ -1,6 +1,7 @@
 """VMClones: one machine, whatever fails on the way, and nothing that is left behind (docs/spec/virtrigaud.md 2.6)."""
 
 import asyncio
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -272,16 +273,20 @@ async def test_an_error_of_each_kind(rpc: str, kind: ErrorKind) -> None:
 
         life.driver.script = fails
         await cloned(life)
-        assert hit or rpc in ("TaskStatus",)
+        assert hit
 
 
 @pytest.mark.spec("virtrigaud", 80)
-@pytest.mark.parametrize("effect", ["lost-answer", "task-error", "restart", "task-hang"])
-@pytest.mark.parametrize("rpc", ["Clone", "Reconfigure", "TaskStatus"])
+@pytest.mark.parametrize(
+    ("rpc", "effect"),
+    [
+        *product(("Clone", "Reconfigure", "TaskStatus"), ("lost-answer", "restart")),
+        *product(("Clone", "Reconfigure"), ("task-error",)),
+        ("Clone", "task-hang"),
+    ],
+)
 @timeless
 async def test_another_fault(rpc: str, effect: Any) -> None:
-    if (rpc, effect) in {("TaskStatus", "task-error"), ("TaskStatus", "task-hang"), ("Reconfigure", "task-hang")}:
-        return
     faults = (RpcFault(rpc=rpc, effect=effect, after=2 if rpc == "TaskStatus" else 0),)
     async with rigaud(faults=faults) as life:
         await sourced(life)

@@ -109,7 +109,7 @@ async def test_references_lead_into_other_namespaces_with_their_consent() -> Non
         await life.ready()
 
 
-@pytest.mark.spec("virtrigaud", 12)
+@pytest.mark.spec("virtrigaud", 12, "neither", "stored, `Ready=False/ValidationError`, no create RPC")
 @timeless
 async def test_a_machine_without_a_source_is_stored_and_not_made() -> None:
     async with rigaud() as life:
@@ -325,6 +325,7 @@ async def test_a_machine_at_rest_costs_one_description_a_poll() -> None:
         assert life.wire.writes - writes <= checks + 10
 
 
+@pytest.mark.spec("virtrigaud", 12, "imageRef together with importedDisk rejected")
 @timeless
 async def test_a_machine_that_exists_needs_no_source_and_nobody_is_warned() -> None:
     """As other managers clone and adopt: the object has an id and neither an image nor a disk."""
@@ -336,5 +337,8 @@ async def test_a_machine_that_exists_needs_no_source_and_nobody_is_warned() -> N
         await life.status_merge("web", {"id": "vm-42"}, "VirtualMachine")
         patch["metadata"]["annotations"]["team"] = "red"
         assert (await life.api.merge(place, patch)).warnings == []
-        named = await life.api.merge(place, {"spec": {"imageRef": {"name": "a"}, "importedDisk": {"diskID": "b"}}})
-        assert named.status == 422
+        both = {"imageRef": {"name": "a"}, "importedDisk": {"diskID": "b"}}
+        named = await life.api.merge(place, {"spec": both})
+        made = await life.api.call("POST", base("VirtualMachine"), machine("both", **both))
+        for refused in (named, made):
+            assert (refused.status, "mutually exclusive" in refused.data["message"]) == (422, True), refused.data

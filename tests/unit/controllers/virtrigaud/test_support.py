@@ -14,7 +14,8 @@ GREEDY = {"guestToolsPolicy": "upgrade", "resourceLimits": {"cpuLimit": 2000}, "
 DISK = {"name": "data", "sizeGiB": 1, "storageClass": "gold", "scsi": {"controller": 1}}
 
 
-@pytest.mark.spec("virtrigaud", 43, 104, 117, 118, 119, 120, 121)
+@pytest.mark.spec("virtrigaud", 43, 104, 118, 119, 120, 121)
+@pytest.mark.spec("virtrigaud", 117, "else a condition says so")
 @timeless
 async def test_what_upstreams_provider_cannot_say_is_named() -> None:
     async with rigaud(without=("class", "disks", "networks", "placement")) as life:

@@ -235,6 +235,20 @@ async def sizes(life: Life) -> None:
         assert (await life.api.post(f"{SIZES}/virtualmachinecluster{kind.lower()}s", body)).status == 201
 
 
+@timeless
+async def test_an_instancetype_that_comes_later_must_not_conflict() -> None:
+    body = machine(instancetype={"name": "big"})
+    async with living(wire) as life:
+        await life.make(body)
+        await life.rest(5)
+        await sizes(life)
+        await life.rest(60)
+        (failure,) = [each for each in (await life.vm())["status"]["conditions"] if each["type"] == "Failure"]
+        assert failure["reason"] == "FailedCreate"
+        assert "VMI conflicts with instancetype spec in fields: [spec.template.spec.domain.cpu.sockets" in failure["message"]
+        assert await life.vmi() is None
+
+
 @pytest.mark.spec("kubevirt", 92)
 @timeless
 async def test_instancetype_and_preference_are_frozen() -> None:

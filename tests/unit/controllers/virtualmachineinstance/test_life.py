@@ -103,7 +103,13 @@ def test_the_console_log_outlives_the_run_and_goes_with_the_object(play: Play) -
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 83)
+@pytest.mark.spec(
+    "kubevirt",
+    83,
+    "Accelerator probe picks KVM or TCG per firmware kind",
+    "SoftwareEmulation is shown",
+    "`internal-error` becomes Failed with text",
+)
 def test_the_accelerator_is_chosen_by_firmware_and_what_it_cannot_do_is_told(play: Play) -> None:
     secure: dict[str, Any] = {"firmware": {"bootloader": {"efi": {}}}, "features": {"smm": {"enabled": True}}}
     efi: dict[str, Any] = {"firmware": {"bootloader": {"efi": {"secureBoot": False}}}}

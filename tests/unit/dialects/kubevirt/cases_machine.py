@@ -1,9 +1,9 @@
-"""V1 to V15 and V105: what is around the hardware of a machine."""
+"""V1 to V15, V105 and V118: what is around the hardware of a machine."""
 
 from functools import partial
 from typing import Any
 
-from paddock.schema.finding import CauseType
+from paddock.schema.finding import CauseType, Severity
 from tests.unit.dialects.kubevirt.cases import VM, Case
 from tests.unit.dialects.kubevirt.objects import GONE
 
@@ -139,8 +139,9 @@ CASES = (
             f"instancetype and {field}",
             {"spec.instancetype": {"name": "u1.small"}, "P.domain.memory": GONE, f"P.{field}": value},
             f"spec.template.spec.{field}",
-            "conflicts with selected instance type",
+            "conflicts with the instancetype",
             {"spec.instancetype": {"name": "u1.small"}, "P.domain.memory": GONE},
+            severity=Severity.WARNING,
         )
         for field, value in (
             ("domain.cpu.sockets", 2),
@@ -150,6 +151,14 @@ CASES = (
             ("domain.resources.requests.memory", "128Mi"),
             ("domain.resources.limits.cpu", "2"),
         )
+    ),
+    _machine(
+        118,
+        "waits for a machine of another cluster",
+        {"spec.running": GONE, "spec.runStrategy": "WaitAsReceiver"},
+        "spec.runStrategy",
+        "DecentralizedLiveMigration feature gate is not enabled",
+        {"spec.running": GONE, "spec.runStrategy": "Halted"},
     ),
     _machine(
         105,

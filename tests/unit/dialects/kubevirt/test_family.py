@@ -165,6 +165,7 @@ GOOD = (
     (SNAPSHOT, "VirtualMachineSnapshot", {"source": VM, "deletionPolicy": "Retain", "failureDeadline": "1m30s"}),
     (SNAPSHOT, "VirtualMachineRestore", {**RESTORE, "volumeRestorePolicy": "PrefixTargetName", "volumeOwnershipPolicy": "None"}),
     (SNAPSHOT, "VirtualMachineRestore", {**RESTORE, "patches": ['{"op": "remove", "path": "/spec/running"}']}),
+    (SNAPSHOT, "VirtualMachineRestore", {**RESTORE, "patches": ['[{"op": "remove", "path": "/metadata/labels/a"}]']}),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM}),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": SHOT, "target": VM, "labelFilters": ["*", "!a/*", "b", "!c/d"]}),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": VM}),
@@ -207,6 +208,13 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
     (SNAPSHOT, "VirtualMachineRestore", {**RESTORE, "targetReadinessPolicy": "Now"}, "spec.targetReadinessPolicy", "Unsupported"),
     (SNAPSHOT, "VirtualMachineRestore", {**RESTORE, "patches": ["{", '{"op": "add"}']}, "spec.patches[0]", "not JSON"),
     (SNAPSHOT, "VirtualMachineRestore", {**RESTORE, "patches": ["{", '{"op": "add"}']}, "spec.patches[1]", "JSON patch operation"),
+    (
+        SNAPSHOT,
+        "VirtualMachineRestore",
+        {**RESTORE, "patches": ['[{"op":"add","path":"/kind"}]']},
+        "spec.patches[0]",
+        "elements under /spec/",
+    ),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": PVC}, "spec.source.kind", "Unsupported value"),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM, "target": VM}, "spec.target.name", "another name"),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM, "target": SHOT}, "spec.target.kind", "Unsupported value"),
@@ -219,7 +227,7 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
         "must be a key",
     ),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM, "newMacAddresses": {"a": "x"}}, "spec.newMacAddresses.a", "MAC"),
-    ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM, "patches": ["[]"]}, "spec.patches[0]", "JSON patch operation"),
+    ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM, "patches": ["[1]"]}, "spec.patches[0]", "JSON patch operation"),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": POD}, "spec.source.kind", "Unsupported value"),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": {**PVC, "apiGroup": "v1"}}, "spec.source.apiGroup", "Unsupported"),
     (CDI, "DataImportCron", {**CRON, "schedule": "every night"}, "spec.schedule", "must be a cron expression"),
@@ -335,6 +343,34 @@ def test_a_clone_needs_no_name_of_the_target() -> None:
     ):
         source = {"kind": "VirtualMachine", "apiGroup": "kubevirt.io", "name": "a"}
         assert errors(admitted(thing("clone.kubevirt.io", "VirtualMachineClone", {"source": source, "target": target}))) == []
+
+
+def test_the_kind_of_what_is_cloned_decides_and_not_its_group() -> None:
+    source = {"kind": "VirtualMachineSnapshot", "apiGroup": "kubevirt.io", "name": "a"}
+    assert errors(admitted(thing("clone.kubevirt.io", "VirtualMachineClone", {"source": source}))) == []
+    del source["apiGroup"]
+    ((field, _),) = errors(admitted(thing("clone.kubevirt.io", "VirtualMachineClone", {"source": source})))
+    assert field == "spec.source.apiGroup"
+
+
+@pytest.mark.parametrize(
+    ("labels", "phase", "refused"),
+    [
+        (None, "", "removed from"),
+        ({"a": "b"}, "Running", "modified on"),
+        ({"kubevirt.io/vmi-name": "a", "a": "b"}, "", ""),
+        (None, "Failed", ""),
+    ],
+)
+def test_the_label_of_a_migration_under_way_stays(labels: dict[str, str] | None, phase: str, refused: str) -> None:
+    old, new = (thing("kubevirt.io", "VirtualMachineInstanceMigration", {"vmiName": "a"}) for _ in range(2))
+    old["metadata"]["labels"] = {"kubevirt.io/vmi-name": "a"}
+    new["metadata"] |= {"labels": labels} if labels is not None else {}
+    new["status"] = {"phase": phase} if phase else {}
+    before = admitted(old).value
+    assert before is not None
+    told = errors(admit_change(before, admitted(new), AdmissionSettings()))
+    assert told == ([("", f"selector label can't be {refused} an in-flight migration")] if refused else [])
 
 
 def test_names_of_crons_fit_into_labels() -> None:

@@ -8,6 +8,7 @@ from paddock.dialects.admission import admit
 from paddock.dialects.kubevirt.inworld import instancetype_of, preference_of, sizing_findings
 from paddock.dialects.kubevirt.virtualmachine import InstancetypeMatcher, PreferenceMatcher
 from paddock.meta.world import ObjectSet
+from paddock.schema.finding import Severity
 from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.kubermatic.objects import FLAT, GONE, MACHINE, NESTED, TEMPLATE, changed
 
@@ -62,11 +63,12 @@ def test_what_the_instancetype_sets_the_machine_does_not(raw: dict[str, Any], at
 
 @pytest.mark.parametrize(("raw", "at", "around"), PLACES, ids=["machine", "flat", "nested"])
 def test_amounts_are_always_the_instancetypes(raw: dict[str, Any], at: str, around: str) -> None:
-    """Also without the object: every instancetype has them."""
+    """Without the object, a warning says so: every instancetype has them."""
     both = changed(raw, {f"{around}.instancetype": {"name": "small"}})
-    found = [each.field for each in admit(both, AdmissionSettings()).findings]
-    assert f"{at}.domain.memory.guest" in found
-    assert f"{at}.domain.cpu.cores" in found
+    amounts = {f"{at}.domain.memory.guest", f"{at}.domain.cpu.cores"}
+    assert amounts <= {each.field for each in admit(both, AdmissionSettings()).findings if each.severity is Severity.WARNING}
+    assert amounts <= {each.field for each in sizing_findings(typed(both), ObjectSet([typed(size())]), AdmissionSettings())}
+    assert list(sizing_findings(typed(both), ObjectSet(), AdmissionSettings())) == []
     assert admit(sized(raw, at, around), AdmissionSettings()).findings == ()
 
 

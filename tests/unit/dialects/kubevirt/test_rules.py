@@ -23,6 +23,7 @@ from paddock.meta.wire import from_data
 from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.kubevirt import (
+    cases_claims,
     cases_disks,
     cases_machine,
     cases_networks,
@@ -42,6 +43,7 @@ CASES: tuple[Case, ...] = (
     *cases_volumes.CASES,
     *cases_running.CASES,
     *cases_networks.CASES,
+    *cases_claims.CASES,
 )
 EACH = [pytest.param(case, kind, id=f"V{case.number} {case.label} {kind}") for case in CASES for kind in case.kinds]
 
@@ -203,6 +205,12 @@ def test_what_an_instancetype_gives_a_machine_may_not_say(field: str, value: Any
     assert list(sizing.conflicts(where, _SMALL)) == []
 
 
+def test_what_every_instancetype_gives_conflicts_with_every_one() -> None:
+    given = {"P.domain.cpu.sockets": 2, "P.domain.memory.guest": "128Mi", "P.domain.resources.limits.cpu": "2"}
+    found = sizing.conflicts(sized({"spec.instancetype": {"name": "large"}, **given}), _SMALL)
+    assert [each.field for each in found] == [place(field, VM) for field in given]
+
+
 def test_an_instancetype_that_may_not_be_found_conflicts_with_nothing() -> None:
     infer = {"spec.instancetype": {"inferFromVolume": "root", "inferFromVolumeFailurePolicy": "Ignore"}}
     assert errors(admitted(infer)) == []
@@ -233,7 +241,7 @@ def test_every_rule_has_its_pair() -> None:
     for need in NEEDS:
         test_needs_of_a_preference(*need.values)  # type: ignore[arg-type]
         numbers.add(16)
-    assert numbers == set(range(1, 116))
+    assert numbers == set(range(1, 119))
 
 
 def test_no_numbered_rule_is_without_a_case() -> None:
@@ -310,7 +318,8 @@ def test_a_template_without_memory_is_taken_with_a_warning(changes: Changes, fie
 def test_a_topology_of_zeros_is_none_beside_an_instancetype() -> None:
     none = {"P.domain.memory": GONE, "P.domain.cpu": {"sockets": 0, "cores": 0, "threads": 0}, "spec.instancetype": {"name": "small"}}
     assert errors(admitted(none)) == []
-    assert errors(admitted({**none, "P.domain.memory": {"guest": "0"}})) != []
+    assert warnings(admitted(none)) == []
+    assert warnings(admitted({**none, "P.domain.memory": {"guest": "0"}})) != []
 
 
 def test_an_instancetype_brings_the_memory() -> None:

@@ -13,8 +13,10 @@ from paddock.driverkit.description import MachineDescription
 from paddock.drivers.kubevirt import documents, rebuilt
 from paddock.drivers.kubevirt.booting import fetched
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.engine.machine.argv.command import command
 from paddock.engine.networks.nics import TrafficLimit
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, Play, Target, creation
+from tests.unit.engine.machine.argv.samples import TCG
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 LIMITS = p.LimitsPayload(cpu_limit=3000, cpu_reservation=1000)
@@ -83,7 +85,8 @@ def test_the_nodes_tell_the_frequency(play: Play) -> None:
 # --- other members of a class -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("virtrigaud", 117, 119, 120)
+@pytest.mark.spec("virtrigaud", 119, 120)
+@pytest.mark.spec("virtrigaud", 117, "else a condition says so")
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -101,10 +104,18 @@ def test_what_cannot_be_done_is_named(changes: Any, named: str) -> None:
     assert any(named in each for each in built(hardware=of_class(**changes)).limitations)
 
 
-@pytest.mark.spec("virtrigaud", 117)
+@pytest.mark.spec("virtrigaud", 117, "install gives the machine the channel of its guest agent")
 @pytest.mark.parametrize("policy", ["", "install", "skip"])
-def test_guests_bring_their_tools_or_none(policy: str) -> None:
-    assert built(hardware=of_class(guest_tools_policy=policy)).limitations == ()
+def test_guests_bring_their_tools_or_none(play: Play, policy: str) -> None:
+    """Whatever is asked, the machine has the channel, through which nothing is installed."""
+
+    async def script(target: Target) -> None:
+        vm_id = await target.running(hardware=of_class(guest_tools_policy=policy))
+        argv = command((await target.host.running()).config, TCG).argv
+        assert any("org.qemu.guest_agent.0" in each for each in argv)
+        assert "limitations" not in await target.details(vm_id)
+
+    play(script)
 
 
 @pytest.mark.spec("virtrigaud", 119, 120)

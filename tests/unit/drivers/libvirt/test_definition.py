@@ -204,7 +204,7 @@ def test_the_firmware_of_a_class(firmware: str, expected: str) -> None:
     assert xmltree.attribute(root, "os", "firmware") == expected
 
 
-@pytest.mark.spec("virtrigaud", 117)
+@pytest.mark.spec("virtrigaud", 117, "install gives the machine the channel of its guest agent")
 @pytest.mark.parametrize("policy", ["install", "skip"])
 def test_a_machine_has_the_channel_of_its_agent(policy: str) -> None:
     root = built(described(p.ClassPayload(cpu=1, memory_mib=512, guest_tools_policy=policy))).root

@@ -86,6 +86,9 @@ def test_what_the_machine_does_not_have_is_named(wanted: ClassPayload, word: str
     assert found.form == {} and len(found.limitations) == 1 and found.limitations[0].startswith(word)
 
 
+@pytest.mark.spec(
+    "virtrigaud", 117, "install gives the machine the channel of its guest agent", "skip, upgrade and uninstall as far as the provider can"
+)
 def test_a_machine_without_template_has_its_firmware() -> None:
     plain = hardware.fresh(given(), "tank", "x86-64-v2-AES", FACTS)
     assert plain["cpu"] == "x86-64-v2-AES" and "bios" not in plain and plain["agent"] == "enabled=1"

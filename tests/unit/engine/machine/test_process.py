@@ -1,6 +1,7 @@
 """The kernel's facts about processes."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.machine.process import cpu_seconds, holders, wanted_seconds
+from paddock.engine.machine import process
+from paddock.engine.machine.process import ProcessLaunch, cpu_seconds, holders, spawn, wanted_seconds
 
 
 def test_who_waits_for_a_processor_wants_it() -> None:
@@ -25,6 +27,33 @@ def test_who_waits_for_a_processor_wants_it() -> None:
         os.sched_setaffinity(0, before)
         busy.kill()
         busy.wait()
+
+
+def test_a_program_has_a_session_of_its_own_which_it_makes_after_the_first_exec(tmp_path: Path) -> None:
+    """Whoever starts it waits for that exec, and a new session waits for processors on its own on a busy host."""
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+    pid = spawn(ProcessLaunch(("sleep", "600"), tmp_path, log))
+    try:
+        while Path(f"/proc/{pid}/comm").read_text() != "sleep\n":
+            pass
+        assert os.getsid(pid) == pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(log)
+
+
+def test_the_first_exec_is_not_in_the_new_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_program", lambda name: "/bin/sh" if name == "setsid" else None)
+    (tmp_path / "script").write_text("exec sleep 600")
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+    pid = spawn(ProcessLaunch(("script",), tmp_path, log))
+    try:
+        assert os.getsid(pid) == os.getsid(0)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(log)
 
 
 _HOLD = "exec 9< {}; echo open; exec sleep 600"

@@ -58,7 +58,7 @@ def test_a_released_address_rests_before_somebody_else_gets_it() -> None:
     book = AddressTable("10.0.0.0/28")
     for number in range(FULL):
         book, _ = book.give((f"vm{number}", "a"), 0.0)
-    book = book.release("vm3", 100.0)
+    book = book.release({"vm3"}, 100.0)
     with pytest.raises(NetworkUnusable):
         book.give(("new", "a"), 100.0 + addresses.REST_SECONDS - 1)
     book, entry = book.give(("new", "a"), 100.0 + addresses.REST_SECONDS)
@@ -67,7 +67,7 @@ def test_a_released_address_rests_before_somebody_else_gets_it() -> None:
 
 def test_releasing_a_stranger_changes_nothing() -> None:
     book, _ = AddressTable(NETWORK).give(("vm", "a"), 0.0)
-    assert book.release("nobody", 1.0) is book
+    assert book.release({"nobody"}, 1.0) is book
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_book_is_the_same_after_a_restart(tmp_path: Path) -> None:
     ledger = AddressStore.open(path, lambda: AddressTable(NETWORK, "00000000ab"))
     entry = asyncio.run(ledger.give(("vm", "a"), 5.0))
     asyncio.run(ledger.give(("gone", "a"), 5.0))
-    asyncio.run(ledger.release("gone", 6.0))
+    asyncio.run(ledger.release({"gone"}, 6.0))
     again = AddressStore.open(path, lambda: AddressTable("10.0.0.0/28"))
     assert again.book == ledger.book and again.get(("vm", "a")) == entry
     assert path.stat().st_mode & 0o777 == 0o600
@@ -135,7 +135,7 @@ def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes)
         with pytest.raises(NetworkUnusable, match=f"cannot read the addresses of machines in {path}") as refused:
             asyncio.run(ledger.give(("vm", "a"), 0.0))
         assert refused.value.reason_code == "AddressesDamaged"
-    asyncio.run(ledger.release("vm", 0.0))
+    asyncio.run(ledger.release({"vm"}, 0.0))
     assert path.read_bytes() == raw and ledger.owners() == set()
 
 
@@ -149,7 +149,7 @@ def test_a_book_that_is_put_back_is_read_again(tmp_path: Path) -> None:
         asyncio.run(ledger.give(("vm", "a"), 0.0))
     path.write_bytes(kept)
     assert asyncio.run(ledger.give(("vm", "a"), 0.0)) == entry and not ledger.is_damaged
-    asyncio.run(ledger.release("vm", 0.0))
+    asyncio.run(ledger.release({"vm"}, 0.0))
     assert ledger.owners() == set()
 
 

@@ -143,7 +143,7 @@ def test_release_gives_the_address_back(tmp_path: Path) -> None:
     async def script() -> None:
         networks = Networks(tmp_path, USER)
         await networks.plug(NicSpec("vm", "default"))
-        await networks.release("vm")
+        await networks.release({"vm"})
         with pytest.raises(GuestUnreachable):
             await networks.dial("vm", "default", 80)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.instance import DNSConfig, VirtualMachineInstance
 from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
 from paddock.plan.instance import nics
 
@@ -64,6 +64,14 @@ def test_a_card_that_cannot_be_had(interface: dict[str, object], network: dict[s
     found = only(instance(interface, network), {"default": "there is no definition lan"})
     assert isinstance(found, nics.NicRefusal)
     assert said in found.message
+
+
+def test_the_names_of_a_guest_are_told_with_its_card() -> None:
+    found = instance({"masquerade": {}}, POD)
+    named = msgspec.structs.replace(found.spec, subdomain="shop", dnsConfig=DNSConfig(searches=["a.example", "b.example"]))
+    card = only(msgspec.structs.replace(found, spec=named))
+    assert isinstance(card, NicSpec)
+    assert (card.domain, card.search) == ("shop.team.svc.cluster.local", ("a.example", "b.example"))
 
 
 def test_an_absent_card_is_not_asked_for() -> None:

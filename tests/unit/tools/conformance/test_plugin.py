@@ -81,6 +81,13 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
     assert found[4].runs == (ProviderRun("toy", "a table", (), (("validate", "passed"),)),)
 
 
+def test_a_mark_names_the_clauses_of_an_item(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_it='import pytest\n@pytest.mark.spec("kube-api", 27, "names", "labels")\ndef test_it(): pass')
+    run(pytester)
+    assert [one.items for one in read(pytester.path / "out.json")] == [(("kube-api", 27),)]
+
+
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "workers"])
 def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester, workers: list[str]) -> None:
     pytester.makeconftest(CONFTEST)
@@ -120,6 +127,10 @@ def test_a_whole_run_keeps_nothing_of_what_it_ran(pytester: pytest.Pytester) -> 
         ('"stakater", 0', "items 1 to 72, not 0"),
         ('"stakater", "1"', "items 1 to 72, not '1'"),
         ('"stakater"', "at least one item"),
+        ('"kube-api", 27', "has the clauses 'names', 'labels'"),
+        ('"kube-api", 26, 27', "name those that the test proves"),
+        ('"kube-api", 27, "names", "colours"', "has the clauses"),
+        ('"kube-api", 1, "names"', "item 1 of kube-api has no clauses"),
     ],
 )
 def test_a_wrong_mark_stops_the_run(pytester: pytest.Pytester, mark: str, message: str) -> None:

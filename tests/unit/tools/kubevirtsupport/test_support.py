@@ -1,5 +1,7 @@
 """The table of fields is carried out: each example has the effect that its line tells, and no field is without a line."""
 
+from pathlib import Path
+
 import pytest
 
 from paddock.dialects.admission import admit
@@ -10,6 +12,52 @@ from tests.unit.translate.machine.machines import changed, instance, translated
 from tools.kubevirtsupport import table
 from tools.kubevirtsupport.row import SupportRow
 
+CARDS = "tests/unit/plan/instance/test_cards.py::test_a_card"
+TAGS = "tests/unit/plan/instance/test_facts.py::test_devices_with_a_tag_are_told"
+REFUSED = "tests/unit/dialects/kubevirt/test_rules.py::test_refused_at_its_place_and_accepted_otherwise"
+SECRETS = "tests/host/runs/test_inside.py::test_keys_and_passwords_of_secrets_are_in_the_guest"
+PROBES = "tests/host/runs/test_starts.py::test_a_guest_is_ready_as_its_probe_says_and_ended_when_it_is_dead"
+HOTPLUG = "tests/unit/app/subresources/test_volumes.py::test_a_volume_of_a_machine_stays_in_its_template_and_comes_to_what_runs"
+PLACEMENT = "tests/unit/plan/test_placement.py::test_alone_on_the_host"
+# What neither the command line nor a limit shows, and the test that does.
+ELSEWHERE = {
+    "domain.memory.reservedOverhead.addedOverhead": "tests/unit/translate/machine/test_config.py::test_memory_is_set_aside",
+    "domain.devices.interfaces[].slirp": REFUSED,
+    "domain.devices.interfaces[].passt": REFUSED,
+    "domain.devices.interfaces[].macvtap": REFUSED,
+    "domain.devices.interfaces[].ports.**": CARDS,
+    "domain.devices.interfaces[].portRanges.**": CARDS,
+    "domain.devices.interfaces[].dhcpOptions.**": CARDS,
+    "domain.devices.interfaces[].tag": TAGS,
+    "domain.devices.gpus[].tag": TAGS,
+    "domain.devices.hostDevices[].tag": TAGS,
+    "volumes[].name": "tests/unit/plan/instance/test_defaults.py::test_defaults",
+    "volumes[].dataVolume.hotpluggable": HOTPLUG,
+    "volumes[].persistentVolumeClaim.readOnly": "tests/scenario/hosts/test_life.py::test_a_claim_that_is_only_read_is_no_disk_to_write_to",
+    "volumes[].persistentVolumeClaim.hotpluggable": HOTPLUG,
+    "networks[].name": "tests/unit/plan/instance/test_cards.py::test_a_card_that_cannot_be_had",
+    "networks[].pod.vmNetworkCIDR": CARDS,
+    "networks[].multus.**": CARDS,
+    "hostname": CARDS,
+    "subdomain": "tests/unit/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
+    "dnsConfig.**": "tests/unit/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
+    "terminationGracePeriodSeconds": (
+        "tests/unit/controllers/virtualmachineinstance/test_life.py::test_a_guest_that_does_not_listen_is_ended_after_its_grace"
+    ),
+    "evictionStrategy": "tests/unit/plan/instance/test_defaults.py::test_defaults",
+    "accessCredentials[].sshPublicKey.source.**": SECRETS,
+    "accessCredentials[].sshPublicKey.propagationMethod.noCloud": SECRETS,
+    "accessCredentials[].sshPublicKey.propagationMethod.configDrive": SECRETS,
+    "accessCredentials[].sshPublicKey.propagationMethod.qemuGuestAgent.**": SECRETS,
+    "accessCredentials[].userPassword.**": SECRETS,
+    "livenessProbe.**": PROBES,
+    "readinessProbe.**": PROBES,
+    "nodeSelector": PLACEMENT,
+    "affinity.**": PLACEMENT,
+    "tolerations[].**": "tests/unit/plan/test_placement.py::test_taints",
+    "topologySpreadConstraints[].**": PLACEMENT,
+    "priorityClassName": PLACEMENT,
+}
 EXAMPLES = [row for row in table.ROWS if row.shows or row.lacks]
 PLAIN = instance()
 
@@ -92,6 +140,18 @@ def test_every_field_has_its_effect_or_a_named_limit() -> None:
         # Whoever does not reach QEMU says who else carries it out, or why nothing comes of it.
         assert row.by != "QEMU" or row.shows or row.lacks, row.field
         assert row.text
+
+
+@pytest.mark.spec("kubevirt", 7)
+@pytest.mark.spec("kubevirt", 109)
+def test_a_row_without_an_example_names_the_test_that_carries_it_out() -> None:
+    silent = {row.field for row in table.ROWS if not row.shows and not row.lacks and row.by != "no effect"}
+    shown = {row.field for row in EXAMPLES}
+    assert silent - shown == ELSEWHERE.keys()
+    root = Path(__file__).parents[4]
+    for field, test in ELSEWHERE.items():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (root / file).read_text(encoding="utf-8"), field
 
 
 def test_every_limit_is_in_the_table() -> None:

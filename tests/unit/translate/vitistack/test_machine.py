@@ -153,7 +153,8 @@ CLUSTER = {"cluster.vitistack.io/cluster-name": "c1"}
 MANAGED = {"vitistack.io/managed-by": "kubevirt-operator"}
 
 
-@pytest.mark.spec("vitistack", 59, 60)
+@pytest.mark.spec("vitistack", 59, "Labels of 2.2 on VM, template, PVC")
+@pytest.mark.spec("vitistack", 60)
 def test_labels_lead_from_the_machine_to_everything_that_is_made() -> None:
     """`kubectl get vm,vmi,pvc -l vitistack.io/machine=web`: the labels of the template are those of the VMI."""
     made = objects(small(disks=[{"name": "data", "size": "1Gi"}]), labels=CLUSTER | {"app": "x"})

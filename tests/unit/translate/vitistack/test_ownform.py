@@ -53,10 +53,10 @@ def test_processors_and_memory_come_from_the_class_and_the_machine() -> None:
 @pytest.mark.parametrize(
     ("name", "more", "why"),
     [
-        ("huge", {}, 'MachineClass "huge" not found'),
-        ("own", {"enabled": False}, 'MachineClass "own" is not enabled'),
-        ("own", {"machineProviders": ["proxmox"]}, 'MachineClass "own" is for the providers proxmox'),
-        ("largecpu", {}, 'MachineClass "largecpu" is not enabled'),
+        ("huge", {}, 'MachineClass "huge" not found; create it'),
+        ("own", {"enabled": False}, 'MachineClass "own" is not enabled; enable it'),
+        ("own", {"machineProviders": ["proxmox"]}, 'MachineClass "own" is for the providers proxmox; add kubevirt to them'),
+        ("largecpu", {}, 'MachineClass "largecpu" is not enabled; create it with enabled: true'),
     ],
 )
 def test_a_class_that_cannot_be_used(name: str, more: Json, why: str) -> None:

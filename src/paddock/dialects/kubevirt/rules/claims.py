@@ -1,15 +1,20 @@
-"""Rules of passed-through devices and of resource claims: V109 to V111. Devices by claims are stored; their machine does not start here."""
+"""Rules of what comes by resource claims: V109 to V112, V116 and V117.
+
+Devices and networks by claims are stored; their machine does not start here.
+"""
 
 from collections.abc import Iterator
 
 from paddock.base import names
 from paddock.dialects.kubevirt.devices import GPU, HostDevice
+from paddock.dialects.kubevirt.networks import Network
 from paddock.dialects.kubevirt.rules.gates import is_open
 from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
 from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 
 _DEVICES = (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA"))
+_NETWORKS = "NetworkDevicesWithDRA"
 
 
 @check("kubevirt/V109", given=("spec.resourceClaims",))
@@ -91,4 +96,68 @@ def utility_volumes_come_later(place: HardwareContext) -> Iterator[Finding]:
         yield finding.invalid(place.at("utilityVolumes"), len(place.spec.utilityVolumes), why, "kubevirt/V112")
 
 
-CHECKS = (claims_are_complete, devices_are_named, one_gpu_has_the_framebuffer, utility_volumes_come_later)
+@check("kubevirt/V116", given=("spec.networks[].resourceClaim",))
+def claimed_networks_are_complete(place: HardwareContext) -> Iterator[Finding]:
+    """A network by a claim names an entry of resourceClaims and a request, its card can be one of the host's, and no network is one of
+    multus."""
+    claimed = _claimed_networks(place)
+    if claimed and any(network.multus is not None for network in place.spec.networks or ()):
+        why = "networks of multus and networks by claims exclude each other in one machine"
+        yield standing(Finding(path=place.at("networks"), message=f"Invalid value: {why}", rule="kubevirt/V116"), claimed[0][1])
+        return
+    known = {claim.name for claim in place.spec.resourceClaims or ()}
+    cards = {card.name: card for card in place.spec.domain.devices.interfaces or ()}
+    for network, path in claimed:
+        card, claim = cards.get(network.name), network.resourceClaim
+        if card is not None and card.sriov is None and card.binding is None:
+            why = f"the network {network.name} by a claim needs a card with sriov or a binding by name"
+            found = finding.invalid(place.at("domain", "devices", "interfaces"), card.name, why, "kubevirt/V116")
+            yield standing(found, path)
+        for name in ("claimName", "requestName"):
+            if not getattr(claim, name):
+                yield finding.required((*path, "resourceClaim", name), "kubevirt/V116")
+        if claim is not None and claim.claimName and claim.requestName and claim.claimName not in known:
+            message = f'Not found: "{claim.claimName}": add the claim to resourceClaims'
+            at = (*path, "resourceClaim", "claimName")
+            yield Finding(path=at, message=message, rule="kubevirt/V116", cause=CauseType.NOT_FOUND)
+
+
+def _claimed_networks(place: HardwareContext) -> list[tuple[Network, Path]]:
+    if not is_open(_NETWORKS, place.settings):
+        return []
+    networks = enumerate(place.spec.networks or ())
+    return [(network, place.at("networks", index)) for index, network in networks if network.resourceClaim is not None]
+
+
+@check("kubevirt/V117", given=("spec.networks[].resourceClaim", "spec.domain.devices.gpus", "spec.domain.devices.hostDevices"))
+def requests_are_used_once(place: HardwareContext) -> Iterator[Finding]:
+    """A request of a claim is for one device or network."""
+    owners: dict[tuple[str, str], str] = {}
+    for claim, request, path in _requests(place):
+        if (claim, request) in owners:
+            why = f"{owners[claim, request]} has it already"
+            yield finding.duplicate(path, f"{claim}/{request}", "kubevirt/V117", why)
+        else:
+            owners[claim, request] = finding.format_path(path)
+
+
+def _requests(place: HardwareContext) -> Iterator[tuple[str, str, Path]]:
+    """Yield the complete requests of claims whose gates are open."""
+    for kind, gate in _DEVICES:
+        for index, device in enumerate(getattr(place.spec.domain.devices, kind) or ()):
+            if is_open(gate, place.settings) and not device.deviceName and device.claimName and device.requestName:
+                yield device.claimName, device.requestName, place.at("domain", "devices", kind, index)
+    for network, path in _claimed_networks(place):
+        claim = network.resourceClaim
+        if claim is not None and claim.claimName and claim.requestName:
+            yield claim.claimName, claim.requestName, path
+
+
+CHECKS = (
+    claims_are_complete,
+    devices_are_named,
+    one_gpu_has_the_framebuffer,
+    utility_volumes_come_later,
+    claimed_networks_are_complete,
+    requests_are_used_once,
+)

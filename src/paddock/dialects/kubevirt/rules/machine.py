@@ -1,4 +1,4 @@
-"""All rules about a machine that may be stopped: V2, V3, V17, its templates and its hardware."""
+"""All rules about a machine that may be stopped: V2, V3, V17, V118, its templates and its hardware."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Annotations about the network, which act on the running machine only.
 NETWORK_ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "ovn.kubernetes.io/logical_switch", "ovn.kubernetes.io/ip_address")
+_RECEIVERS = "DecentralizedLiveMigration"
 
 
 @check(
@@ -46,7 +47,15 @@ def running_is_said(place: MachinePlace) -> Iterator[Finding]:
         )
 
 
-CHECKS = (running_is_said_once, running_is_said, *templates.CHECKS, *sizing.CHECKS)
+@check("kubevirt/V118", given=("spec.runStrategy",))
+def receivers_need_a_gate(place: MachinePlace) -> Iterator[Finding]:
+    """A machine waits for one of another cluster only where such migrations are turned on."""
+    if place.spec.runStrategy == "WaitAsReceiver" and _RECEIVERS not in place.settings.gates:
+        why = f"Invalid RunStrategy (WaitAsReceiver), {_RECEIVERS} feature gate is not enabled; use Halted"
+        yield finding.invalid(place.at("runStrategy"), "WaitAsReceiver", why, "kubevirt/V118")
+
+
+CHECKS = (running_is_said_once, running_is_said, receivers_need_a_gate, *templates.CHECKS, *sizing.CHECKS)
 
 
 def machine_findings(place: MachinePlace) -> Iterator[Finding]:

@@ -1,8 +1,8 @@
 """Machines that take their size from an instancetype: V15 and V16 (docs/spec/kubevirt.md sections 2.11 and 7.5).
 
-Every instancetype sets processors and memory, so a machine that names any may not. What else conflicts, and whether the needs
-of a preference are met, depends on the objects: whoever has them (the server, a command with the documents of its input) asks
-`conflicts` and `unmet`.
+What conflicts, and whether the needs of a preference are met, depends on the objects: whoever has them (the server, its controllers, a
+command with the documents of its input) asks `conflicts` and `unmet`. Every instancetype sets processors and memory, so a machine that
+names any and gives them is warned of at once.
 """
 
 from collections.abc import Iterator
@@ -63,27 +63,31 @@ def _conflict(path: Path) -> Finding:
     return Finding(path=path, message=f"Invalid value: {words}; leave it out", rule="kubevirt/V15", words=words)
 
 
-@check("kubevirt/V15", given=("spec.instancetype",))
+def _said(hardware: HardwareContext) -> Iterator[Path]:
+    """Yield the processors and the memory that a machine gives itself: every instancetype sets both."""
+    # 0 means that none is given.
+    yield from (hardware.at(*path) for path in _PROCESSORS if _member(hardware.spec, path))
+    if _member(hardware.spec, _MEMORY) is not None:
+        yield hardware.at(*_MEMORY)
+    yield from (hardware.at(*amount) for amount in _AMOUNTS if hardware.written(amount) is not None)
+
+
+@check("kubevirt/V15", warns=True, given=("spec.instancetype",))
 def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
-    """A machine that names an instancetype says nothing of processors and memory itself."""
+    """A machine that names an instancetype says nothing of processors and memory itself: such a machine does not start (a warning)."""
     matcher = place.spec.instancetype
     if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
         return
-    hardware = place.hardware
-    for path in _PROCESSORS:
-        # 0 means that none is given.
-        if _member(hardware.spec, path):
-            yield _conflict(hardware.at(*path))
-    if _member(hardware.spec, _MEMORY) is not None:
-        yield _conflict(hardware.at(*_MEMORY))
-    for amount in _AMOUNTS:
-        if hardware.written(amount) is not None:
-            yield _conflict(hardware.at(*amount))
+    for path in _said(place.hardware):
+        yield finding.warning(
+            path, "conflicts with the instancetype, which sets it: the machine does not start; leave it out", "kubevirt/V15"
+        )
 
 
 def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
-    """Yield the fields that a machine sets although its instancetype does, besides processors and memory (V15)."""
+    """Yield the fields that a machine sets although its instancetype does (V15)."""
     hardware = place.hardware
+    yield from map(_conflict, _said(hardware))
     for given, path in _GIVEN:
         if _member(instancetype, given) not in (None, []) and _member(hardware.spec, path) not in (None, [], False):
             yield _conflict(hardware.at(*path))
