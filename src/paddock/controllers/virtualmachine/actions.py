@@ -1,13 +1,14 @@
 """The actions of the machine controller on the API: every write, with its event. Each may be repeated."""
 
 import asyncio
+from collections.abc import Mapping
 
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import DeletionOptions, WriteOptions, json_patch
+from paddock.client.options import DeletionOptions, json_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine
@@ -202,19 +203,15 @@ class VirtualMachineActions:
             raise self._refused(sight, "FailedCreate", str(error), error)
         return msgspec.structs.replace(found, revision=name)
 
-    async def renew_copies(self, sight: ObservedVirtualMachine) -> bool:
-        """Write a copy anew that does not say its version; return whether there was one. The status names it before the old one goes."""
-        for member, name in instancetypes.copies(sight.data).items():
+    async def renewed_copies(self, sight: ObservedVirtualMachine, copies: Mapping[str, str]) -> dict[str, str]:
+        """Make a copy in place of each that does not say its version; return the names of those made, by the member of the machine."""
+        renewed: dict[str, str] = {}
+        for member, name in copies.items():
             copy = await self._client.find(targets.REVISIONS, Key(sight.key.namespace, name))
             old = instancetypes.unversioned(member, copy) if copy is not None else None
-            if old is None or (renewed := (await self._frozen(sight, old)).revision) == name:
-                continue
-            path = f"/status/{member}Ref/controllerRevisionRef/name"
-            change = [at_revision(sight.meta.resourceVersion), {"op": "replace", "path": path, "value": renewed}]
-            await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch(change), WriteOptions(subresource="status"))
-            await self.forget_revision(sight, name)
-            return True
-        return False
+            if old is not None and (made := (await self._frozen(sight, old)).revision) != name:
+                renewed[member] = made
+        return renewed
 
     async def started_from(self, sight: ObservedVirtualMachine, revision: str) -> Data | None:
         """The spec that the instance was started from."""

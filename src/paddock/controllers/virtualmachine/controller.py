@@ -177,11 +177,9 @@ class VirtualMachineReconciler:
         look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))
         now, chance = self._clock.seconds(), self._chance.random()
         look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
-        if (copies := instancetypes.copies(sight.data)) != self._copies.get(sight.key, {}):
-            if await self._try(look, self._acts.renew_copies(sight)):
-                # The watch brings us here again.
-                return DONE
-            self._copies[sight.key] = copies
+        if await self._renew_copies(look):
+            # The watch brings us here again.
+            return DONE
         if self._is_to_expand(sight):
             # What is written brings us here again.
             await self._try(look, self._acts.expand(sight, self._default_binding()))
@@ -206,6 +204,21 @@ class VirtualMachineReconciler:
         except ActionRefused as refused:
             look.refused(refused)
             return None
+
+    async def _renew_copies(self, look: _Look) -> bool:
+        """Replace copies that do not say their version; return whether there was one. The status names the new one before the old goes."""
+        sight, copies = look.sight, instancetypes.copies(look.sight.data)
+        if copies == self._copies.get(sight.key, {}):
+            return False
+        renewed = await self._try(look, self._acts.renewed_copies(sight, copies))
+        if renewed:
+            named = {f"{member}Ref": {"controllerRevisionRef": {"name": name}} for member, name in renewed.items()}
+            await self._statuses.change(sight.seen, named)
+            for member in renewed:
+                await self._acts.forget_revision(sight, copies[member])
+        elif renewed is not None:
+            self._copies[sight.key] = copies
+        return bool(renewed)
 
     async def _find_sizes(self, look: _Look) -> None:
         """Sizes are needed for a start, and kept at the first look."""
