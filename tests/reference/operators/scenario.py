@@ -37,7 +37,6 @@ _TIMES = ("lastTransitionTime", "lastUpdated", "resourceVersion", "observedGener
 _GENERATED_MAC = re.compile(r"02:12(:[0-9a-f]{2}){4}")
 # What kubectl notes, and what the embedded server notes of who made a DataVolume.
 _NOTES = ("kubectl.kubernetes.io/last-applied-configuration", "paddock.dev/made-by")
-_WIDE = ("MachineClass",)
 Key = tuple[str, str, str]
 
 
@@ -54,10 +53,10 @@ class Example:
     more: Sequence[Json] = ()
 
     def documents(self) -> list[Json]:
-        """The documents, those with a namespace in the example's own."""
+        """The documents, in the example's own namespace."""
         text = (files(f"paddock.dialects.{self.dialect}") / "examples" / f"{self.file}.yaml").read_text()
         found = [*self.more, *yaml.safe_load_all(text)]
-        return [each if each["kind"] in _WIDE else {**each, "metadata": {**each["metadata"], "namespace": self.name}} for each in found]
+        return [{**each, "metadata": {**each["metadata"], "namespace": self.name}} for each in found]
 
     def machine(self) -> str:
         """The name of the front object."""
@@ -77,7 +76,6 @@ EXAMPLES = (
     _vitistack("overrides", {"spec": {"resources": {"memory": {"size": "12Gi"}}}}),
     _vitistack("networked", {"spec": {"bootOrder": ["network", "disk"]}}),
     _vitistack("cloud-init", {"spec": {"cloudInit": {"userData": "#cloud-config\npackages: [curl]\n"}}}),
-    _vitistack("own-form", {"spec": {"cpu": {"cores": 2, "threadsPerCore": 1}}}),
     _stakater("minimal", {"spec": {"parameters": {"additionalLabels": {"team": "a"}}}}),
     _stakater("full", {"spec": {"parameters": {"service": {"enabled": False}}}}),
 )
