@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from paddock.dialects.kubevirt.instance import DNSConfig, VirtualMachineInstance
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
+from paddock.meta.pods import DNSConfig
 from paddock.plan.instance import nics
 
 
