@@ -4,7 +4,6 @@ import os
 import signal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -96,8 +95,8 @@ def _is_free(directory: Directory) -> bool:
 
 @pytest.mark.spec("kubevirt", 27)
 def test_a_guest_is_ready_as_its_probe_says_and_ended_when_it_is_dead(play: Play, tiny_disk_image: str) -> None:
-    probe = {"guestAgentPing": {}, "periodSeconds": 2, "failureThreshold": 3}
-    probes: dict[str, Any] = {"readinessProbe": probe, "livenessProbe": {**probe, "failureThreshold": 15, "initialDelaySeconds": 5}}
+    probe: Data = {"guestAgentPing": {}, "periodSeconds": 2, "failureThreshold": 3}
+    probes: Data = {"readinessProbe": probe, "livenessProbe": {**probe, "failureThreshold": 15, "initialDelaySeconds": 5}}
 
     async def script(talk: Talk) -> None:
         domain = {"memory": {"guest": "192Mi"}}
