@@ -27,7 +27,7 @@ from tests.reference.verdict import Question, Stored
 
 ROOT = Path(__file__).parents[2]
 # the class that declares a place, the way from it, the part of the object, and whether its kind is built in
-_Sort = tuple[type[Object], Place, str | int, bool]
+_Sort = tuple[type[Object], Place, str, bool]
 
 # Numbers and texts at the edges of what judges take for a number, a quantity or a truth.
 NUMBERS: tuple[Any, ...] = (
@@ -68,16 +68,17 @@ def _bearers() -> Mapping[_Sort, tuple[Kind, Place]]:
 def _sort_of(kind: Kind, path: Place) -> _Sort:
     """Return the class that declares a place, and the way from it.
 
-    Metadata, a status and what a server has built in are judged in other ways than the rest.
+    Metadata is the same for every kind. A status and what a server has built in are judged in other ways than the rest.
     """
+    if path[:1] == ("metadata",):
+        return Object, path, "metadata", kind.builtin
     declaring, start, here = kind.cls, 0, cast(shape.Shape, shape.shape_of(kind.cls))
     for index, part in enumerate(path):
         if isinstance(here, shape.ObjectShape):
             declaring, start, here = here.cls, index, here.properties[str(part)].shape
         elif isinstance(here, shape.ListShape | shape.MapShape):
             here = here.item if isinstance(here, shape.ListShape) else here.value
-    part = path[0] if path[:1] in (("metadata",), ("status",)) else ""
-    return declaring, path[start:], part, kind.builtin
+    return declaring, path[start:], "status" if path[:1] == ("status",) else "", kind.builtin
 
 
 def probed(kind: Kind, base: Stored | None, seen: set[Any]) -> Iterator[Case]:
