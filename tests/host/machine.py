@@ -35,9 +35,13 @@ def _user() -> str:
     return "" if os.geteuid() != 0 else "root may do what this test sees refused"
 
 
+def _kvm_device() -> str:
+    return "" if os.access("/dev/kvm", os.R_OK | os.W_OK) else "there is no /dev/kvm that this user may open"
+
+
 def _kvm() -> str:
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "there is no /dev/kvm that this user may open"
+    if missing := _kvm_device():
+        return missing
     # A KVM that interprets instructions answers every question and runs no kernel.
     modules = Path("/sys/module")
     if (modules / "kvm_pvm").exists() and not any((modules / name).exists() for name in ("kvm_intel", "kvm_amd")):
@@ -87,6 +91,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "root": _root,
     "chromium": _programs("chromium"),
     "user": _user,
+    "kvm-device": _kvm_device,
     "kvm": _kvm,
     "tun": _tun,
     "netns": lambda: _programs("ip")() or _root(),

@@ -83,8 +83,13 @@ class Place:
             times=replace(TIMES, start=patience),
             look=lambda config: replace(look(config), efi=efi, secure_efi=efi, root=self.root),
         )
-        _open.append(Machines(self.machines, around))
-        return _open[-1]
+        return keep_open(Machines(self.machines, around))
+
+
+def keep_open(machines: Machines) -> Machines:
+    """Close them when the script of a test is over."""
+    _open.append(machines)
+    return machines
 
 
 @pytest.fixture

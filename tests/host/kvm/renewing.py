@@ -1,0 +1,29 @@
+"""A Paddock that is killed while it renews the bare guest under KVM: it adopts the machine `a`, begins, and ends itself at a step.
+
+python -m tests.host.kvm.renewing ROOT STEP
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from paddock.engine.machine.machines import Machines
+from tests.host.kvm import bareguest
+from tests.host.machines.renewing import Steps
+
+
+async def main(root: Path, step: int) -> None:
+    """Renew the machine, and die."""
+    machines = Machines(root / "machines", bareguest.environment(root))
+    await machines.adopt()
+    machine = machines.get("a")
+    assert machine is not None
+    while machine.observed.phase != "running" or machine.observed.paused:
+        await asyncio.sleep(0.01)
+    Steps(step).begin()
+    await machine.renew()
+    machines.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
