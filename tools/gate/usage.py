@@ -1,13 +1,13 @@
 """Decides which files a test module of a long suite uses, and condenses their contents into a digest.
 
 A module uses every file of the repository except those that cannot change its outcome: documents, the quick suites, other long suites,
-other test modules of its own suite, and the folders of dialects that neither the module nor a test file that it imports names. What is
-unknown counts as used.
+other test modules of its own suite, the folders of dialects that neither the module nor a test file that it imports names, and, unless
+one of these starts the program, the modules of src that they do not import. What is unknown counts as used.
 """
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 
@@ -30,6 +30,13 @@ _UNUSED = (
     "tools/kubevirtsupport/",
     *SUITES,
 )
+_SOURCE = "src/"
+# They note how tests end, and change nothing about it.
+_OBSERVERS = ("tools/conformance/", "tools/gate/")
+# A test that starts the program, or builds it, uses whatever that imports, and the names of commands and kinds decide what that is.
+_STARTS = re.compile(
+    rb'paddock\.app\b|bin/paddock|"paddock",|\btools[./](packages|container|demo)|\bmake (demo|setup|up)\b|requirements\.lock'
+)
 _UNUSED_SUFFIXES = (".md",)
 _UNUSED_NAMES = ("LICENSE", "results.json", "passed.txt", ".gitignore", ".gitattributes")
 
@@ -41,10 +48,20 @@ def suite_of(module: str) -> str:
 
 def files_used(module: str, files: Iterable[str], read: Read) -> list[str]:
     """Return those of the repository's files that a test module uses, sorted."""
-    known = frozenset((module, *files))
-    imported = frozenset(_imported(module, known, read))
-    unnamed = _unnamed_dialects(read(each) for each in imported if each.startswith("tests/"))
-    return sorted(each for each in known if each in imported or (_is_shared(each, suite_of(module)) and not _is_of(each, unnamed)))
+    # One set for all modules: what is remembered of it is found again at once.
+    known = files if isinstance(files, frozenset) and module in files else frozenset((module, *files))
+    imported = frozenset(each for each in _imported(module, known, read) if not each.startswith(_OBSERVERS))
+    tests = [read(each) for each in imported if not each.startswith(_SOURCE)]
+    unnamed = _unnamed_dialects(tests)
+    source = None if any(_STARTS.search(text) for text in tests) else frozenset(_source(imported, known, read, unnamed))
+    return sorted(each for each in known if each in imported or _is_used(each, suite_of(module), unnamed, source))
+
+
+def _is_used(file: str, suite: str, unnamed: Iterable[str], source: frozenset[str] | None) -> bool:
+    """Return whether a module uses a file that it does not import; `source` are the files of src that it does, None for all of them."""
+    if not _is_shared(file, suite) or _is_of(file, unnamed):
+        return False
+    return source is None or not file.startswith(_SOURCE) or file in source
 
 
 def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str], str] | None = None) -> str:
@@ -86,8 +103,65 @@ def _imported(module: str, known: frozenset[str], read: Read) -> Iterator[str]:
             continue
         seen.add(file)
         yield file
-        if file.endswith(".py"):
-            waiting.extend(_files_of(_imports(read(file)), known))
+        if file.endswith(".py") and not file.startswith(_SOURCE):
+            waiting.extend(_uses(file, read(file), known))
+
+
+def _source(imported: Iterable[str], known: frozenset[str], read: Read, unnamed: Sequence[str]) -> Iterator[str]:
+    """Yield the files of src that are imported, that those import in their turn, and the data beside them."""
+    waiting = [each for each in imported if each.startswith(_SOURCE)]
+    seen = set(waiting)
+    while waiting:
+        file = waiting.pop()
+        uses = (each for each in _uses(file, read(file), known) if each.startswith(_SOURCE))
+        fresh = {each for each in uses if each not in seen and not _is_of(each, unnamed)}
+        seen |= fresh
+        waiting.extend(fresh)
+    folders = {str(PurePosixPath(each).parent) for each in seen}
+    yield from seen
+    yield from (each for each, home in _data(known) if home in folders)
+
+
+@cache
+def _uses(file: str, source: bytes, known: frozenset[str]) -> frozenset[str]:
+    """Return the files that a module imports or names."""
+    if not file.endswith(".py"):
+        return frozenset()
+    names = {name.decode().rstrip(".") for name in _NAMES.findall(source)}
+    found = set(_files_of((*_imports(source), *_packages(file), *names), known))
+    below = tuple(f"{_path(name)}/" for name in names)
+    return frozenset(found | {each for each in known if each.startswith(below) and _is_program(each)})
+
+
+def _is_program(file: str) -> bool:
+    return file.endswith(".py") and not PurePosixPath(file).name.startswith("test_")
+
+
+def _path(name: str) -> str:
+    """Return the path of a module without its suffix."""
+    return f"{_SOURCE if name.partition('.')[0] == 'paddock' else ''}{name.replace('.', '/')}"
+
+
+@cache
+def _data(known: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Return the files of src that are no modules, each with the folder of the modules that they belong to."""
+    folders = {str(PurePosixPath(each).parent) for each in known if each.endswith(".py")}
+    return tuple((each, _home(each, folders)) for each in known if each.startswith(_SOURCE) and not each.endswith(".py"))
+
+
+def _packages(file: str) -> Iterator[str]:
+    """Yield the packages around a module, which an import of it runs, too."""
+    parts = PurePosixPath(file).parts[1:-1] if file.startswith(_SOURCE) else ()
+    yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+
+
+# Modules that are run or imported by name: one, or the beginning of several, as in f"paddock.cli.commands.{name}".
+_NAMES = re.compile(rb'"((?:paddock|tests|tools)(?:\.\w+)+\.?)["{]')
+
+
+def _home(file: str, modules: Container[str]) -> str:
+    """Return the folder with modules that a file of data belongs to."""
+    return next((str(parent) for parent in PurePosixPath(file).parents if str(parent) in modules), "")
 
 
 @cache
@@ -98,8 +172,9 @@ def _imports(source: bytes) -> tuple[str, ...]:
 def _files_of(names: Iterable[str], known: frozenset[str]) -> Iterator[str]:
     """Yield the files of imported names; `from a.b import c` may mean the module `a.b.c` or a name in `a.b`."""
     for name in names:
-        path = name.replace(".", "/")
-        for file in (f"{path}.py", f"{path}/__init__.py", f"{PurePosixPath(path).parent}.py"):
+        path = _path(name)
+        above = PurePosixPath(path).parent
+        for file in (f"{path}.py", f"{path}/__init__.py", f"{above}.py", f"{above}/__init__.py"):
             if file in known:
                 yield file
 
@@ -108,5 +183,6 @@ def digests(modules: Iterable[str], files: Iterable[str], read: Read) -> Mapping
     """Return the digest of each test module; each file is read and hashed once."""
     once = cache(read)
     hashed = cache(lambda file: hashlib.sha256(once(file)).hexdigest())
-    known = list(files)
-    return {each: digest(each, known, once, hashed) for each in set(modules)}
+    every = frozenset(modules)
+    known = every.union(files)
+    return {each: digest(each, known, once, hashed) for each in every}

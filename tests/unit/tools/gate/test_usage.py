@@ -20,10 +20,11 @@ FILES = {
     "tests/host/passed.txt": "",
     "tests/host/results.json": "",
     "tests/imageserver.py": "",
-    "tests/conftest.py": "",
+    "tests/conftest.py": "from tools.gate import usage\n",
     "tests/unit/base/test_clock.py": "",
     "tests/reference/server.py": "",
-    "src/paddock/base/clock.py": "",
+    "src/paddock/base/clock.py": "from paddock.dialects.kubevirt import machine\n",
+    "src/paddock/base/unused.py": "",
     "src/paddock/dialects/stakater/machine.py": "",
     "src/paddock/plan/stakater.py": "",
     "src/paddock/dialects/kubevirt/machine.py": "",
@@ -59,6 +60,7 @@ def test_documents_other_suites_other_modules_and_unnamed_dialects_are_not_used(
 @pytest.mark.parametrize("where", [MODULE, "tests/host/machines/booting.py", "tests/imageserver.py", "tests/host/conftest.py"])
 def test_a_dialect_that_is_named_anywhere_is_used(where: str) -> None:
     files = {**FILES, where: f"{FILES[where]}# STAKATER\n"}
+    files["src/paddock/base/clock.py"] = "import paddock.plan.stakater\nimport paddock.dialects.stakater.machine\n"
     found = usage.files_used(MODULE, files, reading(files))
     assert {"src/paddock/dialects/stakater/machine.py", "src/paddock/plan/stakater.py"} <= set(found)
 
@@ -82,6 +84,63 @@ def test_the_digest_changes_when_a_file_goes(file: str) -> None:
         return
     left = {name: text for name, text in FILES.items() if name != file}
     assert usage.digest(MODULE, left, reading(FILES)) != usage.digest(MODULE, FILES, reading(FILES))
+
+
+# --- the source ----------------------------------------------------------------------------------------------------
+
+SOURCE = {
+    "src/paddock/__init__.py": "",
+    "src/paddock/base/__init__.py": "",
+    "src/paddock/base/clock.py": "from paddock.base import ticks\n",
+    "src/paddock/base/ticks.py": "",
+    "src/paddock/base/zones.toml": "",
+    "src/paddock/cli/__init__.py": "",
+    "src/paddock/cli/main.py": 'import_module(f"paddock.cli.commands.{name}")\n',
+    "src/paddock/cli/rules/rules.toml": "",
+    "src/paddock/cli/commands/why.py": "def run():\n    import paddock.plan.causes\n",
+    "src/paddock/plan/causes.py": "",
+    "src/paddock/plan/stakater.py": "",
+}
+
+
+def used_of(test: str, more: dict[str, str] | None = None) -> set[str]:
+    files = {MODULE: test, **SOURCE, **(more or {})}
+    found = usage.files_used(MODULE, files, reading(files))
+    return {each.removeprefix("src/paddock/") for each in found if each.startswith("src/")}
+
+
+def test_a_test_uses_what_it_imports_of_the_source_and_what_that_imports() -> None:
+    assert used_of("from paddock.base import clock\n") == {
+        "__init__.py",
+        "base/__init__.py",
+        "base/clock.py",
+        "base/ticks.py",
+        "base/zones.toml",
+    }
+
+
+def test_what_is_imported_by_name_or_in_a_function_is_used_and_so_are_files_below_it() -> None:
+    found = used_of("from paddock.cli.main import main\n")
+    assert {"cli/main.py", "cli/commands/why.py", "plan/causes.py", "cli/rules/rules.toml"} <= found
+    assert not found & {"base/clock.py", "base/zones.toml"}
+
+
+@pytest.mark.parametrize(
+    "start", ['spawn([sys.executable, "-m", "paddock.app", "up"])', 'run([".venv/bin/paddock"])', 'run(["paddock", "up"])', "# make demo"]
+)
+def test_a_test_that_starts_the_program_uses_all_of_the_source(start: str) -> None:
+    assert used_of(start) == {each.removeprefix("src/paddock/") for each in SOURCE if "stakater" not in each}
+
+
+def test_a_file_beside_the_test_that_starts_the_program_counts_as_well() -> None:
+    started = {"tests/host/machines/booting.py": 'COMMAND = ["-m", "paddock.app"]\n'}
+    assert "cli/main.py" in used_of("from tests.host.machines.booting import boot\n", started)
+
+
+@pytest.mark.parametrize("name", ['"tests.host.machines.killed"', 'f"tests.host.machines.{program}"'])
+def test_what_a_program_of_the_suite_imports_counts_as_well(name: str) -> None:
+    found = used_of(f"run([sys.executable, '-m', {name}])", {"tests/host/machines/killed.py": "import paddock.base.ticks\n"})
+    assert "base/ticks.py" in found and "plan/causes.py" not in found
 
 
 # --- histories --------------------------------------------------------------------------------------------------------
