@@ -12,6 +12,7 @@ PART ?=
 LIMIT ?=
 RECORD ?=
 WHICH ?=
+FIRST ?= 0
 SEEDS ?= 1000
 DEB_PYTHON ?= 3.11
 IMAGE ?=
@@ -26,7 +27,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-kubevirt cluster cluster-down test-host deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,8 +107,8 @@ soak: setup ## property tests with many more examples, and the long tests; PART=
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 
-weather: setup ## the controllers of other dialects in storms: 1,000 seeds of each dialect, 200 of the costliest; SEEDS=n, WHOLE=1; RECORD=1 records what passes
-	WEATHER=0:$(SEEDS) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(call recorded,weather)
+weather: setup ## the controllers of other dialects in storms: 1,000 seeds of each dialect, 200 of the costliest; FIRST=n, SEEDS=n, WHOLE=1; RECORD=1 records what passes
+	WEATHER=$(FIRST):$$(($(FIRST) + $(SEEDS))) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(call recorded,weather)
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none); RECORD=1 records what passes
 	@if command -v go >/dev/null; then \
@@ -128,6 +129,9 @@ cluster-down: setup ## end what `make cluster` started
 
 test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
 	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
+
+test-kvm: setup ## run a machine's life under KVM: a bare guest wherever /dev/kvm opens, and real guests where a processor runs them
+	$(PYTEST) tests/host/kvm -v $(UNHURRIED)
 
 deb: setup ## build a Debian package into dist/ (DEB_PYTHON=3.13: for Debian 13)
 	$(PY) -m tools.packages.deb --python $(DEB_PYTHON)
