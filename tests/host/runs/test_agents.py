@@ -61,7 +61,7 @@ def test_what_a_dead_paddock_left_frozen_is_thawed(host: Host, tiny_disk_image: 
     perform(host, before)
     ((uid, _),) = host.qemus().items()
     host.kill()
-    agent = host.root / "engine" / "machines" / uid / names.AGENT
+    agent = host.root / "engine" / "machines" / uid / "run" / names.AGENT
     assert _ask(agent, "guest-fsfreeze-freeze") == 1
     assert _ask(agent, "guest-fsfreeze-status") == "frozen"
     perform(host, after)
