@@ -1,6 +1,7 @@
 """The table for volumes, networks, placement and life; and for annotations, which are no fields."""
 
 from paddock.translate.machine.limits import Code
+from tools.kubevirtsupport.devices import CLAIMS
 from tools.kubevirtsupport.row import SupportRow, card, volume
 
 _LAYER = '"drive":"b-v.'
@@ -89,7 +90,7 @@ NETWORKS = (
         "networks[].resourceClaim.**",
         "refused",
         "No DRA.",
-        card(network={"resourceClaim": {}}, bridge={}),
+        {**card(network={"resourceClaim": {"claimName": "c", "requestName": "r"}}, sriov={}), **CLAIMS},
         Code.CLAIM_REFUSED,
     ),
 )
