@@ -31,6 +31,7 @@ class Source:
     version: str
     files: dict[str, str]
     refused: dict[str, str]
+    refused_by_server: dict[str, str]
     module: str = ""
 
     @property
@@ -77,7 +78,9 @@ def is_theirs(document: Json) -> bool:
 def sources() -> list[Source]:
     """The sources of the table."""
     return [
-        Source(each["name"], each["version"], each["files"], each.get("refused", {}), each.get("module", ""))
+        Source(
+            each["name"], each["version"], each["files"], each.get("refused", {}), each.get("refused_by_server", {}), each.get("module", "")
+        )
         for each in tomllib.loads(TABLE.read_text())["source"]
     ]
 

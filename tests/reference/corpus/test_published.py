@@ -34,7 +34,10 @@ def test_the_table_is_whole() -> None:
     assert found["kubevirt/kubevirt"] == 47 and found["kubevirt/containerized-data-importer"] == 26
     assert found["vitistack/kubevirt-operator"] >= 13 and found["vitistack/common"] == 7 and found["kubermatic/docs"] >= 5
     for each in SOURCES:
-        assert all(key.partition(" ")[0].rpartition(":")[0] in each.files or key.partition(" ")[0] in each.files for key in each.refused)
+        assert all(
+            key.partition(" ")[0].rpartition(":")[0] in each.files or key.partition(" ")[0] in each.files
+            for key in each.refused | each.refused_by_server
+        )
 
 
 @pytest.mark.spec("vitistack", 93)
@@ -70,7 +73,7 @@ def test_the_server_takes_them_or_says_why(source: Source, tmp_path: Path) -> No
             for place, _, documents in source.documents(tmp_path):
                 for index, document in enumerate(documents):
                     if is_theirs(document):
-                        problem = await _created(server, document, source.refused.get(f"{place} {index}"))
+                        problem = await _created(server, document, (source.refused | source.refused_by_server).get(f"{place} {index}"))
                         if problem:
                             wrong[f"{place} {index}"] = problem
 
