@@ -33,7 +33,8 @@ def test_the_objects_of_the_dialects_tests_get_the_same_verdict(real: Real, tmp_
     known = differences.read(KNOWN)
     unexplained = differences.unexplained(found, known)
     assert not unexplained, unexplained
-    assert differences.stale(found, known) == []
+    stale = differences.stale(found, known)
+    assert not stale, "\n".join(stale)
 
 
 def _cases(directory: Path) -> Iterator[Case]:
