@@ -82,7 +82,7 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Conversion:
-    """What `paddock convert` made of manifests. `losses` maps a field to the reason; a refusal has no objects."""
+    """The result of `paddock convert`. `losses` maps a field to the reason; a refusal has no objects."""
 
     objects: Sequence[Mapping[str, Any]]
     losses: Mapping[str, str]

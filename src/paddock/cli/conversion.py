@@ -14,6 +14,7 @@ from paddock.cli.inputobjects import InputObjects
 from paddock.cli.objects import InputObject
 from paddock.cli.rendering import RenderedObject, RenderSummary, dialect_of, render
 from paddock.dialects import admission
+from paddock.dialects.kubevirt.references import is_of_kubevirt
 from paddock.dialects.vitistack import ownform
 from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.objects import Resource
@@ -147,7 +148,7 @@ def _wiring(definition: dict[str, Any]) -> list[dict[str, Any]]:
 def _belongs_to_hub(each: RenderedObject) -> bool:
     """Return True for KubeVirt's and CDI's own objects, which another dialect has to express differently."""
     group, _ = admission.split_api_version(each.data.get("apiVersion"))
-    return group == "kubevirt.io" or group.endswith(".kubevirt.io")
+    return is_of_kubevirt(group)
 
 
 def _sources_of(lost: InputObject, gathered: InputObjects) -> Iterator[InputObject]:

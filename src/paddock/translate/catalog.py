@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from paddock.dialects.kubevirt.references import is_of_kubevirt
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
@@ -46,8 +47,7 @@ def is_read_back(dialect: str, kind: str) -> bool:
 def is_native(dialect: str, kind: tuple[str, str]) -> bool:
     """Return whether a dialect has a kind of KubeVirt's or CDI's as it is."""
     group, name = kind
-    of_hub = group == "kubevirt.io" or group.endswith(".kubevirt.io")
-    return dialect == "kubermatic" and of_hub and not is_read_back(dialect, name)
+    return dialect == "kubermatic" and is_of_kubevirt(group) and not is_read_back(dialect, name)
 
 
 def taken_by(group: str, kind: str) -> str | None:

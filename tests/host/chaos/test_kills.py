@@ -320,7 +320,7 @@ async def nothing_left(host: Host, client: Client) -> str:
 
 
 def _told(found: Data) -> Data:
-    """What decides whether an object stays."""
+    """Return the metadata that decide whether an object stays."""
     told = ("name", "uid", "creationTimestamp", "deletionTimestamp", "finalizers", "labels", "ownerReferences")
     return {name: value for name, value in found["metadata"].items() if name in told}
 

@@ -14,7 +14,7 @@ __all__ = ["place"]
 
 
 class Home:
-    """Where the machines of a test live."""
+    """The folder of the machines of a test."""
 
     def __init__(self, place: Place, rom: Path) -> None:
         self.root, self.machines = place.root, place.machines

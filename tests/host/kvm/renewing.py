@@ -9,20 +9,12 @@ from pathlib import Path
 
 from paddock.engine.machine.machines import Machines
 from tests.host.kvm import bareguest
-from tests.host.machines.renewing import Steps
+from tests.host.machines.renewing import renew_and_die
 
 
 async def main(root: Path, step: int) -> None:
     """Renew the machine, and die."""
-    machines = Machines(root / "machines", bareguest.environment(root))
-    await machines.adopt()
-    machine = machines.get("a")
-    assert machine is not None
-    while machine.observed.phase != "running" or machine.observed.paused:
-        await asyncio.sleep(0.01)
-    Steps(step).begin()
-    await machine.renew()
-    machines.close()
+    await renew_and_die(Machines(root / "machines", bareguest.environment(root)), step)
 
 
 if __name__ == "__main__":

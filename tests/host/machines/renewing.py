@@ -47,8 +47,8 @@ class Steps:
         return counted
 
 
-async def main(root: Path, step: int) -> None:
-    machines = Machines(root, surroundings())
+async def renew_and_die(machines: Machines, step: int) -> None:
+    """Adopt the machine `a`, renew it, and end this process at the step, if the renewal has so many."""
     await machines.adopt()
     machine = machines.get("a")
     assert machine is not None
@@ -58,6 +58,10 @@ async def main(root: Path, step: int) -> None:
     await machine.renew()
     print("renewed", flush=True)
     machines.close()
+
+
+async def main(root: Path, step: int) -> None:
+    await renew_and_die(Machines(root, surroundings()), step)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def test_what_a_dead_paddock_left_frozen_is_thawed(host: Host, tiny_disk_image: 
         async with talk.console("web") as console:
             # Whoever writes to a file system that is frozen waits.
             assert (await console.shell("echo x >/data/written && sync && cat /data/written", 60)).strip() == "x"
-        found = await talk.until(f"{VMIS}/web", lambda seen: "fsFreezeStatus" not in seen["status"], "it is said")
+        found = await talk.until(f"{VMIS}/web", lambda seen: "fsFreezeStatus" not in seen["status"], "the freeze is over")
         assert found["status"]["phase"] == "Running"
 
     perform(host, before)

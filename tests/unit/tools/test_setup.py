@@ -1,4 +1,4 @@
-"""What tools/setup.sh says at its end."""
+"""The last lines of tools/setup.sh."""
 
 import re
 import subprocess

@@ -6,6 +6,7 @@ refusals bear them none the less; the causes in the details say the same with fi
 
 from collections.abc import Sequence
 
+from paddock.dialects.kubevirt.references import is_of_kubevirt
 from paddock.meta.failure import Failure, StatusCause
 from paddock.schema.finding import Finding
 
@@ -25,7 +26,7 @@ _NAMES = {
 
 def validator(group: str, kind: str, *, updates: bool) -> str:
     """The webhook that judges objects of a kind; empty where the kind is not one of KubeVirt's or CDI's."""
-    if group != _KUBEVIRT and not group.endswith(f".{_KUBEVIRT}"):
+    if not is_of_kubevirt(group):
         return ""
     regular = f"{kind.lower()}-validate.{group}" if group == _CDI else f"{kind.lower()}-validator.{group}"
     return _NAMES.get((group, kind), regular).format(operation="update" if updates else "create")

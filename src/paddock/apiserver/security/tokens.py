@@ -184,13 +184,13 @@ class AccountTokens:
 
     def user(self, token: str) -> User | None:
         """The account of a token that is meant for this server. The first token waits for the keys: raises `PendingIdentity`."""
-        if token.count(".") == 2 and not self._keys.is_loaded:
+        if _is_signed(token) and not self._keys.is_loaded:
             raise PendingIdentity(self._keys.load)
         return self.user_for(token, self.terms.own_audiences)[0]
 
     def user_for(self, token: str, audiences: tuple[str, ...]) -> tuple[User | None, tuple[str, ...]]:
         """The account of a token and the audiences of it that were asked for."""
-        claims = self._keys.claims(token) if token.count(".") == 2 else None
+        claims = self._keys.claims(token) if _is_signed(token) else None
         if claims is None:
             return None, ()
         if claims.get("iss") == _KEPT_ISSUER:
@@ -244,6 +244,11 @@ class _Registered(msgspec.Struct, frozen=True):
     exp: float = 0
     nbf: float = 0
     private: dict[str, Any] = msgspec.field(name="kubernetes.io", default_factory=dict)
+
+
+def _is_signed(token: str) -> bool:
+    """Return whether a token has the parts of a signed one."""
+    return token.count(".") == 2
 
 
 def _user(namespace: str, name: str, uid: str, extra: dict[str, tuple[str, ...]]) -> User:

@@ -186,9 +186,9 @@ class RestoreReconciler:
         metadata = {"ownerReferences": [owner], "uid": seen.meta.uid, "resourceVersion": seen.meta.resourceVersion}
         return CachedObject.of(await self._client.patch_raw(RESTORES, seen.key, merge_patch({"metadata": metadata})))
 
-    async def _is_deleted(self, restore: VirtualMachineRestore, target: Key, found: Iterable[plan.RestoredVolume]) -> bool:
+    async def _is_deleted(self, restore: VirtualMachineRestore, target: Key, volumes: Iterable[plan.RestoredVolume]) -> bool:
         """Return whether the target was made, began to adopt the claims, and is gone: the collector may not have seen that yet."""
-        claims = [await self._client.find(CLAIMS, Key(target.namespace, each.claim)) for each in found]
+        claims = [await self._client.find(CLAIMS, Key(target.namespace, each.claim)) for each in volumes]
         owners = {uid for each in claims if each is not None and _made_by(restore, each) for uid in _machines_of(each)}
         machine = await self._client.find(MACHINES, target) if owners else None
         return bool(owners) and (machine is None or machine.metadata.uid not in owners)

@@ -157,16 +157,16 @@ class VirtualMachineActions:
                 error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
                 raise self._refused(sight, _UNKNOWN[member], str(error), error) from None
             if named is not None:
-                self._check(sight, named)
+                self._refuse_conflicts(sight, named)
                 found.append(named)
         return found
 
-    def _check(self, sight: ObservedVirtualMachine, named: ResolvedInstancetype) -> None:
+    def _refuse_conflicts(self, sight: ObservedVirtualMachine, instancetype: ResolvedInstancetype) -> None:
         """Refuse an instancetype that was made after a machine that sets the same fields. Admission has held a copy against them."""
-        if named.member != instancetypes.INSTANCETYPE or named.revision:
+        if instancetype.member != instancetypes.INSTANCETYPE or instancetype.revision:
             return
         place = MachinePlace(spec=sight.machine.spec, path=("spec",))
-        fields = [each.field for each in sizing.conflicts(place, from_data(named.spec, InstancetypeSpec))]
+        fields = [each.field for each in sizing.conflicts(place, from_data(instancetype.spec, InstancetypeSpec))]
         if fields:
             error = Terminal(f"VMI conflicts with instancetype spec in fields: [{', '.join(fields)}]", fix="leave them out of the machine")
             raise self._refused(sight, "FailedCreate", str(error), error)

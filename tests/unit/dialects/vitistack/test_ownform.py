@@ -1,5 +1,6 @@
 """Vitistack's own form of the Machine: its refusals with their places and words, and what is taken beside them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,8 +8,11 @@ import yaml
 
 from paddock.dialects.admission import AdmissionResult, admit, admit_change
 from paddock.dialects.vitistack import machineclass, ownform
+from paddock.dialects.vitistack.fields import MachineCloudInit, MachineDisk, OperatingSystem
+from paddock.dialects.vitistack.machinespec import MachineSpec
 from paddock.schema.finding import Severity
 from paddock.schema.kind import AdmissionSettings
+from paddock.schema.shape import shape_of
 from tests.unit.dialects.vitistack.test_machine import admitted, errors, machine
 
 Json = dict[str, Any]
@@ -137,3 +141,16 @@ def test_every_member_of_the_spec_is_of_a_form_or_of_both() -> None:
     assert set(fields.MachineDisk.__struct_fields__) == {"name", *ownform.DOCUMENT_DISK, *ownform.OWN_DISK}
     assert set(fields.MachineCloudInit.__struct_fields__) == {"userData", "networkData", "secretRef", *ownform.OWN_CLOUD_INIT}
     assert set(fields.OperatingSystem.__struct_fields__) == {"imageID", *ownform.OWN_OS}
+
+
+def test_the_definition_knows_the_members_whose_empty_text_means_nothing() -> None:
+    """Each text of the two forms for which the declarations say so, and no other."""
+    forms = (
+        (MachineSpec, (*ownform.OWN, *ownform.DOCUMENT)),
+        (MachineDisk, (*ownform.OWN_DISK, *ownform.DOCUMENT_DISK)),
+        (MachineCloudInit, ownform.OWN_CLOUD_INIT),
+        (OperatingSystem, ownform.OWN_OS),
+    )
+    unset = {name for cls, names in forms for name in names if shape_of(cls).properties[name].field.empty_is_unset}
+    asked = set(re.findall(r"\.(\w+) != ''", ownform.OWN_CEL + ownform.DOCUMENT_CEL))
+    assert asked == unset

@@ -107,7 +107,7 @@ def test_what_cannot_be_done_is_named(changes: Any, named: str) -> None:
 @pytest.mark.spec("virtrigaud", 117, "install gives the machine the channel of its guest agent")
 @pytest.mark.parametrize("policy", ["", "install", "skip"])
 def test_guests_bring_their_tools_or_none(play: Play, policy: str) -> None:
-    """Whatever is asked, the machine has the channel, through which nothing is installed."""
+    """Each policy gives the machine the channel, and installs nothing through it."""
 
     async def script(target: Target) -> None:
         vm_id = await target.running(hardware=of_class(guest_tools_policy=policy))

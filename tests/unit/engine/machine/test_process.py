@@ -30,7 +30,7 @@ def test_who_waits_for_a_processor_wants_it() -> None:
 
 
 def test_a_program_has_a_session_of_its_own_which_it_makes_after_the_first_exec(tmp_path: Path) -> None:
-    """Whoever starts it waits for that exec, and a new session waits for processors on its own on a busy host."""
+    """The caller waits for that exec, and on a busy host the processes of a new session wait longer for a processor."""
     log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
     pid = spawn(ProcessLaunch(("sleep", "600"), tmp_path, log))
     try:

@@ -63,7 +63,7 @@ def _conflict(path: Path) -> Finding:
     return Finding(path=path, message=f"Invalid value: {words}; leave it out", rule="kubevirt/V15", words=words)
 
 
-def _said(hardware: HardwareContext) -> Iterator[Path]:
+def _own_sizes(hardware: HardwareContext) -> Iterator[Path]:
     """Yield the processors and the memory that a machine gives itself: every instancetype sets both."""
     # 0 means that none is given.
     yield from (hardware.at(*path) for path in _PROCESSORS if _member(hardware.spec, path))
@@ -78,7 +78,7 @@ def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
     matcher = place.spec.instancetype
     if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
         return
-    for path in _said(place.hardware):
+    for path in _own_sizes(place.hardware):
         yield finding.warning(
             path, "conflicts with the instancetype, which sets it: the machine does not start; leave it out", "kubevirt/V15"
         )
@@ -87,7 +87,7 @@ def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
 def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
     """Yield the fields that a machine sets although its instancetype does (V15)."""
     hardware = place.hardware
-    yield from map(_conflict, _said(hardware))
+    yield from map(_conflict, _own_sizes(hardware))
     for given, path in _GIVEN:
         if _member(instancetype, given) not in (None, []) and _member(hardware.spec, path) not in (None, [], False):
             yield _conflict(hardware.at(*path))
