@@ -35,12 +35,15 @@ async def _agent(talk: Talk, status: str) -> Data:
 
 
 def _ask(path: Path, command: str) -> object:
-    """Ask the agent past Paddock."""
-    with socket.socket(socket.AF_UNIX) as line:
+    """Ask the agent past Paddock. Its answer to a Paddock that is dead may still be in the channel: it comes before the byte 0xFF."""
+    with socket.socket(socket.AF_UNIX) as line, line.makefile("rb") as said:
         line.settimeout(60)
         line.connect(str(path))
+        line.sendall(json.dumps({"execute": "guest-sync-delimited", "arguments": {"id": 1}}).encode() + b"\n")
+        while b"\xff" not in (earlier := said.readline()):
+            assert earlier, "the agent's channel was closed"
         line.sendall(json.dumps({"execute": command}).encode() + b"\n")
-        answer: Data = json.loads(line.makefile().readline())
+        answer: Data = json.loads(said.readline())
     return answer["return"]
 
 
