@@ -258,10 +258,21 @@ def holders(path: Path) -> list[int]:
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
-        with contextlib.suppress(OSError):
-            for handle in os.listdir(f"/proc/{entry}/fd"):
-                link = f"/proc/{entry}/fd/{handle}"
-                if os.path.basename(os.readlink(link)) == name and os.path.samestat(os.stat(link), wanted):
-                    found.append(int(entry))
-                    break
+        if any(_is_open(f"/proc/{entry}/fd/{handle}", name, wanted) for handle in _handles(entry)):
+            found.append(int(entry))
     return found
+
+
+def _handles(pid: str) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return []
+
+
+def _is_open(link: str, name: str, wanted: os.stat_result) -> bool:
+    """Whether a descriptor is of this file. One that its process has closed meanwhile, as while it executes another program, is not."""
+    try:
+        return os.path.basename(os.readlink(link)) == name and os.path.samestat(os.stat(link), wanted)
+    except OSError:
+        return False

@@ -26,7 +26,7 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
 from paddock.engine.machine.argv.renewed import renewed
 from paddock.engine.machine.config import UserNetwork
-from paddock.engine.machine.directory import QemuProgram, Renewal
+from paddock.engine.machine.directory import Directory, QemuProgram, Renewal
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFailed, Unanswered
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.observation import RenewalResult
@@ -36,7 +36,6 @@ from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.startup import (
     end_helpers,
-    lets_go,
     listens,
     make_files_beside,
     reach,
@@ -49,6 +48,7 @@ from paddock.engine.machine.startup import (
 FORCE_SECONDS = 30.0
 # The host keeps so much memory besides the second copy of a guest's.
 _SPARE = 256 << 20
+_LOOK_SECONDS = 0.01
 _STAYS = "the guest runs on in the old QEMU"
 # Told to who follows a machine.
 MOVED = "MOVED"
@@ -323,11 +323,11 @@ async def settle(owner: MachineOwner) -> None:
     if renewal.moved:
         await clear(owner)
         return
-    for pid in {renewal.pid, *holders(owner.directory.path / "next.lock")} - {0}:
-        await _ended(pid, start_ticks(pid) if pid != renewal.pid else renewal.ticks, owner.surroundings.times.quit)
+    patience = owner.surroundings.times.quit
+    if renewal.pid:
+        await _ended(renewal.pid, renewal.ticks, patience)
     end_helpers(renewal.helpers.values())
-    # A process that was just being started, and whose PID is not recorded yet, may hold the lock for a moment longer.
-    await lets_go(owner.directory.beside, owner.surroundings.times.quit)
+    await _end_holders(owner.directory, patience)
     owner.directory.drop_beside()
 
 
@@ -338,6 +338,16 @@ async def clear(owner: MachineOwner) -> None:
         await _ended(renewal.pid, renewal.ticks, owner.surroundings.times.quit)
         end_helpers(renewal.helpers.values())
         owner.directory.promote()
+
+
+async def _end_holders(directory: Directory, patience: float) -> None:
+    """End a process that was just being started, and whose PID nobody recorded; a busy host may show it, or see it off, a moment later."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while directory.beside.locked():
+                for pid in holders(directory.path / "next.lock"):
+                    await _ended(pid, start_ticks(pid), patience)
+                await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _has_moved(owner: MachineOwner) -> bool:

@@ -80,6 +80,15 @@ def test_the_holders_of_a_file(tmp_path: Path) -> None:
     assert holders(tmp_path / "lock") == holders(tmp_path / "gone") == []
 
 
+def test_a_holder_that_closes_another_file_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process does that executes one program after the other."""
+    (tmp_path / "lock").touch()
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*(["999"] if str(path).endswith("/fd") else []), *listed(path)])
+    with holding("sh", "-c", _HOLD.format(tmp_path / "lock")) as pid:
+        assert holders(tmp_path / "lock") == [pid]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 def test_a_holder_with_mounts_of_its_own(tmp_path: Path) -> None:
     """Its path of the file is none that anybody else has."""
