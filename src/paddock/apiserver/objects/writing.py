@@ -3,9 +3,12 @@
     raw body -> decode -> metadata -> strategy -> (admission changes it) -> validate -> (admission judges it) -> ownership
              -> bounds -> decide -> commit -> answer
 
-Only admission waits between reading the old object and deciding the new one; if the object, or what it was checked against, moved
-meanwhile, the whole computation is repeated on the new state. Everything else runs through without giving way, so there is no lock.
+Only admission waits between reading the old object and deciding the new one, and a large write gives way between its steps; if the
+object, or what it was checked against, moved meanwhile, the whole computation is repeated on the new state. Everything else runs through
+without giving way, so there is no lock.
 """
+
+import asyncio
 
 import msgspec
 
@@ -34,6 +37,12 @@ GENERATED_NAME_ATTEMPTS = 8
 LARGEST_OBJECT = 3 * 1024 * 1024
 # What a generation does not count.
 _METADATA, _OBSERVED = frozenset(("metadata",)), frozenset(("metadata", "status"))
+
+
+async def give_way(options: Options) -> None:
+    """Let others have their turn on the event loop, if this write is large."""
+    if options.is_large:
+        await asyncio.sleep(0)
 
 
 class _Draft:
@@ -162,11 +171,15 @@ class ObjectWriter:
             # What a change leaves alone stays one with the old object, so that everything after it looks at changes only.
             given = {**old, "metadata": metadata.changeable(old["metadata"])}
             proposal = compute(given)
+            if not await self._is_unmoved(before, options):
+                continue
             draft = self._draft(resource, proposal.data, options, old, None if proposal.whole else given)
             draft.owned = proposal.settled
             self._prepare_update(draft, namespace, name)
             if concerned:
                 await self._change(draft, "UPDATE")
+            if not await self._is_unmoved(before, options):
+                continue
             self._validate(draft)
             if concerned and (not await self._judged(draft, "UPDATE") or self._store_of.decided(key) != before):
                 continue
@@ -180,6 +193,11 @@ class ObjectWriter:
             self._admission.bound(resource, draft.new, old, options)
             return await self._decide(draft, before, form)
         raise failure.modified(resource.about(name))
+
+    async def _is_unmoved(self, before: StoredValue, options: Options) -> bool:
+        """Give way in a large write. Returns False if the object moved meanwhile."""
+        await give_way(options)
+        return not options.is_large or self._store_of.decided(before.key) == before
 
     def _prepare_update(self, draft: _Draft, namespace: str, name: str) -> None:
         old = draft.old or {}
