@@ -10,9 +10,9 @@ import orjson
 from paddock.apiserver import bodies
 from paddock.apiserver.bodies import Body
 from paddock.apiserver.context import RequestContext, ServerParts
+from paddock.apiserver.objects.drafts import give_way
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal, Written
-from paddock.apiserver.objects.writing import give_way
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.verbs.options import write_options
