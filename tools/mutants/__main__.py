@@ -26,7 +26,11 @@ Run = subprocess.CompletedProcess[str]
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    mutants = [each for each in listing.read(options.list) if each.item.startswith(tuple(options.items) or "")]
+    named = [each for each in listing.read(options.list) if each.item.startswith(tuple(options.items) or "")]
+    mutants = [each for each in named if options.guests or each.tests == listing.QUICK_SUITES]
+    if not mutants:
+        print("mutants: none is listed for that; those that only real guests show need --guests")
+        return 1
     unnoticed = 0
     with worktree(ROOT) as tree:
         healthy = run(mutants, tree)
@@ -36,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         for mutant in mutants:
             found = tried(mutant, tree)
             word = WORDS.get(found.returncode, f"BROKEN, pytest exits with {found.returncode}")
+            if found.returncode == PASSED and " passed" not in found.stdout:
+                word = "SKIPPED"
             unnoticed += found.returncode != FAILED
             print(f"{word:12} {mutant.item}: {mutant.fault} ({mutant.file})", flush=True)
             if options.verbose or found.returncode not in WORDS:
@@ -61,7 +67,8 @@ def run(mutants: Sequence[Mutant], tree: Path) -> Run:
     # A fault may make a test wait for ever.
     options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300", "-m", "soak or not soak"]
     items = [f"--spec-item={item}" for item in sorted({each.item for each in mutants})]
-    command = [sys.executable, "-m", "pytest", *options, *items, *files]
+    slow = ["--slow"] if any(file.startswith("tests/host/") for file in files) else []
+    command = [sys.executable, "-m", "pytest", *options, *slow, *items, *files]
     environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
     return subprocess.run(command, cwd=tree, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
@@ -89,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("items", nargs="*", metavar="TEXT", help='such as "kube-api 140", or "stakater"')
     parser.add_argument("--list", type=Path, default=LISTING, help="another list of mutants")
+    parser.add_argument("--guests", action="store_true", help="try those, too, that only tests with real guests notice")
     parser.add_argument("--verbose", action="store_true", help="print what pytest prints")
     return parser
 
