@@ -27,7 +27,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak test-reference test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak mutants test-reference test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ soak: setup ## property tests with many more examples, and the long tests; PART=
 	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools; fi
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
+
+mutants: setup ## break the product in small ways, and say which the tests of the broken item do not notice; ITEM="kube-api 140"
+	$(PY) -m tools.mutants $(if $(ITEM),"$(ITEM)")
 
 weather: setup ## the controllers of other dialects in storms: 1,000 seeds of each dialect, 200 of the costliest; FIRST=n, SEEDS=n, WHOLE=1; RECORD=1 records what passes
 	WEATHER=$(FIRST):$$(($(FIRST) + $(SEEDS))) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(call recorded,weather)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.golden import Golden
-from tools.conformance.plugin import ConformanceRecorder
+from tools.conformance.plugin import ConformanceRecorder, SpecChoice, SpecChoices
 from tools.gate import plugin
 from tools.gate.cputimes import CpuTimes
 
@@ -37,11 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--record-part", choices=plugin.PARTS, help="run the tests that the record does not prove, or only the others")
     group.addoption("--cpu-times", type=int, metavar="N", help="list the N tests and modules that take most CPU time, children included")
     group.addoption("--conformance-results", metavar="FILE", help="write which spec items were tested, with outcomes")
+    group.addoption(
+        "--spec-item", action="append", metavar="ITEM", help='run what proves an item or a clause, such as "kube-api 27 labels"'
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     results = config.getoption("--conformance-results")
     config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None))
+    if items := config.getoption("--spec-item"):
+        config.pluginmanager.register(SpecChoices([SpecChoice.parse(item) for item in items]))
     if (shown := config.getoption("--cpu-times")) is not None:
         config.pluginmanager.register(CpuTimes(shown))
     if config.getoption("--limit") is not None:

@@ -284,6 +284,7 @@ def moved_away(path: Path) -> None:
             each.unlink()
 
 
+@pytest.mark.spec("kubevirt", 108, "Backup and restore of the engine's store")
 @pytest.mark.parametrize("now", [1_700_000_000.0, 0.0], ids=["clock", "clock set back"])
 def test_revisions_are_never_used_again(path: Path, tmp_path: Path, now: float) -> None:
     """The same old backup is restored again and again; what was issued in between is never issued again."""

@@ -10,6 +10,7 @@ names or marks passed over. What is there no more goes. Workers collect, and tel
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,39 @@ _SEEN, _CHOSEN = "conformance-seen", "conformance-chosen"
 
 class WrongMark(Exception):
     """A mark names no item of a spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecChoice:
+    """One item, or one clause of it; pytest runs the tests that are marked with it: ``--spec-item "kube-api 140 DeviceClass"``."""
+
+    spec: str
+    number: int
+    clause: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "SpecChoice":
+        spec, number, *clause = text.split(" ", 2)
+        return cls(spec, int(number), *clause)
+
+    def is_named_by(self, mark: pytest.Mark) -> bool:
+        words = [self.spec, self.number, *([self.clause] if self.clause else [])]
+        return set(words) <= set(mark.args)
+
+
+class SpecChoices:
+    """Keeps the tests whose marks name one of the items or clauses."""
+
+    def __init__(self, choices: Sequence[SpecChoice]) -> None:
+        self._choices = choices
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        chosen = [item for item in items if any(self._is_named_by(mark) for mark in item.iter_markers("spec"))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+    def _is_named_by(self, mark: pytest.Mark) -> bool:
+        return any(choice.is_named_by(mark) for choice in self._choices)
 
 
 class ConformanceRecorder:

@@ -69,12 +69,13 @@ def test_a_long_name_is_no_hindrance(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 164)
 def test_a_secret_may_come_later(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         seed = {"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "later"}}}
         await host.make(instance(volumes=[seed]))
         await asyncio.sleep(20)
-        assert (await host.vmi())["status"]["phase"] != "Running"
+        assert (await host.vmi())["status"]["phase"] == "Scheduling"
         assert any("later" in str(each.get("message")) for each in (await host.vmi())["status"]["conditions"])
         await host.make(
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "later"}, "stringData": {"userdata": "#cloud-config\n"}}

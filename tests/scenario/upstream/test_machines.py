@@ -294,6 +294,7 @@ def test_a_change_of_labels_waits_for_another_start(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 164)
 def test_an_image_that_is_not_there_is_asked_for_with_growing_pauses(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         said: list[str] = []
@@ -302,6 +303,7 @@ def test_an_image_that_is_not_there_is_asked_for_with_growing_pauses(play: Play)
             await asyncio.sleep(660)
             while not await events.quiet():
                 said.append((await events.next())["object"].get("status", {}).get("printableStatus", ""))
+        assert (await host.vmi())["status"]["phase"] == "Scheduling"
         said = [word for word, _ in itertools.groupby(each for each in said if each.startswith(("Err", "Image")))]
         assert said[:4] == ["ErrImagePull", "ImagePullBackOff"] * 2
 

@@ -134,6 +134,7 @@ def test_labels_of_machines_change_without_a_restart(play: Play) -> None:
 
 
 LABEL = operation("add", f"{TEMPLATE_LABELS}/newlabel", "newvalue")
+ANNOTATION = operation("add", TEMPLATE_LABELS.replace("labels", "annotations"), {"note": "new"})
 SELECTED = {"proactive": {"selectionPolicy": {"selectors": {"labelSelector": {"matchLabels": {"app": "test"}}}}}}
 
 
@@ -157,11 +158,13 @@ def test_a_new_template_reaches_machines_as_its_strategy_says(
         await host.make(made)
         await scaled(host, 1)
         before = ids(await listed(host, INSTANCES))
-        await changed(host, LABEL)
+        await changed(host, LABEL, ANNOTATION)
         (machine,), (instance,) = await listed(host, MACHINES), await listed(host, INSTANCES)
-        assert ("newlabel" in machine["spec"]["template"]["metadata"]["labels"]) is updated
+        template = machine["spec"]["template"]["metadata"]
+        assert ("newlabel" in template["labels"], "note" in template.get("annotations", {})) == (updated, updated)
         assert (ids([instance]) != before) is restarted
-        assert ("newlabel" in instance["metadata"]["labels"]) is restarted
+        own = instance["metadata"]
+        assert ("newlabel" in own["labels"], "note" in own.get("annotations", {})) == (restarted, restarted)
 
     play(script)
 

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,30 @@ def judged(machine: str, number: int, arguments: tuple[int, ...] = (), architect
 )
 def test_the_filter_of_calls(machine: str, number: int, arguments: tuple[int, ...], answer: int) -> None:
     assert judged(machine, number, arguments) == answer
+
+
+# In a process of its own, which has mounts of its own.
+_WRITING = """
+import ctypes, os, sys
+from paddock.engine import share
+libc = ctypes.CDLL(None, use_errno=True)
+share._own_mounts(libc)
+handle = share.open_directory(libc, sys.argv[1])
+share._mount_here(libc, handle, readonly=sys.argv[2] == "readonly")
+print(open(f"{share.PLACE}/there").read())
+open(f"{share.PLACE}/new", "w").close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts without a user namespace")
+@pytest.mark.spec("kubevirt", 133)
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_directory_is_written_unless_it_may_only_be_read(tmp_path: Path, *, readonly: bool) -> None:
+    (tmp_path / "there").write_text("old")
+    words = [str(tmp_path.resolve()), "readonly" if readonly else "writable"]
+    ended = subprocess.run([sys.executable, "-c", _WRITING, *words], capture_output=True, text=True, check=False)
+    assert ended.stdout == "old\n", ended.stderr
+    assert ("Read-only file system" in ended.stderr, (tmp_path / "new").exists()) == (readonly, not readonly)
 
 
 def test_calls_of_another_architecture_end_the_program() -> None:

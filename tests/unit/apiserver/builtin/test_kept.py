@@ -184,6 +184,8 @@ CHANGED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (f"{STORAGE}/csidrivers", {"spec": {}}, {"spec": {"attachRequired": False}}, "spec.attachRequired"),
     (CLAIMS, {"spec": CLAIM}, {"spec": {"devices": {"requests": None}}}, "spec"),
     (f"{DEVICES}/resourceslices", {"spec": SLICE}, {"spec": {"nodeName": "m"}}, "spec.nodeName"),
+    (f"{DEVICES}/resourceslices", {"spec": SLICE}, {"spec": {"driver": "other"}}, "spec.driver"),
+    (f"{DEVICES}/resourceslices", {"spec": SLICE}, {"spec": {"pool": {"name": "other"}}}, "spec.pool.name"),
     (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.0/16"]}}, {"spec": {"cidrs": ["10.1.0.0/16"]}}, "spec.cidrs"),
     (f"{STORAGE}/volumeattachments", {"spec": SOURCE}, {"spec": {**SOURCE, "nodeName": "other"}}, "spec"),
     (f"{CORE}/resourcequotas", {"spec": {"scopes": ["BestEffort"]}}, {"spec": {"scopes": ["NotBestEffort"]}}, "spec.scopes"),
@@ -281,7 +283,33 @@ def test_a_kind_of_devices_is_stored_and_deleted(play: Play, plural: str, body: 
     play(script)
 
 
+@pytest.mark.parametrize(("plural", "body"), KINDS[:2])
+def test_the_generation_of_a_class_and_a_slice_counts_their_changes(play: Play, plural: str, body: dict[str, Any]) -> None:
+    async def script(api: Harness) -> None:
+        path = f"{DEVICES}/{plural}"
+        assert (await api.post(path, {**body, "metadata": {"name": "q"}})).data["metadata"]["generation"] == 1
+        change = {"devices": [{"name": "d"}]} if plural == "resourceslices" else {"selectors": None}
+        changed = await api.merge(f"{path}/q", {"spec": change})
+        assert (changed.status, changed.data["metadata"]["generation"]) == (200, 2), changed.data
+        assert (await api.merge(f"{path}/q", {"metadata": {"labels": {"a": "b"}}})).data["metadata"]["generation"] == 2
+
+    play(script)
+
+
 BARE = {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "c"}}]}}
+
+
+@pytest.mark.spec("kube-api", 140, "defaults")
+def test_each_alternative_of_a_request_asks_for_one_device(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        alternatives = [{"name": "a", "deviceClassName": "c"}, {"name": "b", "deviceClassName": "d", "allocationMode": "All"}]
+        spec = {"devices": {"requests": [{"name": "x", "firstAvailable": alternatives}]}}
+        made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})).data
+        first, second = made["spec"]["devices"]["requests"][0]["firstAvailable"]
+        assert first == {**alternatives[0], "allocationMode": "ExactCount", "count": 1}
+        assert second == alternatives[1]
+
+    play(script)
 
 
 @pytest.mark.spec("kube-api", 140, "defaults", "immutable specs")

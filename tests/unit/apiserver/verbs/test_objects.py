@@ -1,5 +1,6 @@
 """create, get, update, list and delete of objects, as docs/spec/kube-api.md sections 2 and 5.1 say."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -109,6 +110,19 @@ def test_absent_objects(play: Play) -> None:
         assert gone.data["details"] == {"name": "x", "group": "vitistack.io", "kind": "networkconfigurations"}
         assert (await api.get("/apis/none.example.com/v1/things")).status == 404
         assert (await api.get("/nowhere")).raw == b"404 page not found\n"
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 21)
+def test_of_two_updates_of_one_revision_one_wins(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        first = (await api.post(NCS, network(vlan=1))).data
+        updates = [api.put(f"{NCS}/n", first | {"spec": {"vlan": vlan}}) for vlan in (2, 3)]
+        answers = await asyncio.gather(*updates)
+        assert sorted(each.status for each in answers) == [200, 409]
+        (won,) = [each.data for each in answers if each.status == 200]
+        assert (await api.get(f"{NCS}/n")).data == won
 
     play(script)
 

@@ -348,8 +348,16 @@ async def test_a_refusal_is_told_in_the_status() -> None:
 
 
 @pytest.mark.spec("kubevirt", 100)
+@pytest.mark.parametrize(
+    ("asked", "config_map", "secret"),
+    [
+        ({}, "settings", "user"),
+        ({"appendIndexToConfigMapRefs": True}, "settings-0", "user"),
+        ({"appendIndexToSecretRefs": True}, "settings", "user-0"),
+    ],
+)
 @timeless
-async def test_references_follow_the_number_only_when_asked() -> None:
+async def test_references_follow_the_number_only_when_asked(asked: Data, config_map: str, secret: str) -> None:
     volumes = {
         "volumes": [
             {"name": "own", "configMap": {"name": "settings"}},
@@ -358,11 +366,11 @@ async def test_references_follow_the_number_only_when_asked() -> None:
         ]
     }
     async with living(wire, wire_machines) as life:
-        await make(life, pool(1, "Halted", volumes, nameGeneration={"appendIndexToConfigMapRefs": True}))
+        await make(life, pool(1, "Halted", volumes, nameGeneration=asked))
         await life.rest(10)
         config, cloud, shared = (await life.vm("web-0"))["spec"]["template"]["spec"]["volumes"]
-    assert config["configMap"]["name"] == "settings-0"
-    assert cloud["cloudInitNoCloud"]["secretRef"]["name"] == "user" and shared["persistentVolumeClaim"]["claimName"] == "shared"
+    assert (config["configMap"]["name"], cloud["cloudInitNoCloud"]["secretRef"]["name"]) == (config_map, secret)
+    assert shared["persistentVolumeClaim"]["claimName"] == "shared"
 
 
 @timeless

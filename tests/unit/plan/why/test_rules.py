@@ -68,6 +68,7 @@ def test_what_is_as_it_should_be_is_one_line(status: Data, strategy: str, says: 
     assert list(lines(answer, NOW)) == [says]
 
 
+@pytest.mark.spec("kubevirt", 117)
 def test_what_failed_on_the_way_is_over_when_the_machine_runs() -> None:
     vm, vmi = RUNNING
     old = event(vmi, "SyncFailed", "failed to pull image a: it answered 404 Not Found", ago=3000)
@@ -215,6 +216,7 @@ def test_the_fix_names_the_field_that_people_wrote() -> None:
         assert cause.fix == f"Correct {field}: the path and the tag have to exist. {after}"
 
 
+@pytest.mark.spec("kubevirt", 117)
 def test_an_all_clear_names_what_it_did_not_check() -> None:
     node = made("Node", "v1", "host", {}, {})
     answer = why(node)
@@ -225,6 +227,7 @@ def test_an_all_clear_names_what_it_did_not_check() -> None:
     assert as_data(answer)["notChecked"] == ["its state (it has no condition Ready, and no rule knows its kind)"]
 
 
+@pytest.mark.spec("kubevirt", 117)
 def test_what_rights_do_not_reach_is_not_all_clear() -> None:
     answer = why(*RUNNING, blind=("Event",))
     assert answer.state == "unknown"
@@ -282,6 +285,7 @@ def test_a_claim_with_a_source_is_not_empty(how: Data) -> None:
     assert why(vm, on_claim, claim).state == "good"
 
 
+@pytest.mark.spec("kubevirt", 117)
 def test_events_about_another_instance_of_the_name_are_over() -> None:
     waits = machine({"printableStatus": "Starting"})
     fresh = instance({"phase": "Scheduling", "conditions": [condition("Ready", "False", "GuestNotRunning", "x")]})
