@@ -70,10 +70,11 @@ class Answers:
         answer = self.remember(["stored", to_builtins(resource), thing, _definition(resource)], ask)
         return Stored(answer["path"], answer["thing"])
 
-    def write(self) -> None:
-        """Keep what was asked, and nothing else."""
+    def write(self, *, whole: bool) -> None:
+        """Keep what was asked; a whole run forgets the rest."""
         self._file.parent.mkdir(exist_ok=True)
-        lines = (f"{key} {json.dumps(answer, sort_keys=True)}\n" for key, answer in sorted(self._asked.items()))
+        kept = self._asked if whole else self._known
+        lines = (f"{key} {json.dumps(answer, sort_keys=True)}\n" for key, answer in sorted(kept.items()))
         self._file.write_text("".join(lines), encoding="utf-8")
 
     def _note(self, key: str, answer: Any) -> None:

@@ -86,7 +86,7 @@ def kept(request: pytest.FixtureRequest, live: Callable[[], Api]) -> Iterator[An
     known = Answers(FOLDER / f"{request.path.stem}.txt", live)
     yield known
     if os.environ.get("ANSWERS") == "write":
-        known.write()
+        known.write(whole=not request.session.testsfailed)
     elif known.anew:
         print(f"\n{request.path.name}: {known.anew} answers of kube-apiserver are not recorded; `make answers` records them")
 

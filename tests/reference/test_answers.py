@@ -49,7 +49,7 @@ def test_the_same_questions_start_no_server(open_answers: Callable[[Callable[[],
     said = list(first.ask_all(questions))
     assert said[0] == Verdict(True) and said[1] == Verdict(False, (Complaint("spec.size", "FieldValueInvalid", "too small"),))
     assert first.anew == 3
-    first.write()
+    first.write(whole=True)
     again = open_answers(refuse)
     assert list(again.ask_all(questions)) == said and again.anew == 0
 
@@ -60,7 +60,7 @@ def test_a_stored_object_is_remembered_without_what_a_server_makes_up(open_answe
     assert base.thing == THING and base.path.endswith("/namespaces/b/machines/a")
     status = Question({**THING, "status": {"ready": True}}, MACHINES, status_of=base)
     assert first.ask(status).accepted
-    first.write()
+    first.write(whole=True)
     again = open_answers(refuse)
     assert again.stored(MACHINES, THING) == base and again.ask(status).accepted
 
@@ -79,7 +79,7 @@ def test_a_status_is_written_to_an_object_that_is_stored_meanwhile(open_answers:
 def test_a_change_asks_anew(open_answers: Callable[[Callable[[], Api]], Answers], monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
     first = open_answers(Server)
     first.ask(sized(1))
-    first.write()
+    first.write(whole=True)
     if changed == "release":
         monkeypatch.setattr(recorded, "_release", lambda: "another")
     if changed == "definition":
@@ -89,13 +89,16 @@ def test_a_change_asks_anew(open_answers: Callable[[Callable[[], Api]], Answers]
     assert again.anew == 1
 
 
-def test_what_is_not_asked_any_more_is_forgotten(open_answers: Callable[[Callable[[], Api]], Answers]) -> None:
+@pytest.mark.parametrize(("whole", "anew"), [(True, 1), (False, 0)])
+def test_what_is_not_asked_any_more_is_forgotten_by_a_whole_run(
+    open_answers: Callable[[Callable[[], Api]], Answers], whole: bool, anew: int
+) -> None:
     first = open_answers(Server)
     list(first.ask_all([sized(1), sized(2)]))
-    first.write()
+    first.write(whole=True)
     second = open_answers(refuse)
     second.ask(sized(2))
-    second.write()
+    second.write(whole=whole)
     third = open_answers(Server)
     list(third.ask_all([sized(1), sized(2)]))
-    assert third.anew == 1
+    assert third.anew == anew
