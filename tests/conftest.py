@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.golden import Golden
 from tools.conformance.plugin import ConformanceRecorder
-from tools.gate import plugin
+from tools.gate import plugin, verdict
 from tools.gate.cputimes import CpuTimes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if name := config.getoption("--record"):
         options = config.getoption("--record-write"), config.getoption("--record-part") or ""
         command = f"make {name} RECORD=1 WHICH=missing"
-        config.pluginmanager.register(plugin.SuiteRecorder(plugin.Settings(ROOT / RECORDS[name], ROOT, *options, command)))
+        policy = verdict.read_policy(ROOT / "tests" / "gate.toml")
+        config.pluginmanager.register(plugin.SuiteRecorder(plugin.Settings(ROOT / RECORDS[name], ROOT, *options, command, policy)))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

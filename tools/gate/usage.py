@@ -38,7 +38,7 @@ _STARTS = re.compile(
     rb'paddock\.app\b|bin/paddock|"paddock",|\btools[./](packages|container|demo)|\bmake (demo|setup|up)\b|requirements\.lock'
 )
 _UNUSED_SUFFIXES = (".md",)
-_UNUSED_NAMES = ("LICENSE", "results.json", "passed.txt", ".gitignore", ".gitattributes")
+_UNUSED_NAMES = ("LICENSE", "gate.toml", "results.json", "passed.txt", ".gitignore", ".gitattributes")
 
 
 def suite_of(module: str) -> str:
