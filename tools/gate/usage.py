@@ -7,7 +7,7 @@ one of these starts the program, the modules of src that they do not import. Wha
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 
@@ -52,16 +52,10 @@ def files_used(module: str, files: Iterable[str], read: Read) -> list[str]:
     known = files if isinstance(files, frozenset) and module in files else frozenset((module, *files))
     imported = frozenset(each for each in _imported(module, known, read) if not each.startswith(_OBSERVERS))
     tests = [read(each) for each in imported if not each.startswith(_SOURCE)]
-    unnamed = _unnamed_dialects(tests)
-    source = None if any(_STARTS.search(text) for text in tests) else frozenset(_source(imported, known, read, unnamed))
-    return sorted(each for each in known if each in imported or _is_used(each, suite_of(module), unnamed, source))
-
-
-def _is_used(file: str, suite: str, unnamed: Iterable[str], source: frozenset[str] | None) -> bool:
-    """Return whether a module uses a file that it does not import; `source` are the files of src that it does, None for all of them."""
-    if not _is_shared(file, suite) or _is_of(file, unnamed):
-        return False
-    return source is None or not file.startswith(_SOURCE) or file in source
+    unnamed = frozenset(DIALECTS).difference(*(_named(text) for text in tests))
+    source = None if any(_starts(text) for text in tests) else frozenset(_source(imported, known, read, unnamed))
+    shared = (each for each in _shared(known, suite_of(module)) if not _dialects_of(each) & unnamed)
+    return sorted(imported.union(each for each in shared if source is None or not each.startswith(_SOURCE) or each in source))
 
 
 def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str], str] | None = None) -> str:
@@ -71,8 +65,13 @@ def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str]
     return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
 
+@cache
+def _shared(known: frozenset[str], suite: str) -> tuple[str, ...]:
+    """Return the files that every module of a suite uses, as far as dialects and imports do not matter."""
+    return tuple(each for each in known if _is_shared(each, suite))
+
+
 def _is_shared(file: str, suite: str) -> bool:
-    """Return whether every module of a suite uses a file, as far as dialects do not matter."""
     name = PurePosixPath(file).name
     if name.endswith(_UNUSED_SUFFIXES) or name in _UNUSED_NAMES:
         return False
@@ -81,15 +80,22 @@ def _is_shared(file: str, suite: str) -> bool:
     return not file.startswith(_UNUSED)
 
 
-def _is_of(file: str, dialects: Iterable[str]) -> bool:
-    """Return whether a source file is a module, or in a folder, with a dialect's name."""
+@cache
+def _dialects_of(file: str) -> frozenset[str]:
+    """Return the dialects whose names a source file, or a folder around it, has."""
     path = PurePosixPath(file)
-    return path.parts[0] == "src" and any(each in path.parts or path.stem == each for each in dialects)
+    return frozenset(DIALECTS).intersection((*path.parts, path.stem)) if path.parts[0] == "src" else frozenset()
 
 
-def _unnamed_dialects(texts: Iterable[bytes]) -> tuple[str, ...]:
-    named = {each for text in texts for each in DIALECTS if re.search(each.encode(), text, re.IGNORECASE)}
-    return tuple(each for each in DIALECTS if each not in named)
+@cache
+def _named(text: bytes) -> frozenset[str]:
+    lowered = text.lower()
+    return frozenset(each for each in DIALECTS if each.encode() in lowered)
+
+
+@cache
+def _starts(text: bytes) -> bool:
+    return _STARTS.search(text) is not None
 
 
 def _imported(module: str, known: frozenset[str], read: Read) -> Iterator[str]:
@@ -107,14 +113,14 @@ def _imported(module: str, known: frozenset[str], read: Read) -> Iterator[str]:
             waiting.extend(_uses(file, read(file), known))
 
 
-def _source(imported: Iterable[str], known: frozenset[str], read: Read, unnamed: Sequence[str]) -> Iterator[str]:
+def _source(imported: Iterable[str], known: frozenset[str], read: Read, unnamed: frozenset[str]) -> Iterator[str]:
     """Yield the files of src that are imported, that those import in their turn, and the data beside them."""
     waiting = [each for each in imported if each.startswith(_SOURCE)]
     seen = set(waiting)
     while waiting:
         file = waiting.pop()
         uses = (each for each in _uses(file, read(file), known) if each.startswith(_SOURCE))
-        fresh = {each for each in uses if each not in seen and not _is_of(each, unnamed)}
+        fresh = {each for each in uses if each not in seen and not _dialects_of(each) & unnamed}
         seen |= fresh
         waiting.extend(fresh)
     folders = {str(PurePosixPath(each).parent) for each in seen}
