@@ -44,7 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     results = config.getoption("--conformance-results") or ""
     # Committed results outlive the code that they are of.
     noted = {"digests": partial(plugin.digests, ROOT)} if results.startswith("tests/") else {}
-    config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None, **noted))
+    config.pluginmanager.register(
+        ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None, **noted)
+    )
     if (shown := config.getoption("--cpu-times")) is not None:
         config.pluginmanager.register(CpuTimes(shown))
     if config.getoption("--limit") is not None:

@@ -1,8 +1,9 @@
 """Decides which files a test module of a long suite uses, and condenses their contents into a digest.
 
 A module uses every file of the repository except those that cannot change its outcome: documents, the quick suites, other long suites,
-other test modules of its own suite, the folders of dialects that neither the module nor a test file that it imports names, and, unless
-one of these starts the program, the modules of src that they do not import. What is unknown counts as used.
+other test modules of its own suite, the folders of dialects that neither the module nor a test file that it imports names, folders of
+tests and tools from which it imports nothing and that it does not name, and, unless something of that starts the program, the modules of
+src that it does not import. What is unknown counts as used.
 """
 
 import hashlib
@@ -35,6 +36,11 @@ _OBSERVERS = ("tools/conformance/", "tools/gate/")
 _STARTS = re.compile(
     rb'paddock\.app\b|bin/paddock|"paddock",|\btools[./](packages|container|demo)|\bmake (demo|setup|up)\b|requirements\.lock'
 )
+# Folders that a test uses if it names them and the folder below: "api" and "crds".
+_NAMED = ("api/", "deploy/", "web/")
+# What every test could import counts where it is imported.
+_IMPORTED = ("tests", "tools")
+_TEXT = re.compile(rb"\"([^\"\n]*)\"")
 _UNUSED_SUFFIXES = (".md",)
 _UNUSED_NAMES = ("LICENSE", "gate.toml", "results.json", "passed.txt", ".gitignore", ".gitattributes")
 
@@ -49,11 +55,20 @@ def files_used(module: str, files: Iterable[str], read: Read) -> list[str]:
     # One set for all modules: what is remembered of it is found again at once.
     known = files if isinstance(files, frozenset) and module in files else frozenset((module, *files))
     imported = frozenset(each for each in _imported(module, known, read) if not each.startswith(_OBSERVERS))
-    tests = [read(each) for each in imported if not each.startswith(_SOURCE)]
+    own = [each for each in imported if not each.startswith(_SOURCE)]
+    tests = [read(each) for each in own]
     unnamed = frozenset(DIALECTS).difference(*(_named(text) for text in tests))
     source = None if any(_starts(text) for text in tests) else frozenset(_source(imported, known, read, unnamed))
-    shared = (each for each in _shared(known, suite_of(module)) if not _dialects_of(each) & unnamed)
-    return sorted(imported.union(each for each in shared if source is None or not each.startswith(_SOURCE) or each in source))
+    folders, words = {_folder(each) for each in own}, frozenset[bytes]().union(*(_words(text) for text in tests))
+
+    def is_used(file: str, home: str) -> bool:
+        if file.startswith(_SOURCE):
+            return not _dialects_of(file) & unnamed and (source is None or file in source)
+        if file.startswith(_NAMED):
+            return words.issuperset(part.encode() for part in file.split("/")[:2])
+        return _is_beside(file, home, folders) or _is_named(file, words)
+
+    return sorted(imported.union(file for file, home in _shared(known, suite_of(module)) if is_used(file, home)))
 
 
 def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str], str] | None = None) -> str:
@@ -64,9 +79,33 @@ def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str]
 
 
 @cache
-def _shared(known: frozenset[str], suite: str) -> tuple[str, ...]:
-    """Return the files that every module of a suite uses, as far as dialects and imports do not matter."""
-    return tuple(each for each in known if _is_shared(each, suite))
+def _shared(known: frozenset[str], suite: str) -> tuple[tuple[str, str], ...]:
+    """Return the files that a module of a suite may use without an import, each with the folder of the modules that it belongs to."""
+    folders = {_folder(each) for each in known if each.endswith(".py")}
+    return tuple((each, _home(each, folders)) for each in known if _is_shared(each, suite))
+
+
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def _is_beside(file: str, home: str, folders: Container[str]) -> bool:
+    """Return whether a file outside src belongs to a folder that a test imports from, or to none."""
+    if home in _IMPORTED:
+        return not file.endswith(".py")
+    return home in folders or not home
+
+
+def _is_named(file: str, words: Container[bytes]) -> bool:
+    """Return whether texts in the code of a test name a file or its folder."""
+    path = PurePosixPath(file)
+    return path.name.encode() in words or path.parent.name.encode() in words
+
+
+@cache
+def _words(text: bytes) -> frozenset[bytes]:
+    """Return the parts of paths in the texts of a module."""
+    return frozenset(part for found in _TEXT.findall(text) for part in found.split(b"/"))
 
 
 def _is_shared(file: str, suite: str) -> bool:
