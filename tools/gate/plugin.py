@@ -64,7 +64,7 @@ class Settings:
     writes: bool = False
     part: str = ""
     command: str = ""
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(slots=True)

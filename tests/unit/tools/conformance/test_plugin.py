@@ -18,7 +18,8 @@ from tools.conformance.plugin import ConformanceRecorder
 def pytest_configure(config):
     config.addinivalue_line("markers", "spec(name, *items): x")
     specs = Path({str(ROOT / "docs/spec")!r})
-    config.pluginmanager.register(ConformanceRecorder(spec_folder=specs, results=Path("out.json"), digests=lambda files: dict.fromkeys(files, "d1")))
+    digests = lambda files: dict.fromkeys(files, "d1")
+    config.pluginmanager.register(ConformanceRecorder(spec_folder=specs, results=Path("out.json"), digests=digests))
 """
 
 TESTS = """
