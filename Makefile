@@ -27,7 +27,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak mutants test-reference test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak mutants test-reference answers test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
 	fi
+
+answers: setup ## ask a kube-apiserver the questions of tests/reference that have no recorded answer, and record what it says (needs Go)
+	ANSWERS=write $(PYTEST) tests/reference/test_{crds,examples,verdicts,workloads}.py -n 2 --dist loadfile
 
 test-kubevirt: setup ## run groups of KubeVirt's functional tests with real guests: GROUP="access pools", GROUP=all; ONLY=regex runs specs by name, FAILED=1 those that failed last, NEW=1 those that have not run (needs Go)
 	@$(PY) -m tests.reference.functional $(GROUP) $(if $(ONLY),--only '$(ONLY)') $(if $(FAILED),--failed) $(if $(NEW),--new)

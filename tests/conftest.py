@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.golden import Golden
 from tools.conformance.plugin import ConformanceRecorder, SpecChoice, SpecChoices
-from tools.gate import plugin
+from tools.gate import plugin, verdict
 from tools.gate.cputimes import CpuTimes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,8 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    results = config.getoption("--conformance-results")
-    config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None))
+    results = config.getoption("--conformance-results") or ""
+    # Committed results outlive the code that they are of.
+    noted = {"digests": partial(plugin.digests, ROOT)} if results.startswith("tests/") else {}
+    config.pluginmanager.register(
+        ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None, **noted)
+    )
     if items := config.getoption("--spec-item"):
         config.pluginmanager.register(SpecChoices([SpecChoice.parse(item) for item in items]))
     if (shown := config.getoption("--cpu-times")) is not None:
@@ -54,7 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if name := config.getoption("--record"):
         options = config.getoption("--record-write"), config.getoption("--record-part") or ""
         command = f"make {name} RECORD=1 WHICH=missing"
-        config.pluginmanager.register(plugin.SuiteRecorder(plugin.Settings(ROOT / RECORDS[name], ROOT, *options, command)))
+        policy = verdict.read_policy(ROOT / "tests" / "gate.toml")
+        config.pluginmanager.register(plugin.SuiteRecorder(plugin.Settings(ROOT / RECORDS[name], ROOT, *options, command, policy)))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

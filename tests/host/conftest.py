@@ -19,6 +19,7 @@ import pytest
 
 from tests.host.guests import debian_guest, registry, tiny_disk_image, tiny_guest, tiny_kernel_image, tiny_signed, web
 from tests.host.machine import NEEDS, lacks
+from tools.gate.plugin import reason_of
 
 # Fixtures that pytest finds here.
 __all__ = ["debian_guest", "registry", "tiny_disk_image", "tiny_guest", "tiny_kernel_image", "tiny_signed", "web"]
@@ -49,16 +50,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List the skipped tests by reason: a run that skipped everything looks like a full one."""
-    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))
+    reasons = Counter(reason_of(report) for report in terminalreporter.stats.get("skipped", ()))
     if reasons:
         terminalreporter.section("left out on this machine")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"{count:4}  {reason}")
-
-
-def _reason(report: pytest.TestReport) -> str:
-    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return text.removeprefix("Skipped: ")
 
 
 @pytest.fixture

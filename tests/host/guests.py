@@ -67,7 +67,7 @@ def _built(kind: tiny.Kind) -> tiny.TinyImage:
     try:
         return tiny.build(places.cache(), kind)
     except PaddockError as error:
-        pytest.skip(f"cannot build the tiny guest: {error.what}: {error.why}")
+        pytest.skip(f"needs tiny-guest: {error.what}: {error.why}")
 
 
 class _Quiet:

@@ -58,7 +58,7 @@ def test_its_agent_does_what_is_asked_of_agents(tiny_guest: tiny.TinyImage, spaw
 @pytest.mark.parametrize("bus", ["virtio", "sata"])
 def test_it_starts_from_its_disk_by_bios(bus: str, tiny_guest: tiny.TinyImage, spawn: Spawn, work: Path) -> None:
     if bus == "sata" and tiny_guest.flavour != "own":
-        pytest.skip("Debian's cloud kernel knows no SATA; `paddock image build tiny --kernel own` makes one that does")
+        pytest.skip("needs own-kernel: Debian's cloud kernel knows no SATA; `paddock image build tiny --kernel own` makes one that does")
     drive = disk(tiny_guest.disk, order=1)
     if bus == "sata":
         drive[-1] = "ide-hd,drive=d0,bootindex=1"

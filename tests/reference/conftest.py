@@ -1,12 +1,14 @@
 """The two servers that the reference tests share, each started once per run: the real one, built once, with every generated CRD
 installed on demand, and the embedded one."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.reference import crds
+from tests.reference.answers import FOLDER, Answers
 from tests.reference.build import Binaries, ensure
 from tests.reference.client import Api, Kubectl
 from tests.reference.embedded import Embedded, serving
@@ -65,6 +67,28 @@ def server(tmp_path: Path) -> Iterator[Embedded]:
     """An embedded server of one test, which may kill it."""
     with serving(tmp_path / "server") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
+    """What a real server answers to the questions of this module; one is started for those whose answers are not recorded."""
+
+    def live() -> Api:
+        request.getfixturevalue("installed")
+        api: Api = request.getfixturevalue("api")
+        return api
+
+    yield from kept(request, live)
+
+
+def kept(request: pytest.FixtureRequest, live: Callable[[], Api]) -> Iterator[Answers]:
+    """The recorded answers of the module that asks for them; ANSWERS=write records those that it got."""
+    known = Answers(FOLDER / f"{request.path.stem}.txt", live)
+    yield known
+    if os.environ.get("ANSWERS") == "write":
+        known.write(whole=not request.session.testsfailed)
+    elif known.anew:
+        print(f"\n{request.path.name}: {known.anew} answers of kube-apiserver are not recorded; `make answers` records them")
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.reference import crds, objects, questions
-from tests.reference.client import Api, Json
+from tests.reference.answers import Answers
+from tests.reference.client import Json
 from tests.reference.crds import Crd
 from tests.reference.paddock_side import good_objects, name_of
 
@@ -37,20 +38,23 @@ def test_a_file_is_named_after_its_crd() -> None:
 
 
 @each
-def test_it_is_served_as_declared(api: Api, installed: list[Crd], crd: Crd) -> None:
-    assert crds.problems(api, crd) == []
+def test_it_is_served_as_declared(answers: Answers, crd: Crd) -> None:
+    assert answers.remember(["served", crd.document], lambda api: list(crds.problems(api, crd))) == []
 
 
 @each_with("status")
-def test_its_status_is_a_subresource(api: Api, installed: list[Crd], crd: Crd) -> None:
-    assert objects.status_problems(api, crd, OBJECTS[crd.kind]) == []
+def test_its_status_is_a_subresource(answers: Answers, crd: Crd) -> None:
+    thing = OBJECTS[crd.kind]
+    assert answers.remember(["status", crd.document, thing], lambda api: objects.status_problems(api, crd, thing)) == []
 
 
 @each_with("scale")
-def test_its_scale_is_a_subresource(api: Api, installed: list[Crd], crd: Crd) -> None:
-    assert objects.scale_problems(api, crd, OBJECTS[crd.kind]) == []
+def test_its_scale_is_a_subresource(answers: Answers, crd: Crd) -> None:
+    thing = OBJECTS[crd.kind]
+    assert answers.remember(["scale", crd.document, thing], lambda api: objects.scale_problems(api, crd, thing)) == []
 
 
 @each
-def test_its_columns_show_what_an_object_has(api: Api, installed: list[Crd], crd: Crd) -> None:
-    assert objects.row_problems(api, crd, OBJECTS[crd.kind]) == []
+def test_its_columns_show_what_an_object_has(answers: Answers, crd: Crd) -> None:
+    thing = OBJECTS[crd.kind]
+    assert answers.remember(["row", crd.document, thing], lambda api: objects.row_problems(api, crd, thing)) == []

@@ -7,9 +7,8 @@ import yaml
 
 from paddock.dialects.admission import admit
 from paddock.schema.kind import AdmissionSettings
-from tests.reference import objects, verdict
-from tests.reference.client import Api, Json, Kubectl
-from tests.reference.crds import Crd
+from tests.reference.answers import Answers, definitions
+from tests.reference.client import Json, Kubectl
 from tests.reference.paddock_side import EXAMPLES, Example, examples, judge
 from tests.reference.verdict import Question
 
@@ -39,35 +38,39 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(EXAMPLES)))
-def test_kubectl_applies_it_strictly_and_without_a_warning(kubectl: Kubectl, installed: list[Crd], path: Path) -> None:
+def test_kubectl_applies_it_strictly_and_without_a_warning(request: pytest.FixtureRequest, answers: Answers, path: Path) -> None:
     refused = ONLY_PADDOCK_READS.get(str(path.relative_to(EXAMPLES)))
-    applied = kubectl.run("apply", "--validate=strict", "-f", str(path))
-    try:
-        if refused is None:
-            assert (applied.code, applied.errors) == (0, "")
-        else:
-            assert applied.code == 1
-            assert refused in applied.errors
-    finally:
-        kubectl.run("delete", "--ignore-not-found", "--wait=false", "-f", str(path))
+    applied = answers.remember(
+        ["kubectl apply", path.read_text(), definitions()], lambda _: _applied(request.getfixturevalue("kubectl"), path)
+    )
+    if refused is None:
+        assert applied == {"code": 0, "errors": ""}
+    else:
+        assert applied["code"] == 1
+        assert refused in applied["errors"]
+
+
+def _applied(kubectl: Kubectl, path: Path) -> Json:
+    ran = kubectl.run("apply", "--validate=strict", "-f", str(path))
+    kubectl.run("delete", "--ignore-not-found", "--wait=false", "-f", str(path))
+    return {"code": ran.code, "errors": ran.errors}
 
 
 @each_document
-def test_both_judges_accept_it(api: Api, installed: list[Crd], example: Example) -> None:
+def test_both_judges_accept_it(answers: Answers, example: Example) -> None:
     question = Question(example.document, example.resource)
     assert judge(question).complaints == ()
-    assert verdict.ask(api, question).complaints == ()
+    assert answers.ask(question).complaints == ()
 
 
 @pytest.mark.parametrize("example", [each for each in DOCUMENTS if "." in each.kind], ids=identity)
-def test_both_store_the_same(api: Api, installed: list[Crd], example: Example) -> None:
+def test_both_store_the_same(answers: Answers, example: Example) -> None:
     """Pruning and defaulting come from the same declaration, once compiled here and once into the CRD.
 
     For kinds of the core group the server has its own defaults.
     """
     ours = admit(example.document, AdmissionSettings()).data
-    with objects.stored(api, example.resource, example.document) as theirs:
-        assert _content(theirs.thing) == _content(ours)
+    assert _content(answers.stored(example.resource, example.document).thing) == _content(ours)
 
 
 def _content(thing: Json) -> str:

@@ -19,7 +19,7 @@ def sources() -> Path:
     """KubeVirt's module, unpacked."""
     module = f"kubevirt.io/kubevirt@{INVENTORY.version}"
     if shutil.which("go") is None:
-        pytest.skip("needs Go, which fetches KubeVirt's sources")
+        pytest.skip("needs go: it fetches KubeVirt's sources")
     said = subprocess.run(["go", "mod", "download", "-json", module], cwd="/", capture_output=True, text=True, check=True, timeout=600)
     return Path(json.loads(said.stdout)["Dir"])
 

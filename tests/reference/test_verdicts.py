@@ -4,16 +4,14 @@ What differs is listed and explained in `differences.toml`.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from paddock.schema.kind import Kind
 from tests import documents
-from tests.reference import crds, differences, objects, questions, verdict
-from tests.reference.client import Api, Json
-from tests.reference.crds import Crd
+from tests.reference import crds, differences, questions
+from tests.reference.answers import Answers
+from tests.reference.client import Json
 from tests.reference.differences import Case, Difference, Shown
 from tests.reference.paddock_side import good_objects, judge, name_of, resource_of
 from tests.reference.verdict import Question, Stored
@@ -56,20 +54,19 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
 
 
 @pytest.fixture(scope="module")
-def bases(api: Api, installed: list[Crd], cases: list[Case]) -> Iterator[dict[str, Stored]]:
-    """A good object of each kind, stored."""
-    with ExitStack() as stack:
-        yield {name_of(kind): base for kind in KINDS if (base := _base(api, kind, cases, stack))}
+def bases(answers: Answers, cases: list[Case]) -> dict[str, Stored]:
+    """A good object of each kind, as the server stores it."""
+    return {name_of(kind): base for kind in KINDS if (base := _base(answers, kind, cases))}
 
 
-def _base(api: Api, kind: Kind, cases: list[Case], stack: ExitStack) -> Stored | None:
+def _base(answers: Answers, kind: Kind, cases: list[Case]) -> Stored | None:
     """A good object that both judges accept: the least document, an example, or one from the dialects' tests."""
     resource = resource_of(kind)
     for thing in _good(kind, cases):
         named: Json = {**thing, "metadata": {"name": "base", "namespace": "bases"}}
         named.pop("status", None)
-        if judge(Question(named, resource)).accepted and verdict.ask(api, Question(named, resource)).accepted:
-            return stack.enter_context(objects.stored(api, resource, named))
+        if judge(Question(named, resource)).accepted and answers.ask(Question(named, resource)).accepted:
+            return answers.stored(resource, named)
     return None
 
 
@@ -81,8 +78,8 @@ def _good(kind: Kind, cases: list[Case]) -> list[Json]:
     return sorted(things, key=lambda thing: len(json.dumps(thing)))
 
 
-def _compare(api: Api, cases: list[Case], known: list[differences.Entry], found: dict[Difference, Shown]) -> None:
-    seen = differences.compare_all(cases, verdict.ask_all(api, (case.question for case in cases)))
+def _compare(answers: Answers, cases: list[Case], known: list[differences.Entry], found: dict[Difference, Shown]) -> None:
+    seen = differences.compare_all(cases, answers.ask_all(case.question for case in cases))
     found |= seen
     unexplained = differences.unexplained(seen, known)
     assert not unexplained, unexplained
@@ -96,46 +93,46 @@ def test_there_is_a_good_object_to_break(bases: dict[str, Stored], kind: Kind) -
 
 @each_kind
 def test_broken_objects_get_the_same_verdict(
-    api: Api, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str], kind: Kind
+    answers: Answers, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str], kind: Kind
 ) -> None:
-    _compare(api, list(questions.mutated(kind, bases.get(name_of(kind)))), known, found)
+    _compare(answers, list(questions.mutated(kind, bases.get(name_of(kind)))), known, found)
     asked.add(name_of(kind))
 
 
 @each_custom
 def test_good_objects_get_the_same_verdict(
-    api: Api, installed: list[Crd], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str], kind: Kind
+    answers: Answers, known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str], kind: Kind
 ) -> None:
     """A server accepts every document that the declarations accept; or both refuse it by the same rule across fields."""
-    _compare(api, list(questions.drawn(kind, DRAWN)), known, found)
+    _compare(answers, list(questions.drawn(kind, DRAWN)), known, found)
     asked.add(f"good {name_of(kind)}")
 
 
 def test_every_sort_of_scalar_gets_the_same_verdict(
-    api: Api, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]
+    answers: Answers, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]
 ) -> None:
     """Also of what Paddock accepts: texts, numbers and quantities on both sides of every edge."""
     seen: set[object] = set()
-    _compare(api, [case for kind in CUSTOM for case in questions.probed(kind, bases.get(name_of(kind)), seen)], known, found)
+    _compare(answers, [case for kind in CUSTOM for case in questions.probed(kind, bases.get(name_of(kind)), seen)], known, found)
     asked.add("scalars")
 
 
 def test_the_objects_of_the_dialects_tests_get_the_same_verdict(
-    api: Api, installed: list[Crd], cases: list[Case], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]
+    answers: Answers, cases: list[Case], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]
 ) -> None:
     """Among them is an object against every rule across fields that the server has a form of."""
-    _compare(api, cases, known, found)
+    _compare(answers, cases, known, found)
     asked.add("recorded")
 
 
-def test_every_form_of_a_rule_refuses_something(api: Api, installed: list[Crd], cases: list[Case]) -> None:
+def test_every_form_of_a_rule_refuses_something(answers: Answers, cases: list[Case]) -> None:
     refused = [case for case in cases if not case.ours.accepted]
-    verdicts = verdict.ask_all(api, (case.question for case in refused))
+    verdicts = answers.ask_all(case.question for case in refused)
     seen = {rule for case, answer in zip(refused, verdicts, strict=True) for rule in differences.agreed(case, answer)}
     assert {rule for kind in KINDS for rule in questions.shared_rules(kind)} - seen == set()
 
 
 def test_no_explanation_is_stale(known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]) -> None:
     if asked != {"scalars", "recorded", *map(name_of, KINDS), *(f"good {name_of(kind)}" for kind in CUSTOM)}:
-        pytest.skip("only part of the objects was asked about")
+        pytest.skip("needs whole-module: only part of the objects was asked about")
     assert differences.stale(found, known) == []

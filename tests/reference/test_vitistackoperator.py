@@ -108,7 +108,7 @@ def program() -> Path:
     try:
         return clones.built(recipes.VITISTACK) / "kubevirt-operator"
     except clones.NoClone as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"needs published: {missing}")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def definitions() -> str:
     try:
         return recipes.VITISTACK.beside[0].show("crds.yaml").decode()
     except clones.NoClone as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"needs published: {missing}")
 
 
 def until(holds: Callable[[], Any], what: str, log: Path) -> Any:

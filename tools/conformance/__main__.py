@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.conformance import checklist, engine, page, providers, reasons, results, verdict
+from tools.conformance import checklist, currency, engine, page, providers, reasons, results, verdict
+from tools.gate.plugin import digests
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -22,21 +23,23 @@ def main(arguments: list[str] | None = None) -> int:
     except (checklist.ChecklistError, reasons.ReasonsError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 1
-    elsewhere = (path for path in (options.reference, options.host) if path.exists())
-    tested = (*results.read(options.results), *(result for path in elsewhere for result in results.read(path)))
+    seldom = [result for path in (options.reference, options.host) if path.exists() for result in results.read(path)]
+    tested = (*results.read(options.results), *seldom)
     verdicts = verdict.decide(checklists, tested, why, guests)
     outdated = reasons.outdated(why, verdict.met(verdicts))
     for spec, key in outdated:
         print(f'conformance: all of {spec} "{key}" is met; take the line out of unmet.toml', file=sys.stderr)
     pages = {options.page: page.render(verdicts), options.providers: providers.render(tested)}
-    stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    stale = [path for path, text in pages.items() if not path.exists() or currency.without(path.read_text(encoding="utf-8")) != text]
     if options.check and stale:
         names = ", ".join(map(str, stale))
         print(f"conformance: {names} is not what this run gives; `make conformance` writes it", file=sys.stderr)
         return 1
-    for path in stale:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(pages[path], encoding="utf-8")
+    if not options.check:
+        pages[options.page] += currency.render(verdicts, seldom, digests(ROOT, {result.file for result in seldom}))
+        for path, text in pages.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     for spec, found in verdicts.items():
         print(f"{spec:12} {sum(one.met for one in found):4} of {len(found)}")
     return 1 if outdated else 0

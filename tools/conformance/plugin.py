@@ -9,7 +9,8 @@ A run of a part keeps what the file says of tests that were left out: those of f
 names or marks passed over. What is there no more goes. Workers collect, and tell the controlling process what they found.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,8 @@ import pytest
 
 from tools.conformance import checklist, clauses
 from tools.conformance.results import ItemId, Outcome, ProviderRun, TestResult, parse_item, parse_run, read, write
+
+Digests = Callable[[Iterable[str]], Mapping[str, str]]
 
 _PROPERTY = "spec-item"
 # A run of the providers' conformance suite.
@@ -65,11 +68,12 @@ class SpecChoices:
 
 
 class ConformanceRecorder:
-    """One per pytest process; writes ``results`` at the end when a path was given."""
+    """One per pytest process; writes ``results`` at the end when a path was given, with the ``digests`` of the tests' code if asked to."""
 
-    def __init__(self, *, spec_folder: Path, results: Path | None) -> None:
+    def __init__(self, *, spec_folder: Path, results: Path | None, digests: Digests = lambda files: {}) -> None:
         self._spec_folder = spec_folder
         self._results = results
+        self._digests = digests
         self._items: dict[str, tuple[ItemId, ...]] = {}
         self._runs: dict[str, tuple[ProviderRun, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
@@ -113,8 +117,12 @@ class ConformanceRecorder:
             told.update({_SEEN: sorted(self._seen), _CHOSEN: sorted(self._chosen)})
         if self._results is None or told is not None:
             return
-        ran = [TestResult(node, items, self._outcomes[node], self._runs[node]) for node, items in self._items.items()]
-        write(self._results, [*ran, *self._left_out(session)])
+        write(self._results, [*self._ran(), *self._left_out(session)])
+
+    def _ran(self) -> Iterator[TestResult]:
+        digests, date = self._digests({_file(node) for node in self._items}), time.strftime("%Y-%m-%d", time.gmtime())
+        for node, items in self._items.items():
+            yield TestResult(node, items, self._outcomes[node], self._runs[node], digests.get(_file(node), ""), date)
 
     def _left_out(self, session: pytest.Session) -> Iterable[TestResult]:
         """Yield the known results of tests that this run did not choose."""

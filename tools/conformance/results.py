@@ -1,6 +1,6 @@
 """The results of a test run for the spec items: the tests marked with each item, and how each one ended.
 
-The file is JSON, sorted, without times, so that two equal runs write equal files.
+The file is JSON, sorted, without times, so that two equal runs of a day write equal files.
 """
 
 import json
@@ -28,7 +28,10 @@ class ProviderRun:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """One marked test case and its outcome; ``node`` is pytest's id, with parameters."""
+    """One marked test case and its outcome; ``node`` is pytest's id, with parameters.
+
+    ``code`` is the digest of the code that it ran on, where that was noted (``tools/gate``).
+    """
 
     __test__ = False  # not a test class, whatever its name looks like to pytest
 
@@ -36,6 +39,13 @@ class TestResult:
     items: tuple[ItemId, ...]
     outcome: Outcome
     runs: tuple[ProviderRun, ...] = ()
+    code: str = ""
+    date: str = ""
+
+    @property
+    def file(self) -> str:
+        """Return the file of the test."""
+        return self.node.partition("::")[0]
 
 
 def write(path: Path, results: Iterable[TestResult]) -> None:
@@ -69,6 +79,7 @@ def _row(result: TestResult) -> dict[str, object]:
         "outcome": result.outcome,
         "items": [f"{spec}:{number}" for spec, number in result.items],
     }
+    row |= {"code": result.code, "date": result.date} if result.code else {}
     return {**row, "runs": [json.loads(as_text(run)) for run in result.runs]} if result.runs else row
 
 
@@ -80,4 +91,5 @@ def _result(row: Mapping[str, Any]) -> TestResult:
     node, outcome, items = row["node"], row["outcome"], row["items"]
     assert isinstance(node, str) and isinstance(items, list)
     assert outcome in ("passed", "failed", "skipped")
-    return TestResult(node, tuple(parse_item(item) for item in items), outcome, tuple(_run(run) for run in row.get("runs", ())))
+    runs = tuple(_run(run) for run in row.get("runs", ()))
+    return TestResult(node, tuple(parse_item(item) for item in items), outcome, runs, row.get("code", ""), row.get("date", ""))

@@ -6,7 +6,7 @@ With pytest-xdist each worker chooses and leaves out alike, and the process that
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tools.gate import record, usage, verdict
-from tools.gate.record import Outcome, Record, Run, module_of
+from tools.gate.record import Code, Record, Run, module_of
+from tools.gate.verdict import Policy, Verdict
 
 _LEFT_OUT = "left-out"
 _COLLECTED = "gate-collected"
@@ -63,16 +64,17 @@ class Settings:
     writes: bool = False
     part: str = ""
     command: str = ""
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The tests of a run."""
+    """The tests of a run; those that were skipped with the reason."""
 
     collected: list[str] = field(default_factory=list)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    left_out: set[str] = field(default_factory=set)
+    skipped: dict[str, str] = field(default_factory=dict)
 
 
 class SuiteRecorder:
@@ -80,11 +82,10 @@ class SuiteRecorder:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._record = record.read(settings.file) if settings.file.exists() else None
+        self._record = record.read(settings.file) if settings.file.exists() else Record()
         self._seen = _Seen()
-        self._digests: dict[str, str] = {}
-        self._counts: Counter[str] = Counter()
-        self._verdict = verdict.Verdict(0)
+        self._code = Code({}, {})
+        self._verdict = Verdict()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -99,13 +100,12 @@ class SuiteRecorder:
 
     def _look(self, nodes: Sequence[str]) -> None:
         self._seen.collected = list(nodes)
-        self._counts = Counter(module_of(node) for node in nodes)
-        root = self._settings.root
-        self._digests = dict(usage.digests(self._counts, repository_files(root), lambda file: (root / file).read_bytes()))
+        counts = Counter(module_of(node) for node in nodes)
+        self._code = Code(digests(self._settings.root, counts), counts)
 
     def _is_proven(self, node: str) -> bool:
-        module = module_of(node)
-        return self._record is not None and self._record.proof(node, self._digests[module], self._counts[module]) is not None
+        proof = self._record.proof(node, self._code)
+        return proof is not None and proof.digest == self._code.digest_of(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -113,18 +113,21 @@ class SuiteRecorder:
         if not self._seen.collected:
             self._look(getattr(node, "workeroutput", {}).get(_COLLECTED, ()))
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a module that skips itself as a whole."""
+        if report.skipped:
+            self._seen.skipped[report.nodeid] = reason_of(report)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a test ended; an expected failure is a pass."""
         node, seen = report.nodeid, self._seen
-        if is_left_out(report):
-            seen.left_out.add(node)
-        elif report.failed:
+        if report.failed:
             seen.failed.add(node)
-        elif report.skipped:
-            seen.outcomes[node] = "passed" if hasattr(report, "wasxfail") else "skipped"
-        elif report.when == "teardown":
+        elif report.skipped and not hasattr(report, "wasxfail"):
+            seen.skipped[node] = reason_of(report)
+        elif report.when == "teardown" and node not in seen.skipped:
             # One that was interrupted has not ended, and says nothing.
-            seen.outcomes.setdefault(node, "passed")
+            seen.passed.add(node)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -132,35 +135,48 @@ class SuiteRecorder:
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[_COLLECTED] = self._seen.collected
             return
-        self._verdict = verdict.judge(self._record, self._seen.left_out, self._digests, self._counts)
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._settings.part:
-            session.exitstatus = pytest.ExitCode.OK
-        if exitstatus == pytest.ExitCode.OK and self._verdict.red:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._verdict = verdict.judge(self._record, self._seen.skipped, self._code, self._settings.policy, today())
+        if exitstatus == pytest.ExitCode.OK or (exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._settings.part):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED if self._verdict.red else pytest.ExitCode.OK
         if self._settings.writes:
             self._write(session.config)
 
     def _write(self, config: pytest.Config) -> None:
         seen, root = self._seen, self._settings.root
-        outcomes = {node: outcome for node, outcome in seen.outcomes.items() if node not in seen.failed | seen.left_out}
         run = Run(
             commit=commit_of(root),
-            date=time.strftime("%Y-%m-%d", time.gmtime()),
-            digests=self._digests,
+            date=today(),
+            digests=self._code.digests,
             collected=frozenset(seen.collected),
-            outcomes=outcomes,
+            passed=frozenset(seen.passed - seen.failed),
             failed=frozenset(seen.failed),
             # Named tests and names are a part of a module, which says nothing of the rest of it.
             whole=not config.option.keyword and not any("::" in argument for argument in config.args),
         )
-        new = (self._record or Record()).with_run(run, frozenset(repository_files(root)))
+        new = self._record.with_run(run, frozenset(repository_files(root)))
         self._settings.file.write_text(record.render(new), encoding="utf-8")
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell what it is worth that tests were left out."""
-        for line in verdict.lines(self._verdict, self._settings.command):
+        for line in verdict.lines(self._verdict, len(self._seen.passed | self._seen.failed), self._settings.command):
             terminalreporter.write_line(line, red=self._verdict.red)
+
+
+def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return why a test was skipped."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def today() -> str:
+    """Return the date, in UTC."""
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def digests(root: Path, modules: Iterable[str]) -> Mapping[str, str]:
+    """Return the digest of the code that each test module of a repository uses."""
+    return usage.digests(modules, repository_files(root), lambda file: (root / file).read_bytes())
 
 
 def repository_files(root: Path) -> list[str]:

@@ -6,13 +6,10 @@ the commit itself is needed to judge, and a shallow clone will do; commit and da
 """
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
-Outcome = Literal["passed", "skipped"]
-_OUTCOMES: Mapping[str, Outcome] = {"passed": "passed", "skipped": "skipped"}
-HEADER = "# digest of the code, outcome, number of tests, commit, date, module or test; docs/dev/gate.md\n"
+HEADER = "# digest of the code, number of tests, commit, date, module or test; docs/dev/gate.md\n"
 
 
 class BadRecord(Exception):
@@ -21,19 +18,30 @@ class BadRecord(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One line: a test, or a module with `count` tests, had an outcome on some code."""
+    """One line: a test, or all `count` tests of a module, passed on some code."""
 
     node: str
     digest: str
-    outcome: Outcome
     commit: str
     date: str
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Code:
+    """The digest of the code that each test module uses, and the number of its tests; a module that was not collected has neither."""
+
+    digests: Mapping[str, str]
+    counts: Mapping[str, int]
+
+    def digest_of(self, node: str) -> str:
+        """Return the digest of the code that a test uses."""
+        return self.digests.get(module_of(node), "")
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """The results of one run of a suite: its tests by outcome, on which code.
+    """What passed in one run of a suite, and on which code.
 
     `collected` are the tests of the modules that it looked at. A run is `whole` when it collected all tests of these. `failed` are the
     tests that it disproved.
@@ -43,7 +51,7 @@ class Run:
     date: str
     digests: Mapping[str, str]
     collected: Set[str]
-    outcomes: Mapping[str, Outcome]
+    passed: Set[str]
     failed: Set[str] = field(default_factory=frozenset)
     whole: bool = True
 
@@ -54,17 +62,12 @@ class Record:
 
     proofs: tuple[Proof, ...] = ()
 
-    def proof(self, node: str, digest: str, count: int) -> Proof | None:
-        """Return what proves a test on the code with that digest; its module has `count` tests."""
-        there = [each for each in self.proofs if each.digest == digest]
-        own = (each for each in there if each.node == node)
-        whole = (each for each in there if each.node == module_of(node) and each.count == count)
-        return next(own, None) or next(whole, None)
-
-    def last(self, node: str) -> Proof | None:
-        """Return the newest proof of a test on any code."""
-        there = (each for each in self.proofs if each.node in (node, module_of(node)))
-        return max(there, key=lambda proof: proof.date, default=None)
+    def proof(self, node: str, code: Code) -> Proof | None:
+        """Return what proves a test: on that code, or else the newest proof on any other."""
+        module = module_of(node)
+        count = code.counts.get(module)
+        found = (each for each in self.proofs if each.node == node != module or (each.node == module and each.count == count))
+        return max(found, key=lambda proof: (proof.digest == code.digest_of(node), proof.date), default=None)
 
     def with_run(self, run: Run, modules: Set[str]) -> "Record":
         """Return the record after a run; `modules` are the test modules that exist."""
@@ -80,39 +83,31 @@ class Record:
 
 
 def _of_module(module: str, old: Iterable[Proof], run: Run) -> list[Proof]:
+    """Return the newest proof of each test of a module, of which one on this code counts as the newest."""
     digest = run.digests[module]
-    collected = {node for node in run.collected if module_of(node) == module}
-    failed = any(module_of(node) == module for node in run.failed)
+    collected = frozenset(node for node in run.collected if module_of(node) == module)
+    failed, passed = collected & run.failed, collected & run.passed
     known: dict[str, Proof] = {}
+    # Lines of the module that a run of a part cannot tell apart.
     kept: list[Proof] = []
-    for each in sorted(old, key=lambda proof: proof.node != module):
-        if each.digest != digest or each.node in run.failed:
-            continue
+    for each in sorted(old, key=lambda proof: (proof.digest == digest, proof.date)):
         if each.node != module:
             known[each.node] = each
-        elif each.count == len(collected) and run.whole:
-            known |= {node: Proof(node, digest, "passed", each.commit, each.date) for node in collected - run.failed}
-        elif not failed:
+        elif run.whole and each.count == len(collected):
+            known |= {node: replace(each, node=node, count=1) for node in collected}
+        elif not failed and not (run.whole and passed):
             kept.append(each)
-    for node, outcome in run.outcomes.items():
-        # What one machine lacks takes nothing from what another one has proven.
-        if node in collected and (outcome == "passed" or node not in known):
-            known[node] = Proof(node, digest, outcome, run.commit, run.date)
-    if not known and not kept:
-        # Nothing holds on this code: what held on other code stays, to be shown.
-        return [each for each in old if each.digest != digest]
-    return kept + _condensed(module, known, collected if run.whole else frozenset())
+    known |= {node: Proof(node, digest, run.commit, run.date) for node in passed if node not in known or known[node].digest != digest}
+    return kept + _condensed(module, {node: each for node, each in known.items() if node not in failed}, collected if run.whole else None)
 
 
-def _condensed(module: str, known: Mapping[str, Proof], collected: Set[str]) -> list[Proof]:
-    """Return one line for a module all of whose tests are proven, and lines for those that were skipped."""
-    lines = [each for node, each in sorted(known.items()) if not collected or node in collected]
-    passed = [each for each in lines if each.outcome == "passed"]
-    if not collected or not collected <= set(known) or not passed:
+def _condensed(module: str, known: Mapping[str, Proof], collected: Set[str] | None) -> list[Proof]:
+    """Return one line for a module all of whose tests are proven on the same code, otherwise a line for each that is."""
+    lines = [each for node, each in sorted(known.items()) if collected is None or node in collected]
+    if collected is None or len(lines) < len(collected) or len({each.digest for each in lines}) != 1:
         return lines
-    oldest = min(passed, key=lambda proof: proof.date)
-    whole = Proof(module, oldest.digest, "passed", oldest.commit, oldest.date, len(collected))
-    return [whole, *(each for each in lines if each.outcome == "skipped")]
+    oldest = min(lines, key=lambda proof: proof.date)
+    return [replace(oldest, node=module, count=len(lines))]
 
 
 def module_of(node: str) -> str:
@@ -133,13 +128,13 @@ def parse(text: str) -> Record:
 
 def _proof(line: str) -> Proof:
     try:
-        digest, outcome, count, commit, date, node = line.split(" ", 5)
-        return Proof(node, digest, _OUTCOMES[outcome], commit, date, int(count))
-    except (ValueError, KeyError) as error:
+        digest, count, commit, date, node = line.split(" ", 4)
+        return Proof(node, digest, commit, date, int(count))
+    except ValueError as error:
         raise BadRecord(f"cannot read the line {line!r} of the record: restore the committed file") from error
 
 
 def render(record: Record) -> str:
     """Return the text of a record, sorted by test."""
     rows = sorted(set(record.proofs), key=lambda proof: (proof.node, proof.digest, proof.date))
-    return HEADER + "".join(f"{each.digest} {each.outcome} {each.count} {each.commit} {each.date} {each.node}\n" for each in rows)
+    return HEADER + "".join(f"{each.digest} {each.count} {each.commit} {each.date} {each.node}\n" for each in rows)

@@ -1,17 +1,16 @@
 """Decides which files a test module of a long suite uses, and condenses their contents into a digest.
 
 A module uses every file of the repository except those that cannot change its outcome: documents, the quick suites, other long suites,
-other test modules of its own suite, the folders of dialects that neither the module nor a test file that it imports names, and, unless
-one of these starts the program, the modules of src that they do not import. What is unknown counts as used.
+other test modules of its own suite, the folders of dialects that neither the module nor a test file that it imports names, folders of
+tests and tools from which it imports nothing and that it does not name, and, unless something of that starts the program, the modules of
+src that it does not import. What is unknown counts as used.
 """
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
-
-from tools.gate.imports import imported_modules
 
 Read = Callable[[str], bytes]
 
@@ -37,8 +36,13 @@ _OBSERVERS = ("tools/conformance/", "tools/gate/")
 _STARTS = re.compile(
     rb'paddock\.app\b|bin/paddock|"paddock",|\btools[./](packages|container|demo)|\bmake (demo|setup|up)\b|requirements\.lock'
 )
+# Folders that a test uses if it names them and the folder below: "api" and "crds".
+_NAMED = ("api/", "deploy/", "web/")
+# What every test could import counts where it is imported.
+_IMPORTED = ("tests", "tools")
+_TEXT = re.compile(rb"\"([^\"\n]*)\"")
 _UNUSED_SUFFIXES = (".md",)
-_UNUSED_NAMES = ("LICENSE", "results.json", "passed.txt", ".gitignore", ".gitattributes")
+_UNUSED_NAMES = ("LICENSE", "gate.toml", "results.json", "passed.txt", ".gitignore", ".gitattributes")
 
 
 def suite_of(module: str) -> str:
@@ -51,17 +55,20 @@ def files_used(module: str, files: Iterable[str], read: Read) -> list[str]:
     # One set for all modules: what is remembered of it is found again at once.
     known = files if isinstance(files, frozenset) and module in files else frozenset((module, *files))
     imported = frozenset(each for each in _imported(module, known, read) if not each.startswith(_OBSERVERS))
-    tests = [read(each) for each in imported if not each.startswith(_SOURCE)]
-    unnamed = _unnamed_dialects(tests)
-    source = None if any(_STARTS.search(text) for text in tests) else frozenset(_source(imported, known, read, unnamed))
-    return sorted(each for each in known if each in imported or _is_used(each, suite_of(module), unnamed, source))
+    own = [each for each in imported if not each.startswith(_SOURCE)]
+    tests = [read(each) for each in own]
+    unnamed = frozenset(DIALECTS).difference(*(_named(text) for text in tests))
+    source = None if any(_starts(text) for text in tests) else frozenset(_source(imported, known, read, unnamed))
+    folders, words = {_folder(each) for each in own}, frozenset[bytes]().union(*(_words(text) for text in tests))
 
+    def is_used(file: str, home: str) -> bool:
+        if file.startswith(_SOURCE):
+            return not _dialects_of(file) & unnamed and (source is None or file in source)
+        if file.startswith(_NAMED):
+            return words.issuperset(part.encode() for part in file.split("/")[:2])
+        return _is_beside(file, home, folders) or _is_named(file, words)
 
-def _is_used(file: str, suite: str, unnamed: Iterable[str], source: frozenset[str] | None) -> bool:
-    """Return whether a module uses a file that it does not import; `source` are the files of src that it does, None for all of them."""
-    if not _is_shared(file, suite) or _is_of(file, unnamed):
-        return False
-    return source is None or not file.startswith(_SOURCE) or file in source
+    return sorted(imported.union(file for file, home in _shared(known, suite_of(module)) if is_used(file, home)))
 
 
 def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str], str] | None = None) -> str:
@@ -71,8 +78,37 @@ def digest(module: str, files: Iterable[str], read: Read, hashed: Callable[[str]
     return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
 
+@cache
+def _shared(known: frozenset[str], suite: str) -> tuple[tuple[str, str], ...]:
+    """Return the files that a module of a suite may use without an import, each with the folder of the modules that it belongs to."""
+    folders = {_folder(each) for each in known if each.endswith(".py")}
+    return tuple((each, _home(each, folders)) for each in known if _is_shared(each, suite))
+
+
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def _is_beside(file: str, home: str, folders: Container[str]) -> bool:
+    """Return whether a file outside src belongs to a folder that a test imports from, or to none."""
+    if home in _IMPORTED:
+        return not file.endswith(".py")
+    return home in folders or not home
+
+
+def _is_named(file: str, words: Container[bytes]) -> bool:
+    """Return whether texts in the code of a test name a file or its folder."""
+    path = PurePosixPath(file)
+    return path.name.encode() in words or path.parent.name.encode() in words
+
+
+@cache
+def _words(text: bytes) -> frozenset[bytes]:
+    """Return the parts of paths in the texts of a module."""
+    return frozenset(part for found in _TEXT.findall(text) for part in found.split(b"/"))
+
+
 def _is_shared(file: str, suite: str) -> bool:
-    """Return whether every module of a suite uses a file, as far as dialects do not matter."""
     name = PurePosixPath(file).name
     if name.endswith(_UNUSED_SUFFIXES) or name in _UNUSED_NAMES:
         return False
@@ -81,15 +117,22 @@ def _is_shared(file: str, suite: str) -> bool:
     return not file.startswith(_UNUSED)
 
 
-def _is_of(file: str, dialects: Iterable[str]) -> bool:
-    """Return whether a source file is a module, or in a folder, with a dialect's name."""
+@cache
+def _dialects_of(file: str) -> frozenset[str]:
+    """Return the dialects whose names a source file, or a folder around it, has."""
     path = PurePosixPath(file)
-    return path.parts[0] == "src" and any(each in path.parts or path.stem == each for each in dialects)
+    return frozenset(DIALECTS).intersection((*path.parts, path.stem)) if path.parts[0] == "src" else frozenset()
 
 
-def _unnamed_dialects(texts: Iterable[bytes]) -> tuple[str, ...]:
-    named = {each for text in texts for each in DIALECTS if re.search(each.encode(), text, re.IGNORECASE)}
-    return tuple(each for each in DIALECTS if each not in named)
+@cache
+def _named(text: bytes) -> frozenset[str]:
+    lowered = text.lower()
+    return frozenset(each for each in DIALECTS if each.encode() in lowered)
+
+
+@cache
+def _starts(text: bytes) -> bool:
+    return _STARTS.search(text) is not None
 
 
 def _imported(module: str, known: frozenset[str], read: Read) -> Iterator[str]:
@@ -107,14 +150,14 @@ def _imported(module: str, known: frozenset[str], read: Read) -> Iterator[str]:
             waiting.extend(_uses(file, read(file), known))
 
 
-def _source(imported: Iterable[str], known: frozenset[str], read: Read, unnamed: Sequence[str]) -> Iterator[str]:
+def _source(imported: Iterable[str], known: frozenset[str], read: Read, unnamed: frozenset[str]) -> Iterator[str]:
     """Yield the files of src that are imported, that those import in their turn, and the data beside them."""
     waiting = [each for each in imported if each.startswith(_SOURCE)]
     seen = set(waiting)
     while waiting:
         file = waiting.pop()
         uses = (each for each in _uses(file, read(file), known) if each.startswith(_SOURCE))
-        fresh = {each for each in uses if each not in seen and not _is_of(each, unnamed)}
+        fresh = {each for each in uses if each not in seen and not _dialects_of(each) & unnamed}
         seen |= fresh
         waiting.extend(fresh)
     folders = {str(PurePosixPath(each).parent) for each in seen}
@@ -130,7 +173,7 @@ def _uses(file: str, source: bytes, known: frozenset[str]) -> frozenset[str]:
     names = {name.decode().rstrip(".") for name in _NAMES.findall(source)}
     found = set(_files_of((*_imports(source), *_packages(file), *names), known))
     below = tuple(f"{_path(name)}/" for name in names)
-    return frozenset(found | {each for each in known if each.startswith(below) and _is_program(each)})
+    return frozenset(found | {each for each in known if below and each.startswith(below) and _is_program(each)})
 
 
 def _is_program(file: str) -> bool:
@@ -164,9 +207,20 @@ def _home(file: str, modules: Container[str]) -> str:
     return next((str(parent) for parent in PurePosixPath(file).parents if str(parent) in modules), "")
 
 
+# A syntax tree of everything would take each process ten seconds. What only looks like an import, in a text, counts as one.
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n;]+)|import[ \t]+([^\n;]+))", re.MULTILINE)
+_COMMENT = re.compile(rb"#[^\n]*")
+_NAME = re.compile(r"(?:^|,)[\s(\\]*([\w.]+)")
+
+
 @cache
 def _imports(source: bytes) -> tuple[str, ...]:
-    return tuple(imported_modules(source.decode()))
+    """Return every imported name: `from a.b import c` gives `a.b.c`. Imports inside functions count."""
+    found: list[str] = []
+    for package, members, modules in _IMPORT.findall(_COMMENT.sub(b"", source)):
+        prefix = f"{package.decode()}." if package else ""
+        found.extend(f"{prefix}{name}" for name in _NAME.findall((members or modules).decode()))
+    return tuple(found)
 
 
 def _files_of(names: Iterable[str], known: frozenset[str]) -> Iterator[str]:

@@ -1,63 +1,92 @@
-"""Decides what a run that left tests out is worth: red, unless the record proves each of them on the code that there is."""
+"""Decides what a run that left tests out is worth: the record proves each of them, or it needs what the machine is known to lack.
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+`tests/gate.toml` says what is accepted, and whether the rest makes a run red.
+"""
 
-from tools.gate.record import Proof, Record, module_of
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
 
+from tools.gate.record import Code, Proof, Record
+
+# A test that is skipped says why in one of these ways.
+SLOW = "slow: "
+_NEEDS = re.compile(r"needs ([\w-]+): ")
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The verdict on the tests that a run left out. Without any record there is nothing to compare a run with, and it is not red."""
+class Policy:
+    """What is accepted: `absent` names needs, and why the machine that judges has them not. Slow tests may have passed on other code."""
 
-    left_out: int
-    proven: tuple[Proof, ...] = ()
-    unproven: tuple[tuple[str, Proof | None], ...] = ()
-    is_recorded: bool = True
+    red: bool = False
+    slow_days: int = 0
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy in a file."""
+    return Policy(**tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The verdict on the tests that a run did not run: what proves them, which needs excuse them, and what is left."""
+
+    is_strict: bool = False
+    proven: list[Proof] = field(default_factory=list)
+    slow: list[Proof] = field(default_factory=list)
+    absent: Counter[str] = field(default_factory=Counter)
+    unproven: dict[str, str] = field(default_factory=dict)
 
     @property
     def red(self) -> bool:
-        """Return whether the run fails for what it left out."""
-        return self.is_recorded and bool(self.unproven)
+        """Return whether the run fails for what it did not run."""
+        return self.is_strict and bool(self.unproven)
 
 
-def judge(record: Record | None, left_out: Collection[str], digests: dict[str, str], counts: dict[str, int]) -> Verdict:
-    """Judge a run by the tests that it left out; `digests` and `counts` are those of the test modules."""
-    if record is None:
-        return Verdict(len(left_out), unproven=tuple((node, None) for node in sorted(left_out)), is_recorded=False)
-    proven, unproven = [], []
-    for node in sorted(left_out):
-        module = module_of(node)
-        proof = record.proof(node, digests[module], counts[module])
-        if proof is None:
-            unproven.append((node, record.last(node)))
+def judge(record: Record, skipped: Mapping[str, str], code: Code, policy: Policy, today: str) -> Verdict:
+    """Judge a run by the tests that it did not run, each with the reason that it gave."""
+    verdict = Verdict(policy.red)
+    for node, why in sorted(skipped.items()):
+        last = record.proof(node, code)
+        if last and last.digest == code.digest_of(node):
+            verdict.proven.append(last)
+        elif (need := _NEEDS.match(why)) and need[1] in policy.absent:
+            verdict.absent[need[1]] += 1
+        elif last and why.startswith(SLOW) and _days(last.date, today) <= policy.slow_days:
+            verdict.slow.append(last)
         else:
-            proven.append(proof)
-    return Verdict(len(left_out), tuple(proven), tuple(unproven))
+            verdict.unproven[node] = f"{why}; {f'passed on other code at {last.commit}, {last.date}' if last else 'never recorded'}"
+    return verdict
 
 
-def lines(verdict: Verdict, command: str) -> Iterator[str]:
-    """Yield what to tell people, with the command that mends it."""
-    if not verdict.left_out:
-        return
-    if not verdict.is_recorded:
-        yield f"no record says whether they pass, so this run is not judged by them; `{command}` writes one"
-        return
-    if verdict.proven:
-        yield f"{len(verdict.proven)} of them passed on the same code: {_commits(verdict.proven)}"
-    skipped = sum(proof.outcome == "skipped" for proof in verdict.proven)
-    if skipped:
-        yield f"{skipped} of these were skipped there, for what that machine lacked"
+def _days(then: str, today: str) -> int:
+    return (date.fromisoformat(today) - date.fromisoformat(then)).days
+
+
+def lines(verdict: Verdict, ran: int, command: str) -> Iterator[str]:
+    """Yield what to tell people, with the command that mends it; `.ci/run` adds up the first line of all suites."""
+    since = min((each.date for each in (*verdict.proven, *verdict.slow)), default="")
+    counts = {
+        "ran": ran,
+        "proven by the record": len(verdict.proven),
+        "slow and proven on other code": len(verdict.slow),
+        "absent": verdict.absent.total(),
+        "unproven": len(verdict.unproven),
+    }
+    needs = ", ".join(f"{need} {count}" for need, count in sorted(verdict.absent.items()))
+    notes = "; ".join(part for part in (needs and f"absent: {needs}", since and f"the oldest proof is of {since}") if part)
+    yield "gate: " + ", ".join(f"{count} {what}" for what, count in counts.items()) + (f" ({notes})" if notes else "")
     if not verdict.unproven:
         return
-    yield f"RED: nothing proves {len(verdict.unproven)} of them on this code; run `{command}` and commit what it writes"
-    for node, last in verdict.unproven[:_SHOWN]:
-        yield f"  {node} ({f'on other code at {last.commit}, {last.date}' if last else 'never recorded'})"
+    red = "RED: nothing proves" if verdict.is_strict else "nothing proves"
+    yield f"{red} {len(verdict.unproven)} tests on this code; run `{command}` and commit what it writes"
+    for node, why in list(verdict.unproven.items())[:_SHOWN]:
+        yield f"  {node} ({why})"
     if len(verdict.unproven) > _SHOWN:
         yield f"  and {len(verdict.unproven) - _SHOWN} more"
-
-
-def _commits(proofs: Iterable[Proof]) -> str:
-    return ", ".join(sorted({f"{each.commit} ({each.date})" for each in proofs}))

@@ -38,7 +38,7 @@ def pages() -> Iterator[None]:
     POOL.write_text(str(before + COUNT))
     try:
         if int(POOL.read_text()) < before + COUNT:
-            pytest.skip("needs huge pages: the memory is too scattered")
+            pytest.skip("needs hugepages: the memory is too scattered")
         yield
     finally:
         POOL.write_text(str(before))
@@ -78,7 +78,7 @@ def affinities(pid: int) -> dict[int, set[int]]:
 def test_vcpus_and_the_rest_sit_where_they_were_given_a_place(place: Place) -> None:
     cpus = facts().cpus
     if len(cpus) < 2:
-        pytest.skip("needs two CPUs")
+        pytest.skip("needs cpus: one is too few")
 
     async def script() -> None:
         machines = place.open()

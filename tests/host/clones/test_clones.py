@@ -105,7 +105,7 @@ class Farm:
 def farm(place: Place, tiny_guest: tiny.TinyImage) -> Farm:
     """A place, and the guest."""
     if tiny_guest.flavour != "own":
-        pytest.skip("Debian's cloud kernel knows no generation counter; `paddock image build tiny --kernel own` makes one that does")
+        pytest.skip("needs own-kernel: Debian's knows no generation counter; `paddock image build tiny --kernel own` makes one that does")
     return Farm(place, tiny_guest)
 
 

@@ -172,7 +172,7 @@ def _its_ports_are_reached(commands: Commands) -> None:
 
 def _ssh_goes_over_the_server(commands: Commands, tmp_path: Path) -> None:
     if shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("needs an ssh client")
+        pytest.skip("needs ssh: there is no client")
     key = str(tmp_path / "key")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     commands.good("exec", "web", "--", "mkdir", "-p", "-m", "700", "/root/.ssh")

@@ -35,7 +35,7 @@ def environment() -> Path:
         command: list[str | Path] = [home / "bin" / "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:", "-r", LOCK]
         installed = subprocess.run(command, capture_output=True, text=True, check=False)
         if installed.returncode != 0:
-            pytest.skip(f"Playwright cannot be installed: {installed.stderr.strip().splitlines()[-1]}")
+            pytest.skip(f"needs playwright: it cannot be installed: {installed.stderr.strip().splitlines()[-1]}")
         stamp.write_text(wanted)
     return home / "bin" / "python"
 

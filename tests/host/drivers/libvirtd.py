@@ -20,7 +20,7 @@ from typing import Any, Self
 import pytest
 
 libvirt = pytest.importorskip(
-    "libvirt", reason="needs libvirt-python: `make setup` builds it where libvirt-dev and pkg-config are installed"
+    "libvirt", reason="needs libvirtd: no libvirt-python; `make setup` builds it where libvirt-dev and pkg-config are installed"
 )
 
 _COVERED = {

@@ -82,7 +82,7 @@ def test_the_condition_of_kvm_is_honest(tmp_path: Path) -> None:
 
 def test_without_a_program_the_condition_names_it(tmp_path: Path) -> None:
     if _PROGRAM:
-        pytest.skip("there is a program")
+        pytest.skip("needs no-firecracker: there is a program")
 
     async def script() -> None:
         places = {"PROVIDER_FIRECRACKER_DIRECTORY": str(tmp_path / "data")}
@@ -115,7 +115,7 @@ def test_a_tap_is_made_in_its_bridge_and_taken_away(netns: str) -> None:
     subprocess.run(words, check=True, timeout=60, env={**os.environ, "PYTHONPATH": str(Path(hostnetworks.__file__).parents[3])})
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives VMMs users of their own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root gives VMMs users of their own")
 @pytest.mark.parametrize("jailed", [False, True], ids=["user", "jail"])
 def test_each_vmm_has_a_user_of_its_own(jailed: bool, lab: Lab) -> None:
     jailer = lab.place / "jailer"
@@ -147,7 +147,7 @@ def test_each_vmm_has_a_user_of_its_own(jailed: bool, lab: Lab) -> None:
     asyncio.run(script())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root mounts a small file system")
 def test_a_full_file_system_is_a_quota_and_leaves_nothing(lab: Lab) -> None:
     machines = lab.directory / "machines"
     machines.mkdir()
@@ -175,7 +175,7 @@ def test_a_full_file_system_is_a_quota_and_leaves_nothing(lab: Lab) -> None:
         subprocess.run(["umount", str(machines)], check=True)
 
 
-@pytest.mark.skipif(not _PROGRAM, reason="there is no program firecracker here (PATH, PROVIDER_FIRECRACKER)")
+@pytest.mark.skipif(not _PROGRAM, reason="needs firecracker: there is no program firecracker here (PATH, PROVIDER_FIRECRACKER)")
 def test_the_real_program_takes_what_the_driver_sends(tmp_path: Path) -> None:
     """Its API is asked before any guest runs, so this needs no KVM that works; it opens /dev/kvm only to start."""
 
@@ -210,11 +210,11 @@ def test_the_real_program_takes_what_the_driver_sends(tmp_path: Path) -> None:
     asyncio.run(script())
 
 
-@pytest.mark.skipif(not _PROGRAM, reason="there is no program firecracker here (PATH, PROVIDER_FIRECRACKER)")
+@pytest.mark.skipif(not _PROGRAM, reason="needs firecracker: there is no program firecracker here (PATH, PROVIDER_FIRECRACKER)")
 def test_a_machine_runs_under_the_real_program(tmp_path: Path) -> None:
     kernel = os.environ.get("PROVIDER_FIRECRACKER_KERNEL", "")
     if not kernel or asyncio.run(host.kvm_problem()):
-        pytest.skip("it needs a KVM that works, and a kernel (PROVIDER_FIRECRACKER_KERNEL)")
+        pytest.skip("needs kvm: it takes one that works, and a kernel (PROVIDER_FIRECRACKER_KERNEL)")
 
     async def script() -> None:
         made = Lab(tmp_path)

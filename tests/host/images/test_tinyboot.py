@@ -16,7 +16,7 @@ _READS_BY_BIOS = 500
 _BLANK = ("-drive", "if=none,id=blank,format=raw,file.driver=null-co,file.size=1M", "-device", "virtio-blk-pci,drive=blank")
 
 
-@pytest.mark.skipif(shutil.which("as") is None, reason="needs binutils")
+@pytest.mark.skipif(shutil.which("as") is None, reason="needs binutils: there is no as on this machine")
 def test_the_loader_is_made_from_its_source(tmp_path: Path) -> None:
     (tmp_path / "boot.s").write_bytes((files(tinyboot) / "boot.s").read_bytes())
     subprocess.run(["as", "--32", "boot.s", "-o", "boot.o"], cwd=tmp_path, check=True)

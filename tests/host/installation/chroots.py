@@ -97,7 +97,7 @@ def _reach(release: DebianRelease) -> None:
         with urllib.request.urlopen(f"{_MIRROR}/dists/{release.name}/Release", timeout=30):
             pass
     except OSError as error:
-        pytest.skip(f"needs a mirror of Debian: {error}")
+        pytest.skip(f"needs mirror: {error}")
 
 
 @dataclass
@@ -185,7 +185,7 @@ def take_guest(root: Path) -> None:
 def running(root: Path, *, systemd: bool = False, boot: str = "00000000-0000-4000-8000-000000000001") -> Iterator[Chroot]:
     """A release that runs: with systemd as the first process, or with one that sleeps. Killed at the end, as by a power cut."""
     if not (unified := next((each for each in (_CGROUPS / "unified", _CGROUPS) if (each / "cgroup.procs").exists()), None)):
-        pytest.skip("needs control groups of version 2: none are mounted here")
+        pytest.skip("needs cgroups: none are mounted here")
     group = unified / f"pdk-{os.getpid()}-{next(_NUMBERS)}"
     group.mkdir()
     identity = root.parent / "boot_id"

@@ -59,7 +59,7 @@ def in_unit() -> Iterator[None]:
     mount = next((line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[2] == "cgroup2"), "")
     own = next((line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")), "")
     if not mount or not os.access(mount, os.W_OK):
-        pytest.skip("no control groups of version 2 here")
+        pytest.skip("needs cgroups: no control groups of version 2 here")
     unit = Path(mount) / own.lstrip("/") / UNIT
     unit.mkdir()
     try:
@@ -77,7 +77,7 @@ def groups(pid: int) -> str:
 @pytest.mark.spec("kubevirt", 121)
 def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
     if why := apart(offline=False)[1]:
-        pytest.skip(why)
+        pytest.skip(f"needs apart: {why}")
 
     async def script() -> None:
         machines = place.open()
@@ -109,7 +109,7 @@ def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
 @pytest.mark.spec("kubevirt", 148)
 def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
     if why := apart(offline=True)[1]:
-        pytest.skip(why)
+        pytest.skip(f"needs apart: {why}")
 
     def reaches(machine: QemuMachine, port: int) -> bool:
         command = [sys.executable, "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 3)"]
@@ -139,7 +139,7 @@ def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
 
 def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
     if why := apart(offline=False)[1]:
-        pytest.skip(why)
+        pytest.skip(f"needs apart: {why}")
 
     async def script() -> None:
         machines = place.open()

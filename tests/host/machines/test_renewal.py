@@ -404,7 +404,7 @@ def test_layers_that_were_laid_since_are_those_that_are_written(place: Place) ->
 def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
     files = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
     if not files.code.exists():
-        pytest.skip("there is no EFI firmware here")
+        pytest.skip("needs ovmf: there is no EFI firmware here")
 
     async def script() -> None:
         variables = place.root / "variables.fd"

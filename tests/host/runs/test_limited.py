@@ -48,7 +48,7 @@ class Unprivileged:
         for program in (sys.executable, shutil.which(version, path="/usr/bin:/usr/local/bin") or ""):
             if program and self.run([program, "-c", "import msgspec, paddock.app.main"]).returncode == 0:
                 return program
-        pytest.skip(f"no {version} here may be started by another user")
+        pytest.skip(f"needs python: no {version} here may be started by another user")
 
     def run(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         """A command of that user's."""

@@ -24,7 +24,7 @@ def virtctl(request: pytest.FixtureRequest) -> Path:
     recipe = recipes.VIRTCTLS[request.param]
     found = cache_root() / recipe.name / recipe.key / "virtctl"
     if not found.exists():
-        pytest.skip("virtctl has not been built: `make test-reference` does it")
+        pytest.skip("needs virtctl: it has not been built: `make test-reference` does it")
     return found
 
 

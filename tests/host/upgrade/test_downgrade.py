@@ -77,7 +77,7 @@ def test_a_newer_directory_is_refused_and_its_guests_run_on(host: Host) -> None:
 @pytest.mark.parametrize("commit", dict.fromkeys(row.commit for row in upgrades()))
 def test_versions_that_do_not_know_the_file_refuse_a_later_store(tmp_path: Path, commit: str) -> None:
     if missing := sources(commit, tmp_path / "earlier"):
-        pytest.skip(missing)
+        pytest.skip(f"needs history: {missing}")
     root = tmp_path / "server"
     root.mkdir()
     asyncio.run(open_store(root / "store.db").close())

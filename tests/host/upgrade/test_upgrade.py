@@ -149,7 +149,7 @@ class Premises:
     def __init__(self, work: Path, guest: tiny.TinyImage, upgrade: Upgrade) -> None:
         self.work, self.guest, self.mode, self.earlier = work, guest, upgrade.mode, work / "earlier"
         if missing := sources(upgrade.commit, self.earlier):
-            pytest.skip(missing)
+            pytest.skip(f"needs history: {missing}")
         for each in ("registry", "web", "paddock"):
             (work / each).mkdir()
         (work / "web" / "disk.img").write_bytes(random.Random(SEED).randbytes(1 << 20))

@@ -56,7 +56,7 @@ class Cluster:
 def node(config: pytest.Config, directory: Path, *, with_kubevirt: bool) -> Iterator[Machine]:
     """A cluster for the length of a block, after which it has left nothing behind."""
     if reason := missing():
-        pytest.skip(f"needs a machine that can hold a node: {reason}")
+        pytest.skip(f"needs node: {reason}")
     try:
         yield up(directory, say(config), with_kubevirt=with_kubevirt)
     finally:

@@ -11,7 +11,7 @@ from tests.reference.cluster import content
 
 pytestmark = [
     pytest.mark.reference,
-    pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img"),
+    pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu: there is no qemu-img"),
 ]
 _SIZE = 1 << 20
 

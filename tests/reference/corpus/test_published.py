@@ -25,7 +25,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     try:
         found.text(next(iter(found.files)))
     except (clones.NoClone, projects.NotFetched) as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"needs published: {missing}")
     return found
 
 

@@ -22,7 +22,7 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[
     try:
         found = list(THEIRS.only(request.param).documents(tmp_path))
     except clones.NoClone as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"needs published: {missing}")
     ((_, file, documents),) = found
     return file, documents
 

@@ -29,7 +29,7 @@ def sample(known: tuple[Spec, ...], seed: int) -> list[Spec]:
 def test_a_sample_of_kubevirts_functional_tests_passes(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     """KUBEVIRT_SEED=n takes others."""
     if reason := suite.missing():
-        pytest.skip(reason)
+        pytest.skip(f"needs functests: {reason}")
     terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
     programs = suite.programs(say=terminal.write_line if terminal else print)
     specs = sample(suite.specs(programs.tests), SEED)

@@ -30,7 +30,7 @@ from tests.migrationends import CONTENT, SIZE, MigrationEnd, MigrationStaging, O
 from tests.reference.vsphere.vcenter import Simulator
 from tools import migrationpairs
 
-pytest.importorskip("libvirt", reason="needs libvirt-python")
+pytest.importorskip("libvirt", reason="needs libvirtd: no libvirt-python")
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.driver import LibvirtDriver
 from paddock.drivers.libvirt.settings import LibvirtDriverSettings

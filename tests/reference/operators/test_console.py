@@ -376,7 +376,7 @@ def browser() -> Iterator[Browser]:
     """Chromium; an error that a page logs fails the tests."""
     found = shutil.which("chromium")
     if found is None:
-        pytest.skip("there is no Chromium")
+        pytest.skip("needs chromium: there is none")
     one = Browser(chromium.environment(), found)
     PICTURES.mkdir(parents=True, exist_ok=True)
     yield one

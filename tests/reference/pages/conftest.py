@@ -108,7 +108,7 @@ def on_path(name: str) -> Path:
     """The directory of a program of this machine; the test is skipped without it."""
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"needs {name}")
+        pytest.skip(f"needs {name}: it is not on PATH")
     return Path(found).parent
 
 

@@ -17,7 +17,7 @@ from tests.host.guests import Shelf
 from tests.host.runs.conftest import SECRETS, Data, Host, Talk, phase
 from tests.reference.s3.gateway import BUCKET, KEY, REGION, SECRET, Gateway
 
-pytest.importorskip("libvirt", reason="needs libvirt-python")
+pytest.importorskip("libvirt", reason="needs libvirtd: no libvirt-python")
 from tests.host.drivers.libvirtd import Libvirtd
 
 pytestmark = pytest.mark.long

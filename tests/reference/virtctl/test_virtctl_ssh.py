@@ -16,7 +16,7 @@ from tests.reference.virtctl.conftest import CLAIMS, Guests, Virtctl, until
 def key_pair(folder: Path) -> Path:
     """A key pair for ssh; the public half stands beside it."""
     if shutil.which("ssh-keygen") is None:
-        pytest.skip("there is no ssh on this machine")
+        pytest.skip("needs ssh: there is none on this machine")
     file = folder / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
     return file

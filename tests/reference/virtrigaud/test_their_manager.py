@@ -155,7 +155,7 @@ def test_the_own_engine(objects: Objects, tmp_path: Path, web: Shelf, tiny_guest
 
 def test_a_libvirtd(objects: Objects, libvirtd: "Libvirtd", tmp_path: Path, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
     if reason := lacks("qemu"):
-        pytest.skip(reason)
+        pytest.skip(f"needs qemu: {reason}")
     environment = {"PROVIDER_ENDPOINT": libvirtd.uri, "PROVIDER_IMAGE_HOSTS": "127.0.0.1"}
     with ours("libvirt", tmp_path, None, "--credentials-dir", str(tmp_path), **environment) as provider:
         introduced(objects, provider, "libvirt")

@@ -47,7 +47,7 @@ def _folder() -> Iterator[Path]:
 def kubeconfig(upstream: Path, vcsim: Path) -> Iterator[Path]:
     """The access to a server with every fault."""
     if shutil.which("virsh") is None:
-        pytest.skip("needs virsh, which VirtRigaud's provider runs: install libvirt-clients")
+        pytest.skip("needs virsh: VirtRigaud's provider runs it; install libvirt-clients")
     with (
         # The programs of Providers have users of their own, who may not enter pytest's directories.
         _folder() as place,

@@ -169,7 +169,7 @@ async def awaited(parts: StorageParts, response: m.ExportDiskResponse | m.Import
     raise AssertionError("the transfer does not end")
 
 
-@pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
+@pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu: qemu-img is not installed")
 @pytest.mark.parametrize("kind", ["raw", "qcow2", "vmdk"])
 def test_a_disk_goes_out_and_comes_back_with_its_bytes(parts: StorageParts, tmp_path: Path, kind: str) -> None:
     small(parts, NAME)

@@ -18,7 +18,8 @@ from tools.conformance.plugin import ConformanceRecorder
 def pytest_configure(config):
     config.addinivalue_line("markers", "spec(name, *items): x")
     specs = Path({str(ROOT / "docs/spec")!r})
-    config.pluginmanager.register(ConformanceRecorder(spec_folder=specs, results=Path("out.json")))
+    digests = lambda files: dict.fromkeys(files, "d1")
+    config.pluginmanager.register(ConformanceRecorder(spec_folder=specs, results=Path("out.json"), digests=digests))
 """
 
 TESTS = """
@@ -77,6 +78,7 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
         ("test_it.py::test_skips", "skipped"),
         ("test_it.py::test_teardown_fails", "failed"),
     ]
+    assert {(one.code, bool(one.date)) for one in found} == {("d1", True)}
     assert found[3].items == (("kubevirt", 61), ("stakater", 1), ("stakater", 2))
     assert found[4].runs == (ProviderRun("toy", "a table", (), (("validate", "passed"),)),)
 

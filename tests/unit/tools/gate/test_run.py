@@ -12,8 +12,10 @@ ROOT = Path(__file__).parents[4]
 MAKE = """#!/usr/bin/env bash
 echo "$1 ${2:-}" >>"$0.log"
 [[ $1 != test-host ]] || echo "===== 2 failed, 400 passed, 87 skipped, 1 deselected in 1434.39s (0:23:54) ====="
-left="12 tests were left out: the 9 s of this run were over"
-[[ $1 != test-host || -e tests/host/passed.txt ]] || printf '%s\\n' "$left" "no record says so"
+line() { echo "gate: $1 ran, $2 proven by the record, 3 slow and proven on other code, 4 absent, $3 unproven${4:-}"; }
+[[ $1 != weather ]] || line 5 0 0
+[[ $1 != test-reference ]] || line 7 1 0 " (absent: kvm 4; the oldest proof is of 2026-11-03)"
+[[ $1 != test-host ]] || line 400 2 "$([[ -e tests/host/passed.txt ]] && echo 0 || echo 12)" " (the oldest proof is of 2026-11-20)"
 [[ $1 != test ]] || echo "== 12452 passed, 1 skipped in 181.03s =="
 [[ " $BROKEN " != *" $1 "* ]]
 """
@@ -50,7 +52,10 @@ def test_the_gate_fails_fast_and_the_suites_all_run(tmp_path: Path, broken: str,
     assert ("--- green" in ran.stdout) == (code == 0)
     if code == 0:
         total = "4 failed, 13252 passed, 175 skipped" if recorded else "2 failed, 12852 passed, 88 skipped"
-        assert ("--- green, but for 12 tests that had no time to run" in ran.stdout) == (not recorded)
+        assert ("--- green, but for 12 tests that nothing proves" in ran.stdout) == (not recorded)
+        sums = (824, 6, 18, 24) if recorded else (412, 3, 9, 12)
+        proved = "{} ran, {} proven by the record, {} slow and proven on other code, {} absent, since 2026-11-03".format(*sums)
+        assert f"--- long suites: {proved}: {0 if recorded else 12} unproven\n" in ran.stdout
         assert f"=== all suites: {total} in " in ran.stdout
     if code == 1:
         assert re.findall(r"^    make (\S+)", ran.stdout, re.MULTILINE) == [broken, broken]

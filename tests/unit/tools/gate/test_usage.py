@@ -86,6 +86,44 @@ def test_the_digest_changes_when_a_file_goes(file: str) -> None:
     assert usage.digest(MODULE, left, reading(FILES)) != usage.digest(MODULE, FILES, reading(FILES))
 
 
+# --- files beside the source ------------------------------------------------------------------------------------------
+
+BESIDE = {
+    "tests/host/kvm/bare.py": "",
+    "tests/host/kvm/rom.bin": "",
+    "tests/host/programs/echo.go": "",
+    "tests/host/console/driver.py": "",
+    "tests/proxmox/server.py": "",
+    "tests/proxmox/answers.json": "",
+    "tests/other.py": "",
+    "tests/other.toml": "",
+    "tools/pages/commands.py": "",
+    "api/crds/a.yaml": "",
+    "web/src/main.ts": "",
+    "setup.py": "",
+}
+ALWAYS = {"tests/host/programs/echo.go", "tests/other.toml", "setup.py"}
+
+
+@pytest.mark.parametrize(
+    ("test", "more"),
+    [
+        ("", set()),
+        ("from tests.host.kvm.bare import boot\n", {"tests/host/kvm/bare.py", "tests/host/kvm/rom.bin"}),
+        ("import tests.proxmox.server\n", {"tests/proxmox/server.py", "tests/proxmox/answers.json"}),
+        ("import tests.other\n", {"tests/other.py"}),
+        ('DRIVER = "console/driver.py"\n', {"tests/host/console/driver.py"}),
+        ('FOLDER = HERE / "console"\n', {"tests/host/console/driver.py"}),
+        ('CRDS = ROOT / "api" / "crds"\n', {"api/crds/a.yaml"}),
+        ('read(ROOT / "api/crds/a.yaml")\n', {"api/crds/a.yaml"}),
+        ('get("/api/v1")\n', set()),
+    ],
+)
+def test_files_count_where_their_folder_is_imported_from_or_named(test: str, more: set[str]) -> None:
+    files = {**FILES, **BESIDE, MODULE: test, "tests/host/conftest.py": ""}
+    assert set(usage.files_used(MODULE, files, reading(files))) & set(BESIDE) == ALWAYS | more
+
+
 # --- the source ----------------------------------------------------------------------------------------------------
 
 SOURCE = {
