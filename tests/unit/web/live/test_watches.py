@@ -104,6 +104,24 @@ async def test_a_page_gets_everything_and_then_what_changes() -> None:
 
 
 @timeless
+async def test_the_reason_of_a_machine_is_its_cause() -> None:
+    async with Harness() as api, watched(api) as (live, _):
+        await create(api, instancetype={"name": "huge"})
+        with live.listening(["machines"]) as page:
+            row = (await next_of(page, "reset"))["rows"][0]
+            assert (row["state"], row["reason"]) == ("waits", "")
+            (row,) = (await next_of(page, "change"))["set"]
+            ref = ObjectPlace("kubevirt.io", "VirtualMachine", "default", "web")
+            cause = explain(await ServerReader(api.client(), api.clock).gather(ref), ref).cause
+            assert cause is not None and row["reason"] == cause.cause
+            assert "huge does not exist" in row["reason"]
+            # What is well has none.
+            await api.merge(f"{MACHINES}/web", {"spec": {"runStrategy": "Halted", "instancetype": None}})
+            (row,) = (await next_of(page, "change"))["set"]
+            assert row["reason"] == ""
+
+
+@timeless
 async def test_changes_of_one_moment_are_one_message() -> None:
     async with Harness() as api, watched(api) as (live, _):
         with live.listening(["machines"]) as page:
