@@ -38,7 +38,7 @@ def test_a_guest_is_told_everything_by_dhcp(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 187)
+@pytest.mark.spec("kubevirt", 188)
 @pytest.mark.parametrize(
     ("resolver", "servers", "search"),
     [

@@ -188,7 +188,7 @@ def test_openapi_documents_are_found_by_their_hash(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 164)
+@pytest.mark.spec("kube-api", 166)
 @pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v2"])
 def test_others_are_answered_while_openapi_documents_are_made(play: Play, path: str) -> None:
     async def script(api: Harness) -> None:

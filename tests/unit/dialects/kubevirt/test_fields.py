@@ -179,7 +179,7 @@ def test_running_is_deprecated_and_works() -> None:
     assert warnings(admission) == [("spec.running", "deprecated: use runStrategy")]
 
 
-@pytest.mark.spec("kubevirt", 188)
+@pytest.mark.spec("kubevirt", 189)
 @pytest.mark.parametrize("kind", ["VirtualMachine", "VirtualMachineInstance"])
 @pytest.mark.parametrize(
     ("given", "stored"),

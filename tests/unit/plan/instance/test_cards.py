@@ -76,7 +76,7 @@ def test_the_names_of_a_guest_are_told_with_its_card() -> None:
     assert (card.domain, card.resolver.given.search) == ("shop.team.svc.cluster.local", ("a.example", "b.example"))
 
 
-@pytest.mark.spec("kubevirt", 187)
+@pytest.mark.spec("kubevirt", 188)
 @pytest.mark.parametrize(
     ("spec", "resolver"),
     [
