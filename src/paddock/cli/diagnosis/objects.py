@@ -172,7 +172,8 @@ def _vague(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
             field = f"{saying.field}.{member}" if saying.kind == "condition" else saying.field
             events = f" -n {node.ref.namespace}" if node.ref.namespace else " -A"
             place = node.ref.name + (events if node.ref.namespace else "")
-            fix = f"Do what the message says. More: paddock get {_resource(node)} {place} -o yaml, paddock events{events}; and in the server's log."
+            shown = f"paddock get {_resource(node)} {place} -o yaml, paddock events{events}"
+            fix = f"Do what the message says. More: {shown}; and in the server's log."
             found = rule.found(
                 node, f"{node.ref} says: {words}", fix=fix, rank=CauseDepth.UNKNOWN, seen=Evidence(field, words, saying.since)
             )

@@ -264,7 +264,9 @@ class RoutedPodNetwork:
             options=card.dhcp,
         )
         self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
-        plug = AttachedNic(entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=told.servers, search=told.search)
+        plug = AttachedNic(
+            entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=told.servers, search=told.search
+        )
         return _Plugged(card, entry, plug, rule, number)
 
     def _tap(self, card: NicSpec, device: str) -> int:
@@ -308,7 +310,9 @@ class RoutedPodNetwork:
         if bridge.vlan:
             self._netlink.set_vlan(tap, bridge.vlan)
         if given is not None:
-            self._dhcp.serve(device, bridges.lease(card, given, entry.mac, mtu, hostnetwork.search()), self._netlink.links()[bridge.name].mac)
+            self._dhcp.serve(
+                device, bridges.lease(card, given, entry.mac, mtu, hostnetwork.search()), self._netlink.links()[bridge.name].mac
+            )
         address = given.address.partition("/")[0] if given is not None else ""
         plug = AttachedNic(
             entry.mac,

@@ -204,7 +204,12 @@ def test_a_number_with_a_fraction_is_no_quantity_to_the_schema_of_a_definition()
         "selector": {"matchLabels": {"a": "b"}},
         "virtualMachineTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": template["spec"]},
     }
-    pool = {"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+    pool = {
+        "apiVersion": "pool.kubevirt.io/v1beta1",
+        "kind": "VirtualMachinePool",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": spec,
+    }
     assert any("a whole number or a string such as 1.5Gi" in text for _, text in errors(admit(pool, AdmissionSettings())))
 
 

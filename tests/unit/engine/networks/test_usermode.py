@@ -168,7 +168,11 @@ def test_release_gives_the_address_back(tmp_path: Path) -> None:
 
 def test_passt_shuts_the_way_to_the_hosts_loopback_and_takes_no_options_from_users() -> None:
     wanted = passt.PasstRequest(
-        Path("/m/passt.sock"), "10.0.2.0/24", "02:00:00:00:00:00", dns=Resolver(("10.0.2.3",), ("--log-file", "x")), forwards=(("tcp", "127.64.0.5", 64592, 80),)
+        Path("/m/passt.sock"),
+        "10.0.2.0/24",
+        "02:00:00:00:00:00",
+        dns=Resolver(("10.0.2.3",), ("--log-file", "x")),
+        forwards=(("tcp", "127.64.0.5", 64592, 80),),
     )
     command = passt.argv("passt", wanted)
     assert "--no-map-gw" in command and "--one-off" in command

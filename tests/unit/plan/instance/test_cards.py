@@ -85,7 +85,10 @@ def test_the_names_of_a_guest_are_told_with_its_card() -> None:
         ({"dnsPolicy": "ClusterFirstWithHostNet"}, GuestResolver()),
         ({"dnsPolicy": "Default"}, GuestResolver("Default")),
         ({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["01.1.1.1", "fd00::53"]}}, GuestResolver("None", Resolver(("1.1.1.1",)))),
-        ({"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.example"]}}, GuestResolver(given=Resolver(("1.1.1.1",), ("a.example",)))),
+        (
+            {"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.example"]}},
+            GuestResolver(given=Resolver(("1.1.1.1",), ("a.example",))),
+        ),
     ],
 )
 def test_the_resolver_of_a_guest_is_told_with_its_card(spec: Mapping[str, object], resolver: GuestResolver) -> None:

@@ -326,13 +326,26 @@ def test_fixes_are_things_to_do() -> None:
 
 
 # What no command of Paddock does: writes that need no editor, hosts of a cluster, its Pods, and uploads.
-OF_OTHERS = {"kubectl annotate", "kubectl label", "kubectl logs", "kubectl patch", "kubectl taint", "kubectl uncordon", "virtctl image-upload"}
+OF_OTHERS = {
+    "kubectl annotate",
+    "kubectl label",
+    "kubectl logs",
+    "kubectl patch",
+    "kubectl taint",
+    "kubectl uncordon",
+    "virtctl image-upload",
+}
 _LINE = re.compile(r"\b(kubectl|virtctl|paddock) ([a-z][a-z-]*)")
 
 
 def test_a_fix_names_paddock_wherever_it_does_the_same() -> None:
     folder = Path(diagnosis.__file__).parent
-    texts = [line for path in (folder / "rules.toml", *folder.glob("*.py")) for line in path.read_text().splitlines() if "fix" in line or "f\"" in line]
+    texts = [
+        line
+        for path in (folder / "rules.toml", *folder.glob("*.py"))
+        for line in path.read_text().splitlines()
+        if "fix" in line or 'f"' in line
+    ]
     named = {f"{program} {verb}" for text in texts for program, verb in _LINE.findall(text)}
     assert {each for each in named if not each.startswith("paddock ")} == OF_OTHERS
     commands = {**main.COMMANDS, **cli.COMMANDS}

@@ -57,7 +57,9 @@ def one(rows: Iterable[WebObjectRow]) -> WebObjectRow:
 
 def test_a_front_and_its_machine_are_one_row() -> None:
     front = examples.stakater()
-    (row,) = MachineRows(CLOCK).rows(live((STAKATER.target, [front]), (VM.target, [examples.vm(owner=front)]), (VMI.target, [examples.vmi()])))
+    (row,) = MachineRows(CLOCK).rows(
+        live((STAKATER.target, [front]), (VM.target, [examples.vm(owner=front)]), (VMI.target, [examples.vmi()]))
+    )
     assert (row.id, row.dialect, row.state) == ("stakater/default/web", "stakater", "waits")
 
 
@@ -206,7 +208,10 @@ def test_images_say_where_they_come_from(target: Target[Data], source: Data, sho
 
 ADDRESS = {"source": {"http": {"url": "https://images.example/a.qcow2"}}}
 WELL_WRITTEN = {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]}
-FAILED = {"phase": "ImportInProgress", "conditions": [{"type": "Running", "status": "False", "reason": "Error", "message": "404 Not Found"}]}
+FAILED = {
+    "phase": "ImportInProgress",
+    "conditions": [{"type": "Running", "status": "False", "reason": "Error", "message": "404 Not Found"}],
+}
 
 
 @pytest.mark.parametrize(
