@@ -58,8 +58,10 @@ def test_gates_that_a_release_has_on(gate: str, since: int | None) -> None:
     [
         (
             {"P.domain.devices.downwardMetrics": {}},
-            "DownwardMetrics feature gate is not enabled in Paddock's engine, whatever the KubeVirt object says: "
-            "guests get no metrics of their host",
+            (
+                "DownwardMetrics feature gate is not enabled in Paddock's engine, whatever the KubeVirt object says: "
+                "guests get no metrics of their host"
+            ),
         ),
         (
             {"P.domain.devices.autoattachVSOCK": True},
