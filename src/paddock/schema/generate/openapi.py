@@ -82,8 +82,8 @@ def schema_name(group: str, version: str, kind: str) -> str:
 
 def document(served: Sequence[OpenApiResource], metadata: Schema, others: Sequence[OpenApiPath] = ()) -> dict[str, Any]:
     """The document of one group and version; `metadata` is the schema of ObjectMeta (`metaschemas.object_meta`)."""
-    first = (*served, *others)[0]
-    group, version = first.group, first.version
+    places = [*((each.group, each.version) for each in served), *((each.group, each.version) for each in others)]
+    group, version = places[0]
     schemas = metaschemas.common(group, version, metadata, scale=any(resource.scale for resource in served)) if served else {}
     paths: dict[str, Any] = {f"/{path_of(group, version)}/{other.path}": _other(other) for other in others}
     for resource in served:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from paddock.cli.diagnosis.scene import at, conditions, entries, texts
 from paddock.cli.diagnosis.verdict import ObjectVerdict, State
@@ -51,7 +51,7 @@ class _Trial(NamedTuple):
     message: str = ""
 
 
-_TRIALS = {"bad": "cannot be read", "good": "is ready", "waits": "is being read"}
+_TRIALS: dict[State, str] = {"bad": "cannot be read", "good": "is ready", "waits": "is being read"}
 
 
 def _tried(data: Data, objects: LiveObjects) -> _Trial | None:
@@ -65,7 +65,7 @@ def _tried(data: Data, objects: LiveObjects) -> _Trial | None:
     found = {parts.verdict_of(kinds.DATA_VOLUMES, each).state: each for each in objects.of(kinds.DATA_VOLUMES) if own in _read_by(each)}
     for state, word in _TRIALS.items():
         if state in found:
-            return _Trial(ObjectVerdict(cast(State, state), word), _failure(found[state]) if state == "bad" else "")
+            return _Trial(ObjectVerdict(state, word), _failure(found[state]) if state == "bad" else "")
     return _Trial(ObjectVerdict("unknown", "is not tried yet"))
 
 
