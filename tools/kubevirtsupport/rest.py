@@ -134,8 +134,16 @@ LIFE = (
     SupportRow("priorityClassName", "placement", "Has to exist; decides the order of starts."),
     SupportRow("schedulerName", "no effect", "There is one node, and nothing to choose."),
     SupportRow("serviceAccountName", "no effect", "A volume names the account whose token it holds."),
-    SupportRow("dnsPolicy", "no effect", "A guest asks the name server of its network."),
-    SupportRow("dnsConfig.**", "networks", "DHCP tells `searches`; a guest asks the name server of its network."),
+    SupportRow("dnsPolicy", "networks", "Decides what DHCP tells; `Default` keeps the name server of the network, which asks the host's."),
+    SupportRow("dnsConfig.nameservers", "networks", "DHCP tells those of IPv4; not behind QEMU's user-mode network, which says so."),
+    SupportRow("dnsConfig.searches", "networks", "DHCP tells them, after those of the policy."),
+    SupportRow(
+        "dnsConfig.options[].**",
+        "no effect",
+        "DHCP has no word for them: on a cluster they reach the launcher, not the guest.",
+        {"dnsConfig": {"options": [{"name": "ndots", "value": "2"}]}},
+        Code.RESOLVER_OPTIONS,
+    ),
     SupportRow(
         "resourceClaims[].**", "refused", "No DRA.", {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, Code.CLAIM_REFUSED
     ),

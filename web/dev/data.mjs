@@ -43,6 +43,7 @@ const STATES = [
   { state: "going", status: "Starting", reason: "the image is downloading, 42%", verbs: ["stop", "delete"] },
   { state: "going", status: "Migrating", reason: "to node rack1-b", verbs: ["stop", "delete"] },
   { state: "bad", status: "ErrorUnschedulable", reason: "no node has 64 GiB of free memory", verbs: ["stop", "delete"] },
+  { state: "waits", status: "WaitingForVolumeBinding", reason: "DataVolume root is downloaded: 42 %", verbs: ["stop", "delete"] },
   { state: "bad", status: "CrashLoopBackOff", reason: "QEMU exited with status 1; the next start is in 40 s", verbs: ["stop", "delete"] },
   { state: "unknown", status: "Unknown", reason: "the provider has not answered for 3 min", verbs: ["delete"] },
 ];
@@ -125,13 +126,22 @@ const object = (group, kind, namespace, name, rest) => ({
 export function topics(rows) {
   const some = rows.slice(0, 60);
   return {
-    images: GUESTS.map(([guest, name], index) =>
+    images: [
+      object("", "Image of this host", "", "debian-13.qcow2", {
+        status: "in the library",
+        cells: { os: "debian-13", size: 2 * GiB, source: "https://images.example.org/debian-13.qcow2", text: "sha256:0123456789ab" },
+        keeps: "paddock image rm 0123456789ab removes it",
+      }),
+      ...GUESTS.map(([guest, name], index) =>
       object("cdi.kubevirt.io", "DataSource", "images", name, {
         cells: { os: guest, size: (1 + index) * 300 * MiB, source: `https://images.example.org/${name}.qcow2`, text: guest },
         machines: some.filter((row) => row.image === name).map((row) => row.id),
         ...(index === 3 ? { state: "going", status: "is downloading", percent: 42 } : {}),
+        ...(index === 5 ? { state: "bad", status: "cannot be read" } : {}),
+        ...(index === 6 ? { state: "unknown", status: "not tried yet" } : {}),
       }),
-    ),
+      ),
+    ],
     volumes: some.map((row, index) =>
       object("cdi.kubevirt.io", "DataVolume", row.namespace, `${row.name}-root`, {
         status: "Bound",

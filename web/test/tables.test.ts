@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { COLUMNS } from "../src/machines/columns";
 import { type Column, fitting, leastWidth, visible } from "../src/tables/columns";
 import { byAge, compare, ordered } from "../src/tables/order";
 import { type Searchable, matcher, parseQuery } from "../src/tables/query";
@@ -82,6 +83,15 @@ test("columns go where there is no room, the most dispensable first", () => {
   assert.deepEqual(ids(120), ["name"]);
   assert.deepEqual(ids(20), ["name"]);
   assert.deepEqual(ids(0), ["name", "a", "b"], "a width that is not known yet drops nothing");
+});
+
+test("at 1280 pixels a state and an address have room, and the guest is there", () => {
+  const room = 972;
+  const kept = fitting(visible(COLUMNS, null), room);
+  const least = (id: string): number => leastWidth(kept.find((each) => each.id === id)?.width ?? "");
+  assert.ok(least("state") >= 202, "WaitingForVolumeBinding with its mark");
+  assert.ok(least("address") >= 142, "192.168.122.105 with what copies it");
+  assert.ok(kept.some((each) => each.id === "guest"));
 });
 
 test("a choice of columns shows what was chosen and what always stays", () => {

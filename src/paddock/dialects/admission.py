@@ -54,10 +54,11 @@ def admit(raw: dict[str, Any], settings: AdmissionSettings, unknown: FieldValida
     if kind is None:
         return AdmissionResult(None, None, raw, tuple(wrong))
     checked = schema_check.check(kind.cls, raw)
+    read = [found for found in checked.findings if found.rule != messages.FRACTION or not kind.takes_fractions]
     value = from_data(checked.value, kind.cls)
-    findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
+    findings = [*wrong, *_weigh_unknown(read, unknown), *_name(checked.value)]
     # What could not be read is absent to the rules. It is wrong, not missing, and has its own finding.
-    findings.extend(schema_check.drop_unread(rules_of(kind).findings(value, settings), checked.findings))
+    findings.extend(schema_check.drop_unread(rules_of(kind).findings(value, settings), read))
     return AdmissionResult(kind, value, checked.value, tuple(findings))
 
 

@@ -8,6 +8,8 @@ across fields can still look at everything else and all failures come in one ans
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from paddock.base import quantity
 from paddock.base.jsondata import copied
 from paddock.base.nearest import nearest
@@ -24,6 +26,7 @@ from paddock.schema.messages import (
     DUPLICATE,
     ENUM,
     FORMAT,
+    FRACTION,
     NOT_HONOURED,
     REQUIRED,
     TYPE,
@@ -209,6 +212,10 @@ def _make_quantity(place: shape.Shape) -> Check:
     least = quantity.parse(field.at_least) if field.at_least else None
 
     def check_quantity(raw: Any, trail: Any, out: Findings) -> Any:
+        if type(raw) is float and quantity.is_quantity(repr(raw)):
+            # Some kinds take it (`KindFacts.takes_fractions`), so it goes on as the text that they make of it.
+            out.append(replace(wrong_type(trail, raw, "a quantity: a whole number or a string such as 1.5Gi", field), rule=FRACTION))
+            raw = quantity.respelled(repr(raw))
         if type(raw) is not int and (not isinstance(raw, str) or isinstance(raw, BareWord)):
             out.append(wrong_type(trail, raw, "a quantity: a whole number or a string such as 10Gi", field))
             return _DROP

@@ -146,6 +146,8 @@ class KindFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     builtin: bool = False
     # Only created, never stored (UploadTokenRequest).
     stored: bool = True
+    # A webhook of KubeVirt decodes the spec and writes it anew, before a schema looks at it.
+    rewritten: bool = False
     # Another (group, kind) whose objects these are, in another form.
     alias_of: tuple[str, str] | None = None
 
@@ -155,6 +157,11 @@ class KindFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def storage_version(self) -> str:
         """The version objects are stored in."""
         return next(version.name for version in self.versions if version.storage)
+
+    @property
+    def takes_fractions(self) -> bool:
+        """Return whether a JSON number with a fraction is a quantity: to Kubernetes' decoder it is, to the schema of a CRD it is not."""
+        return self.builtin or self.rewritten
 
     @property
     def api_version(self) -> str:

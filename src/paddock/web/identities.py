@@ -78,7 +78,7 @@ class IdentityPool:
     def _open(self, identity: str, user: str, access: Access) -> WebSession:
         if identity not in self._sessions:
             client = Client(Https(access), ClientSettings(manager=_MANAGER, warnings=False))
-            live = WatchedSet(client, access.namespace, self._clock)
+            live = WatchedSet(client, access.namespace, self._clock, self._host.images)
             session = WebSession(
                 identity=identity,
                 user=user,

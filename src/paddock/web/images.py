@@ -18,8 +18,21 @@ class WebImageAddress(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
 
 
+class WebLibraryImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An image in the library of the host. `created` is in seconds since the epoch."""
+
+    digest: str
+    name: str
+    source: str
+    size: int
+    created: float
+
+
 class WebImageSource(Protocol):
     """Images by name."""
+
+    async def library(self) -> list[WebLibraryImage]:
+        """Return the images that the host has; none for a library that cannot be read from here."""
 
     async def catalog(self) -> list[WebCatalogImage]:
         """Return all images that have a name."""
@@ -33,6 +46,10 @@ class WebImageSource(Protocol):
 
 class NoImages:
     """The images of a console that runs away from its server: none has a name, and addresses work."""
+
+    async def library(self) -> list[WebLibraryImage]:
+        """Return nothing."""
+        return []
 
     async def catalog(self) -> list[WebCatalogImage]:
         """Return nothing."""

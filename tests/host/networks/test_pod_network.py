@@ -7,6 +7,7 @@ import pytest
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.nics import DhcpOptions, NicSpec, Ports
+from paddock.engine.networks.resolver import GuestResolver, Resolver
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, run
 from tests.host.networks.talking import talk, tcp_ask, tcp_echo, tcp_peer, tcp_serve, udp_ask, udp_serve
@@ -33,6 +34,24 @@ def test_a_guest_is_told_everything_by_dhcp(play: Play) -> None:
         assert told["search"].split()[:2] == ["shop.svc.cluster.local", "svc.cluster.local"]
         assert (told["ntpsrv"], told["tftp"], told["bootfile"]) == ("192.0.2.7 192.0.2.8", "tftp.example", "boot.img")
         assert bytes.fromhex(told["opt224"]) == b"hello"
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 188)
+@pytest.mark.parametrize(
+    ("resolver", "servers", "search"),
+    [
+        (GuestResolver(given=Resolver(("9.9.9.9",), ("corp.example",))), "10.0.2.1 9.9.9.9", ["shop.svc.cluster.local", "corp.example"]),
+        (GuestResolver("None", Resolver(("9.9.9.9",), ("corp.example",))), "9.9.9.9", ["corp.example", "corp.example"]),
+    ],
+)
+def test_a_guest_is_told_the_resolver_of_its_machine(play: Play, resolver: GuestResolver, servers: str, search: list[str]) -> None:
+    async def script(world: World) -> None:
+        guest = await world.guest(NicSpec("web", "default", hostname="web", group="shop", resolver=resolver), dhcp=False)
+        told = await guest.dhcp()
+        searched = told["search"].split()
+        assert (told["dns"], [searched[0], searched[-1]]) == (servers, search)
 
     play(script)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.web.images import WebImageAddress
+from paddock.web.images import NoImages, WebImageAddress
 from paddock.web.session import WebHost
 from tests import virtualtime
 from tests.fakehost import FakeHost, machine
@@ -320,7 +320,7 @@ def test_bodies_that_do_not_fit(tmp_path: Path) -> None:
 
 
 def test_images_of_the_host_are_provided(tmp_path: Path) -> None:
-    class Images:
+    class Images(NoImages):
         async def catalog(self) -> list[Any]:
             return []
 

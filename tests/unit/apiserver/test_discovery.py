@@ -1,5 +1,6 @@
 """The server's own description: health, discovery, OpenAPI; and the form of its answers."""
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,34 @@ def test_openapi_documents_are_found_by_their_hash(play: Play) -> None:
             assert (found.headers["cache-control"], found.headers["expires"][-3:]) == ("public, immutable", "GMT")
             stale = await api.get(f"{url.partition('?')[0]}?hash=0123")
             assert (stale.status, stale.headers["location"]) == (301, url)
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 166)
+@pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v2"])
+def test_others_are_answered_while_openapi_documents_are_made(play: Play, path: str) -> None:
+    async def script(api: Harness) -> None:
+        document = asyncio.create_task(api.get(path))
+        await asyncio.sleep(0)
+        assert (await api.get("/version")).status == 200
+        assert not document.done()
+        assert (await document).status == 200
+
+    play(script)
+
+
+def test_a_change_of_one_group_keeps_the_documents_of_the_others(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        before = (await api.get("/openapi/v3")).data["paths"]
+        kept = api.parts.registry.find("", "v1", "configmaps")
+        changed = api.parts.registry.find("infrastructure.stakater.com", "v1", "virtualmachines") or next(
+            each for each in api.parts.registry if each.group == "infrastructure.stakater.com"
+        )
+        assert kept is not None
+        api.parts.registry.remove(changed)
+        after = (await api.get("/openapi/v3")).data["paths"]
+        assert {name for name in before if after.get(name) != before[name]} == {f"apis/{changed.group}/{changed.version}"}
 
     play(script)
 

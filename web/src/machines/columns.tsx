@@ -135,12 +135,14 @@ const age = (time: string) => (time ? <time dateTime={time}>{ageOf(time, now.val
 const rateOf = (row: MachineRow, quantity: "read" | "write" | "received" | "sent"): number => usageOf(row)?.[quantity] ?? -1;
 
 export const COLUMNS: readonly Column<MachineRow>[] = [
-  { id: "name", title: "Name", width: "minmax(120px, 1.6fr)", always: true, sort: (row) => row.name, cell: (row, tab) => name(row, tab, true) },
-  { id: "state", title: "State", width: "minmax(126px, 1.1fr)", sort: (row) => row.status, hint: (row) => row.reason, cell: state },
+  { id: "name", title: "Name", width: "minmax(116px, 1.6fr)", always: true, sort: (row) => row.name, cell: (row, tab) => name(row, tab, true) },
+  // The longest state, WaitingForVolumeBinding, and the beginning of a cause.
+  { id: "state", title: "State", width: "minmax(208px, 1.8fr)", sort: (row) => row.status, hint: (row) => row.reason, cell: state },
   { id: "reason", title: "Reason", width: "minmax(140px, 1.6fr)", extra: true, sort: (row) => row.reason, hint: (row) => row.reason, cell: (row) => row.reason || none },
   { id: "cpu", title: "CPU", width: "minmax(108px, 1fr)", drop: 1, sort: cpuPart, cell: cpu },
   { id: "memory", title: "Memory", width: "minmax(136px, 1fr)", drop: 2, sort: memoryPart, cell: memory },
-  { id: "address", title: "Address", width: "minmax(118px, 1.1fr)", drop: 3, sort: (row) => row.ips[0] ?? "", cell: addresses },
+  // The longest IPv4 address with what copies it, or with the number of the others.
+  { id: "address", title: "Address", width: "minmax(146px, 1.1fr)", drop: 3, sort: (row) => row.ips[0] ?? "", cell: addresses },
   { id: "node", title: "Node", width: "minmax(66px, 0.7fr)", drop: 7, sort: (row) => row.node, cell: (row) => row.node || none },
   {
     id: "guest",

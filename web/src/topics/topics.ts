@@ -16,7 +16,7 @@ interface TopicInfo {
 export const TOPICS: Readonly<Record<ObjectTopic, TopicInfo>> = {
   images: {
     title: "Images",
-    about: "Objects that name images: DataSources, DataImportCrons, and those of the other dialects. The dialog of a new machine has the catalogue besides.",
+    about: "What the library of the host has, and objects that name images: DataSources, DataImportCrons, and those of the other dialects. The dialog of a new machine has the catalogue, too.",
     icon: "image",
     own: [
       { id: "os", title: "System", form: "os", width: "minmax(130px, 1.2fr)" },

@@ -1,8 +1,11 @@
 """The OpenAPI documents of what is served (docs/spec/kube-api.md sections 1.4 and 1.5): an index, and one document per group version."""
 
+import asyncio
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import orjson
 
 from paddock.apiserver.discovery.openapi2 import Swagger
@@ -23,73 +26,103 @@ _GNOSTIC_ANSWER = _GNOSTIC[1]
 _FAR_FUTURE = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
+class _Edition(msgspec.Struct):
+    """What is served at one time, by the path of its document, and the documents that were made of it: text and digest."""
+
+    number: int = -1
+    sources: dict[str, tuple[ServedResource, ...]] = {}
+    made: dict[str, tuple[bytes, str]] = {}
+
+
 class OpenApi:
-    """The documents of a registry, made when first asked for after a change."""
+    """The documents of a registry, made when first asked for after a change.
+
+    A second of work is in them, so a thread makes them, one at a time. The event loop goes on, and answers others.
+    """
 
     def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
-        self._edition = -1
-        self._documents: dict[str, tuple[bytes, str]] = {}
+        self._edition = _Edition()
+        self._making = asyncio.Lock()
         self._swagger = Swagger()
         self._metadata = metaschemas.object_meta(ObjectMeta)
 
-    def answer(self, request: HttpRequest) -> HttpResponse | None:
+    async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to an OpenAPI path, or None when it is none."""
-        if self._edition != self._registry.edition:
-            self._documents.clear()
-            self._edition = self._registry.edition
         if request.path == "/openapi/v3":
-            return self._index(request)
+            return await self._index(request)
         if request.path.startswith(_PREFIX):
-            return self._document(request, request.path[len(_PREFIX) :])
-        return self._second(request) if request.path == "/openapi/v2" else None
+            return await self._document(request, request.path[len(_PREFIX) :])
+        return await self._second(request) if request.path == "/openapi/v2" else None
 
-    def _paths(self) -> dict[str, tuple[str, str]]:
-        return {
-            openapi.path_of(group, version): (group, version)
-            for group, versions in self._registry.groups().items()
-            for version in versions
-            if self._kinds(group, version)
-        }
+    def _now(self) -> _Edition:
+        """Return the edition of the registry as it is, with the documents of the last one that are still true."""
+        last = self._edition
+        if last.number != self._registry.edition:
+            sources = {
+                openapi.path_of(group, version): tuple(self._registry.of_version(group, version))
+                for group, versions in self._registry.groups().items()
+                for version in versions
+            }
+            kept = {path: made for path, made in last.made.items() if last.sources[path] == sources.get(path)}
+            self._edition = _Edition(self._registry.edition, sources, kept)
+        return self._edition
 
-    def _kinds(self, group: str, version: str) -> list[ServedResource]:
-        """Return the resources with a schema: all but the paths that belong to no kind."""
-        return [each for each in self._registry.of_version(group, version) if each.kind]
+    async def _made(self, *paths: str) -> list[tuple[bytes, str]]:
+        """Documents and their digests."""
+        edition = self._now()
+        if not edition.sources.keys() >= set(paths):
+            raise failure.no_such_path()
+        for path in paths:
+            if path not in edition.made:
+                async with self._making:
+                    if path not in edition.made:
+                        edition.made[path] = await asyncio.to_thread(_make, edition.sources[path], self._metadata)
+        return [edition.made[path] for path in paths]
 
-    def _made(self, path: str) -> tuple[bytes, str]:
-        """A document and its digest."""
-        if path not in self._documents:
-            place = self._paths().get(path)
-            if place is None:
-                raise failure.no_such_path()
-            served = [_described(each) for each in self._kinds(*place)]
-            body = orjson.dumps(openapi.document(served, self._metadata))
-            self._documents[path] = (body, hashlib.sha256(body).hexdigest().upper())
-        return self._documents[path]
-
-    def _index(self, request: HttpRequest) -> HttpResponse:
-        paths = {path: {"serverRelativeURL": f"{_PREFIX}{path}?hash={self._made(path)[1]}"} for path in self._paths()}
+    async def _index(self, request: HttpRequest) -> HttpResponse:
+        sources = self._now().sources
+        documents = zip(sources, await self._made(*sources), strict=True)
+        paths = {path: {"serverRelativeURL": f"{_PREFIX}{path}?hash={digest}"} for path, (_, digest) in documents}
         body = orjson.dumps({"paths": paths})
         return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), _JSON)
 
-    def _document(self, request: HttpRequest, path: str) -> HttpResponse:
+    async def _document(self, request: HttpRequest, path: str) -> HttpResponse:
         if not media_of(request, (_JSON,)):
             return HttpResponse(406, b"", (("vary", "Accept"),))
-        body, digest = self._made(path)
+        ((body, digest),) = await self._made(path)
         asked = request.parameter("hash")
         if asked and asked != digest:
             return HttpResponse(301, b"", (("location", f"{_PREFIX}{path}?hash={digest}"),))
         extra = (("cache-control", "public, immutable"), ("expires", _FAR_FUTURE)) if asked else ()
         return _tagged(request, body, digest, _JSON, extra)
 
-    def _second(self, request: HttpRequest) -> HttpResponse:
+    async def _second(self, request: HttpRequest) -> HttpResponse:
         """Version 2, as JSON or in the binary form of gnostic."""
         media = media_of(request, (_JSON, *_GNOSTIC))
         if not media:
             return HttpResponse(406, b"", (("vary", "Accept"),))
         binary = media in _GNOSTIC
-        body, digest = self._swagger.body([self._made(path) for path in self._paths()], binary=binary)
+        documents = await self._made(*self._now().sources)
+        async with self._making:
+            body, digest = await asyncio.to_thread(self._swagger.body, documents, binary=binary)
         return _tagged(request, body, digest, _GNOSTIC_ANSWER if binary else _JSON)
+
+
+def _make(served: Sequence[ServedResource], metadata: Data) -> tuple[bytes, str]:
+    kinds = [_described(each) for each in served if each.kind]
+    body = orjson.dumps(openapi.document(kinds, metadata, [path for each in served if not each.kind for path in _paths(each)]))
+    return body, hashlib.sha256(body).hexdigest().upper()
+
+
+def _paths(resource: ServedResource) -> Iterator[openapi.OpenApiPath]:
+    """Yield the paths of what has no kind."""
+    collection = f"namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else resource.plural
+    if resource.verbs:
+        yield openapi.OpenApiPath(resource.group, resource.version, collection, resource.verbs)
+    for each in resource.subresources:
+        path = f"{collection}/{{name}}/{each.name}" + ("/{path}" if each.below else "")
+        yield openapi.OpenApiPath(resource.group, resource.version, path, each.verbs)
 
 
 def _tagged(request: HttpRequest, body: bytes, digest: str, media: str, extra: tuple[tuple[str, str], ...] = ()) -> HttpResponse:

@@ -19,7 +19,7 @@ from paddock.schema.check import take
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.generate import crd
 from paddock.schema.kind import AdmissionSettings, Kind, KindFacts, Version
-from paddock.schema.messages import TYPE, UNKNOWN_FIELD
+from paddock.schema.messages import FRACTION, TYPE, UNKNOWN_FIELD
 from paddock.schema.ruling import rules_of
 
 # What users say in the metadata; the rest says where the object is.
@@ -57,7 +57,7 @@ class DeclaredPipeline:
         for found in checked.findings:
             if found.rule == UNKNOWN_FIELD:
                 unknown.append(found)
-            elif found.path[:1] == ("metadata",):
+            elif found.path[:1] == ("metadata",) or (found.rule == FRACTION and self._facts.takes_fractions):
                 continue
             elif self._facts.builtin and found.rule == TYPE:
                 broken.append(found)

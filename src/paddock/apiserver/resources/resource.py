@@ -21,6 +21,8 @@ class Subresource(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...]
     kind: str = ""
     group_version: str = ""
+    # more of the path follows: `portforward/8080/tcp`
+    below: bool = False
 
 
 class ServedResource(msgspec.Struct, frozen=True, kw_only=True):

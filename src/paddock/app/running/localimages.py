@@ -15,7 +15,7 @@ from paddock.cli.creation.imagewords import ImageWord, base_name
 from paddock.cli.progress import ProgressBar
 from paddock.engine.images import catalogue
 from paddock.engine.images.build import debian, places, tiny
-from paddock.engine.images.library import Image, ImageLibrary, ImageSettings
+from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
 from paddock.engine.images.registry import host_architecture
 from paddock.engine.images.sources import File, library_url
 
@@ -60,6 +60,10 @@ class LocalImages:
     def image(self, name: str) -> Image | None:
         """Return an image of the library by its name; None for one that is not there yet."""
         return self._open().named(name) if self._root is not None else None
+
+    def records(self) -> list[ImageRecord]:
+        """Return the images of the library; none without one."""
+        return self._open().records() if self._root is not None and (DataPaths(self._root).engine / "images").is_dir() else []
 
     def provide(self, image: ImageWord, bar: ProgressBar) -> ProvidedImage:
         """Return the address of an image; what is only on this host is put into the library first."""

@@ -38,8 +38,9 @@ def serve(registry: ResourceRegistry, api: Api, rows: Iterable[SubresourceRow]) 
         mine = list(of_plural)
         own = tuple(row.verb for row in mine if not row.subresource)
         below = tuple(
-            Subresource(name, tuple(row.verb for row in group))
+            Subresource(name, tuple(row.verb for row in of_name), below=any(row.below for row in of_name))
             for name, group in groupby((row for row in mine if row.subresource), key=lambda row: row.subresource)
+            for of_name in [list(group)]
         )
         for version in VERSIONS:
             registry.add_paths(path_only(GROUP, version, plural, namespaced=mine[0].namespaced, verbs=own, subresources=below))

@@ -14,9 +14,10 @@ from paddock.cli.creation.imagewords import ImageWord
 from paddock.cli.progress import ProgressBar
 from paddock.engine.images import catalogue
 from paddock.engine.images.errors import ImageRefused
+from paddock.engine.images.library import ImageRecord
 from paddock.engine.images.registry import host_architecture
 from paddock.web.answers.editing import WebCatalogImage
-from paddock.web.images import WebImageAddress
+from paddock.web.images import WebImageAddress, WebLibraryImage
 
 _TINY_MEMORY, _TINY_BYTES = "192Mi", 192 << 20
 # name without its version -> what people call it, and the user that its cloud-init makes
@@ -44,6 +45,19 @@ class HostImages:
     async def catalog(self) -> list[WebCatalogImage]:
         """Return all images that have a name, those of this host first."""
         return await asyncio.to_thread(self._catalog)
+
+    async def library(self) -> list[WebLibraryImage]:
+        """Return the images of the server's library, the newest first."""
+        return await asyncio.to_thread(self._records)
+
+    def _records(self) -> list[WebLibraryImage]:
+        images = self._images()
+        try:
+            found = images.records() if images is not None else []
+        except (Terminal, OSError):
+            # A library that belongs to another user.
+            return []
+        return [_library_image(each) for each in sorted(found, key=lambda each: -each.created)]
 
     async def names(self) -> tuple[Collection[str], Collection[str]]:
         """Return the names that need no network, and those of the catalogue."""
@@ -79,6 +93,14 @@ def _names(images: LocalImages) -> list[str]:
         return images.names()
     except (Terminal, OSError):
         return []
+
+
+def _library_image(record: ImageRecord) -> WebLibraryImage:
+    # What stands behind a question mark may be a credential.
+    source = next(iter(record.sources), "").partition("?")[0]
+    image = record.image
+    name = source.rstrip("/").rpartition("/")[2] or f"sha256:{image.digest[:12]}"
+    return WebLibraryImage(digest=image.digest, name=name, source=source, size=image.virtual_size, created=record.created)
 
 
 def _entry(name: str, images: LocalImages | None) -> WebCatalogImage:

@@ -50,7 +50,7 @@ def _taken(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         cause = f"{above.ref} needs a VirtualMachine {node.ref.name}, which exists already and {whose}."
         other = owner or node.ref
         place = f"{KINDS.get(other.id, other.kind.lower())}.{other.group} {other.name} -n {other.namespace}"
-        fix = f"Give one of them another metadata.name; or delete the other, if nobody needs it: kubectl delete {place}"
+        fix = f"Give one of them another metadata.name; or delete the other, if nobody needs it: paddock delete {place}"
         yield rule.found(above, cause, fix=fix, seen=Evidence("metadata.name", above.ref.name))
 
 

@@ -52,7 +52,7 @@ def _stopping(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         grace = at(node.data, "metadata", "deletionGracePeriodSeconds") or at(node.data, "spec", "terminationGracePeriodSeconds")
         began = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
         cause = f"The guest was asked to shut down, and has not yet{f' (it has {grace} s)' if grace else ''}."
-        fix = f"Wait, or end it with force: virtctl stop {node.ref.name} -n {node.ref.namespace} --force --grace-period=0"
+        fix = f"Wait, or end it with force: paddock stop {node.ref.name} -n {node.ref.namespace} --force"
         yield rule.found(node, cause, fix=fix, rank=CauseDepth.SAID, seen=Evidence("metadata.deletionTimestamp", "", began))
 
 

@@ -99,7 +99,7 @@ def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
             continue
         where = f" in namespace {node.ref.namespace}" if node.ref.namespace else ""
         cause = f"{known[1]} {node.ref.name} does not exist{where}."
-        listed = f"kubectl get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
+        listed = f"paddock get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
         known_ones = _BUILT_IN.get(node.ref.id, "")
         fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {known_ones}{listed})."
         yield rule.found(node, cause, fix=fix, seen=Evidence(node.path, node.ref.name))
@@ -170,8 +170,10 @@ def _vague(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         member, words = ("message", saying.message) if saying.message or " " not in saying.reason else ("reason", saying.reason)
         if matters and words and saying.kind != "event":
             field = f"{saying.field}.{member}" if saying.kind == "condition" else saying.field
-            place = f"{node.ref.name}{f' -n {node.ref.namespace}' if node.ref.namespace else ''}"
-            fix = f"Do what the message says. More, with its events: kubectl describe {_resource(node)} {place}; and in the server's log."
+            events = f" -n {node.ref.namespace}" if node.ref.namespace else " -A"
+            place = node.ref.name + (events if node.ref.namespace else "")
+            shown = f"paddock get {_resource(node)} {place} -o yaml, paddock events{events}"
+            fix = f"Do what the message says. More: {shown}; and in the server's log."
             found = rule.found(
                 node, f"{node.ref} says: {words}", fix=fix, rank=CauseDepth.UNKNOWN, seen=Evidence(field, words, saying.since)
             )

@@ -64,4 +64,4 @@ def afterwards(node: WalkNode) -> str:
     if node.ref.id != DATA_VOLUME or texts(node.data, "status", "phase") != "Failed":
         return ""
     anew = "it is made anew" if node.above is not None else "and make it anew"
-    return f" Then: kubectl delete dv {node.ref.name} -n {node.ref.namespace} ({anew})."
+    return f" Then: paddock delete dv/{node.ref.name} -n {node.ref.namespace} ({anew})."

@@ -130,7 +130,7 @@ class GuestAccess:
     def _absent(self, error: ApiError, action: str, why: str) -> PaddockError:
         if error.details.get("name"):
             return NotRunning(f"cannot {action} {self.name}", why=str(error), fix=f"start it: `paddock start {self.name}`")
-        fix = f"use `paddock ssh {self.name}`, `virtctl ssh` or `virtctl scp`"
+        fix = f"use `paddock ssh {self.name}`, or scp with `paddock ssh --config {self.name}`"
         return NotServed(f"cannot {action} {self.name}", why=f"this server does not serve that: {why}", fix=fix)
 
     # --- the screen and the console -----------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
     if not await changing.until(over, seconds):
         raise SnapshotNotTaken(
             f"the restore of {machine} is not complete after {seconds:g} s",
-            fix=f"`kubectl describe vmrestore {key.name}` shows how it goes on",
+            fix=f"`paddock why vmrestore/{key.name} -n {key.namespace}` says what it waits for",
         )
     if not at(found, "status", "complete"):
         raise SnapshotNotTaken(

@@ -108,6 +108,7 @@ KINDS = (
         categories=("all",),
         cls=VirtualMachineInstance,
         dialect="kubevirt",
+        rewritten=True,
         versions=VERSIONS,
         # The status is written with the object: there is no subresource.
         status=False,

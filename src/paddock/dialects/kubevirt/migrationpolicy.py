@@ -30,6 +30,7 @@ class MigrationPolicySpec(Object):
     utilityVolumesTimeout: Annotated[int | None, Field("Seconds for utility volumes at most.", ge=0, not_honoured=_ONE_HOST)] = None
     maxDowntimeMs: Annotated[int | None, Field("Milliseconds of standstill at most.", ge=0, not_honoured=_ONE_HOST)] = None
     options: Annotated[Freeform | None, Field("More options.", not_honoured=_ONE_HOST)] = None
+    experimental: Annotated[Freeform | None, Field("Options that KubeVirt tries out.", not_honoured=_ONE_HOST)] = None
 
 
 class MigrationPolicyStatus(Object):

@@ -235,6 +235,7 @@ KINDS = (
         categories=("all",),
         cls=VirtualMachine,
         dialect="kubevirt",
+        rewritten=True,
         versions=VERSIONS,
         columns=(
             AGE,

@@ -10,6 +10,7 @@ from paddock.engine.networks.addresses import AddressTable
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
+from paddock.engine.networks.resolver import Resolver
 
 _DEVICE_NAME = 15
 
@@ -68,22 +69,23 @@ def from_range(bridge: HostBridge, of: Range, address: str) -> BridgeOptions:
     return BridgeOptions(f"{address}/{prefix}", gateway, (*bridge.routes, *of.routes))
 
 
-def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int) -> DhcpLease:
+def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
     """Return the guest's DHCP lease."""
     bridge = card.bridge
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
     server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
+    told = card.resolver.over(Resolver(bridge.dns, bridge.search), host_search)
     return DhcpLease(
         mac=mac,
         address=given.address,
         server=server,
         gateway=given.gateway,
-        dns=bridge.dns,
+        dns=told.servers,
         mtu=mtu,
         hostname=card.hostname,
         domain=bridge.domain or card.domain,
-        search=bridge.search or card.search,
+        search=told.search,
         routes=given.routes,
         options=card.dhcp,
     )

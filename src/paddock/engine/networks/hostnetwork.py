@@ -36,13 +36,8 @@ def default_device(text: str | None = None) -> str:
 
 def nameservers(text: str | None = None) -> tuple[str, ...]:
     """The host's resolvers, three at most as everywhere."""
-    if text is None:
-        try:
-            text = _RESOLVERS.read_text(errors="replace")
-        except OSError:
-            return ()
     found: list[str] = []
-    for line in text.splitlines():
+    for line in (_resolvers() if text is None else text).splitlines():
         words = line.split()
         if len(words) < 2 or words[0] != "nameserver":
             continue
@@ -51,6 +46,23 @@ def nameservers(text: str | None = None) -> tuple[str, ...]:
         except ValueError:
             continue
     return tuple(found[:3])
+
+
+def search(text: str | None = None) -> tuple[str, ...]:
+    """The domains that the host looks for short names in: those of the last line that names any."""
+    found: tuple[str, ...] = ()
+    for line in (_resolvers() if text is None else text).splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] in ("search", "domain"):
+            found = tuple(words[1:])
+    return found
+
+
+def _resolvers() -> str:
+    try:
+        return _RESOLVERS.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def address_of(device: str) -> str:

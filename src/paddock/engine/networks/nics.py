@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from paddock.engine.machine.config import StreamNetwork, Tap, UserNetwork
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.resolver import GuestResolver
 
 Protocol = Literal["tcp", "udp"]
 Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
@@ -110,8 +111,7 @@ class NicSpec(Struct, frozen=True):
     ports: tuple[Ports, ...] = ()
     hostname: str = ""
     domain: str = ""
-    # empty: those of the group
-    search: tuple[str, ...] = ()
+    resolver: GuestResolver = GuestResolver()
     dhcp: DhcpOptions = field(default_factory=DhcpOptions)
     model: str = "virtio"
     queues: int = 1
@@ -154,13 +154,13 @@ def _wrong(card: NicSpec) -> Iterator[str]:
             yield f"{card.bridge.mtu} is no MTU"
         if not 0 <= card.bridge.vlan <= 4094:
             yield f"{card.bridge.vlan} is no VLAN: they go from 1 to 4094"
-    for text in (card.hostname, card.domain, *card.search):
+    for text in (card.hostname, card.domain, *card.resolver.given.search):
         if text and not _DOMAIN.match(text):
             yield f"{text!r} is no name of a host"
     for ports in card.ports:
         if not 1 <= ports.first <= ports.end <= 65535 or ports.protocol not in ("tcp", "udp"):
             yield f"{ports.first} to {ports.end} are no ports"
-    for text in card.dhcp.ntp:
+    for text in (*card.dhcp.ntp, *card.resolver.given.servers):
         if not _is_address(text):
             yield f"{text!r} is no address"
 

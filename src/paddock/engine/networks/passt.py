@@ -16,6 +16,7 @@ from msgspec import Struct
 from paddock.engine.machine import limits
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 from paddock.engine.networks.nics import NicSpec
+from paddock.engine.networks.resolver import Resolver
 
 # Whom it becomes when it is started as root for a machine without a user of its own.
 NOBODY = 65534
@@ -33,7 +34,7 @@ class PasstRequest(Struct, frozen=True):
     inner: str
     mac: str
     user: int = 0
-    search: tuple[str, ...] = ()
+    dns: Resolver = Resolver()
     # (protocol, address on the host, port on the host, port in the guest)
     forwards: tuple[tuple[str, str, int, int], ...] = ()
 
@@ -72,13 +73,14 @@ class PasstSockets:
 
 
 def argv(program: str, wanted: PasstRequest) -> list[str]:
-    """The command line. Nothing in it was written by a user but the search list."""
+    """The command line. Nothing in it was written by a user but name servers and search list."""
     inner = ipaddress.IPv4Network(wanted.inner)
     command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--ipv4-only", "--socket", str(wanted.socket)]
     command += ["--address", str(inner[2]), "--netmask", str(inner.prefixlen), "--gateway", str(inner[1])]
-    command += ["--mac-addr", wanted.mac, "--mtu", "1500", "--dns", str(inner[3]), "--dns-forward", str(inner[3])]
+    command += ["--mac-addr", wanted.mac, "--mtu", "1500", "--dns-forward", str(inner[3])]
     # As one word each, so that none can be taken for an option.
-    command += [f"--search={domain}" for domain in wanted.search] or ["--no-dhcp-search"]
+    command += [f"--dns={server}" for server in wanted.dns.servers] or ["--no-dhcp-dns"]
+    command += [f"--search={domain}" for domain in wanted.dns.search] or ["--no-dhcp-search"]
     for protocol, option in (("tcp", "--tcp-ports"), ("udp", "--udp-ports")):
         ports = [f"{address}/{host}:{guest}" for known, address, host, guest in wanted.forwards if known == protocol]
         for each in ports or ["none"]:

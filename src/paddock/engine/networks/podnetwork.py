@@ -26,6 +26,7 @@ from paddock.engine.networks.dhcpserver import DhcpServer
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
+from paddock.engine.networks.resolver import Resolver
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
@@ -247,22 +248,25 @@ class RoutedPodNetwork:
         else:
             rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports, traffic=card.traffic)
             guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
-        searched = card.search or dns.search(card.group, self._surroundings.zone)
+        network = Resolver((gateway,), dns.search(card.group, self._surroundings.zone))
+        told = card.resolver.over(network, hostnetwork.search())
         own = dns.own_names(card, self._surroundings.zone)
         lease = DhcpLease(
             mac=entry.mac,
             address=guest,
             server=gateway,
             gateway=gateway,
-            dns=(gateway,),
+            dns=told.servers,
             mtu=mtu,
             hostname=card.hostname,
             domain=own[0].partition(".")[2] if own else "",
-            search=searched,
+            search=told.search,
             options=card.dhcp,
         )
         self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
-        plug = AttachedNic(entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=(gateway,), search=searched)
+        plug = AttachedNic(
+            entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=told.servers, search=told.search
+        )
         return _Plugged(card, entry, plug, rule, number)
 
     def _tap(self, card: NicSpec, device: str) -> int:
@@ -306,7 +310,9 @@ class RoutedPodNetwork:
         if bridge.vlan:
             self._netlink.set_vlan(tap, bridge.vlan)
         if given is not None:
-            self._dhcp.serve(device, bridges.lease(card, given, entry.mac, mtu), self._netlink.links()[bridge.name].mac)
+            self._dhcp.serve(
+                device, bridges.lease(card, given, entry.mac, mtu, hostnetwork.search()), self._netlink.links()[bridge.name].mac
+            )
         address = given.address.partition("/")[0] if given is not None else ""
         plug = AttachedNic(
             entry.mac,

@@ -15,10 +15,11 @@ from msgspec import Struct
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import StreamNetwork, UserNetwork
-from paddock.engine.networks import passt
+from paddock.engine.networks import hostnetwork, passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.nics import INNER_NETWORK, NO_LIMIT, AttachedNic, NicSpec, Protocol
+from paddock.engine.networks.resolver import Resolver
 
 # owner, name of the card, protocol, address and port on the host, port of the guest
 Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]
@@ -37,6 +38,7 @@ NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
 LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) as this host does, such as a cloud's metadata service"
 NO_LIMITS = "traffic is not limited: that needs root"
+NO_SERVERS = "the machine is not told the name servers of its dnsConfig: QEMU's user-mode network has its own; passt tells them"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -131,6 +133,7 @@ class UserMode:
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
         forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(card)))
+        told = _told(card, inner)
         backend = UserNetwork(
             network=str(inner),
             gateway=str(inner[1]),
@@ -138,7 +141,7 @@ class UserMode:
             dns=str(inner[3]),
             hostname=card.hostname,
             domain=card.domain,
-            search=card.search,
+            search=told.search,
             forwards=forwards,
         )
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
@@ -146,6 +149,8 @@ class UserMode:
             limits.append(ONE_QUEUE)
         if card.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
+        if told.servers != (backend.dns,):
+            limits.append(NO_SERVERS)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: bridges need root")
         return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits))
@@ -161,7 +166,7 @@ class UserMode:
             inner=str(inner),
             mac="02:00:00:00:00:00",
             user=card.user or passt.NOBODY,
-            search=card.search,
+            dns=_told(card, inner),
             forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
         )
         helper = await passt.start(self._passt, wanted)
@@ -180,14 +185,18 @@ class UserMode:
             backend=backend,
             limits=tuple(limits),
             gateway=str(inner[1]),
-            dns=(str(inner[3]),),
-            search=card.search,
+            dns=(str(inner[3]),) if isinstance(backend, UserNetwork) else _told(card, inner).servers,
+            search=_told(card, inner).search,
         )
 
 
 def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
     listed = [(each.protocol, port) for each in card.ports for port in range(each.first, each.end + 1)]
     return set(listed[:_MOST_AHEAD])
+
+
+def _told(card: NicSpec, inner: ipaddress.IPv4Network) -> Resolver:
+    return card.resolver.over(Resolver((str(inner[3]),)), hostnetwork.search())
 
 
 def _check_inner(inner: ipaddress.IPv4Network) -> None:

@@ -21,11 +21,13 @@ from paddock.engine.networks.nics import (
     Ports,
     Protocol,
 )
+from paddock.engine.networks.resolver import DnsPolicy, GuestResolver, Resolver
 from paddock.plan.instance.identity import owner_of
 from paddock.plan.instance.traffic import traffic_of
 
 # Binding plug-ins that are known by name (docs/spec/kubevirt.md 3.5).
 _PLUGINS: Mapping[str, Binding] = {"passt": "passt", "l2bridge": "bridge", "managedtap": "bridge"}
+_POLICIES: Mapping[str, DnsPolicy] = {"Default": "Default", "None": "None"}
 _MOST_QUEUES = 256
 
 
@@ -89,7 +91,6 @@ def _card(
     pod = network.pod if network is not None else None
     inside = binding == "masquerade"
     namespace = instance.metadata.namespace or "default"
-    dns = instance.spec.dnsConfig
     return NicSpec(
         owner=owner_of(instance),
         name=card.name,
@@ -101,12 +102,22 @@ def _card(
         ports=tuple(_ports(card)) if inside else (),
         hostname=hostname_of(instance),
         domain=f"{instance.spec.subdomain}.{namespace}.svc.{domain}" if instance.spec.subdomain else "",
-        search=tuple(dns.searches or ()) if dns is not None and dns.searches else (),
+        resolver=_resolver(instance.spec),
         dhcp=_dhcp(card),
         model=card.model or "virtio",
         queues=queues_of(instance.spec, card),
         group=namespace,
     )
+
+
+def _resolver(spec: VirtualMachineInstanceSpec) -> GuestResolver:
+    """What the guest is told of names. The only network is the pods', so the policy for the host's is that for theirs."""
+    config = spec.dnsConfig
+    policy = _POLICIES.get(spec.dnsPolicy or "", "ClusterFirst")
+    if config is None:
+        return GuestResolver(policy)
+    servers = tuple(addresses.without_zeros(each) for each in config.nameservers or () if ":" not in each)
+    return GuestResolver(policy, Resolver(servers, tuple(config.searches or ())))
 
 
 def hostname_of(instance: VirtualMachineInstance) -> str:

@@ -62,7 +62,11 @@ def stopping(data: Data) -> str:
     """Return what stops an instance, instead of a deletion of its Pod."""
     instance: VirtualMachineInstance = from_data(data, VirtualMachineInstance)
     name, above = instance.metadata.name, owner_of(instance) != (instance.metadata.uid or "")
-    what = f"stop the machine: paddock stop {name} or virtctl stop {name}" if above else f"end it: kubectl delete vmi {name}"
+    what = (
+        f"stop the machine: paddock stop {name} or virtctl stop {name}"
+        if above
+        else f"end it: paddock delete vmi/{name} or kubectl delete vmi {name}"
+    )
     return f"it shows the VirtualMachineInstance {name}, which changes by its own verbs only; {what}"
 
 

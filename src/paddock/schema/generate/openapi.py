@@ -19,6 +19,7 @@ _MERGE = "application/merge-patch+json"
 _CUSTOM_PATCHES = ("application/json-patch+json", _MERGE, "application/apply-patch+yaml")
 _BUILTIN_PATCHES = (*_CUSTOM_PATCHES, "application/strategic-merge-patch+json")
 _BODIES = ("application/json", "application/yaml")
+_METHODS = {"get": "get", "list": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
 
 
 class OpenApiResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,16 @@ class OpenApiResource(msgspec.Struct, frozen=True, kw_only=True):
     stored: bool = True
     # a kind of the server itself, which takes strategic merge patches
     builtin: bool = False
+
+
+class OpenApiPath(msgspec.Struct, frozen=True):
+    """A path of a group version that belongs to none of its kinds, such as a subresource of another group's objects."""
+
+    group: str
+    version: str
+    # below the group version
+    path: str
+    verbs: tuple[str, ...]
 
 
 def resources(kinds: Iterable[Kind]) -> Iterator[OpenApiResource]:
@@ -69,11 +80,12 @@ def schema_name(group: str, version: str, kind: str) -> str:
     return ".".join([*reversed((group or "core").split(".")), version, kind])
 
 
-def document(served: Sequence[OpenApiResource], metadata: Schema) -> dict[str, Any]:
+def document(served: Sequence[OpenApiResource], metadata: Schema, others: Sequence[OpenApiPath] = ()) -> dict[str, Any]:
     """The document of one group and version; `metadata` is the schema of ObjectMeta (`metaschemas.object_meta`)."""
-    group, version = served[0].group, served[0].version
-    schemas = metaschemas.common(group, version, metadata, scale=any(resource.scale for resource in served))
-    paths: dict[str, Any] = {}
+    places = [*((each.group, each.version) for each in served), *((each.group, each.version) for each in others)]
+    group, version = places[0]
+    schemas = metaschemas.common(group, version, metadata, scale=any(resource.scale for resource in served)) if served else {}
+    paths: dict[str, Any] = {f"/{path_of(group, version)}/{other.path}": _other(other) for other in others}
     for resource in served:
         schemas.update(_schemas(resource))
         paths.update(_paths(resource))
@@ -211,12 +223,28 @@ def _reads_and_writes(name: str) -> list[_Call]:
 
 def _item(resource: OpenApiResource, path: str, calls: Sequence[_Call], suffix: str = "") -> Schema:
     """One path with its operations."""
-    parameters = [
+    operations = {call.method: _operation(resource, path, call, suffix) for call in calls}
+    return {**operations, "parameters": [*_parameters(path), _PRETTY]}
+
+
+def _parameters(path: str) -> list[Schema]:
+    return [
         {"name": found, "in": "path", "required": True, "description": f"The {found}.", "schema": {"type": "string"}}
         for found in re.findall(r"\{(\w+)\}", path)
     ]
-    operations = {call.method: _operation(resource, path, call, suffix) for call in calls}
-    return {**operations, "parameters": [*parameters, _PRETTY]}
+
+
+def _other(other: OpenApiPath) -> Schema:
+    tag = _camel(other.group)
+    operations: Schema = {}
+    for verb in other.verbs:
+        where = f"{tag}{other.version.capitalize()}{_camel(other.path)}"
+        operations[_METHODS[verb]] = {
+            "tags": [f"{tag[0].lower()}{tag[1:]}_{other.version}"],
+            "operationId": f"{verb}{where}",
+            "responses": {"200": {"description": "OK"}, "401": {"description": "Unauthorized"}},
+        }
+    return {**operations, "parameters": _parameters(other.path)}
 
 
 def _operation(resource: OpenApiResource, path: str, call: _Call, suffix: str) -> Schema:

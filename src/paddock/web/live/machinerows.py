@@ -1,34 +1,67 @@
 """Rows of machines, as `paddock ls` lists them, and of their use."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.cli.diagnosis.explain import explain
 from paddock.cli.diagnosis.scene import at
 from paddock.cli.machines import facts, usage
 from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import MACHINES
 from paddock.cli.machines.usage import MachineUsage, UsageSample
+from paddock.cli.serverreader import ServerReader
 from paddock.client.client import Client
 from paddock.client.target import Key
 from paddock.web.answers.rows import WebMachineRow, WebUsageRow
 from paddock.web.live import parts, verbs
 from paddock.web.live.objects import LiveObjects
 
+_AMISS = ("bad", "waits")
 MACHINE_TARGETS = tuple(each.target for each in MACHINES)
-_USAGE_SECONDS = 5.0
+_USAGE_SECONDS = _CAUSE_SECONDS = 5.0
+# An explanation is a dozen requests, so a page with many broken machines gets them a few at a time.
+_MOST_CAUSES = 8
+
+
+class _MachineCause(NamedTuple):
+    """The cause of a state, and when it was found. `status` is the state that it explains."""
+
+    status: str
+    text: str
+    found: float
 
 
 class MachineRows:
-    """The rows of all machines. A machine whose objects are the same as before keeps its row."""
+    """The rows of all machines. A machine whose objects are the same as before keeps its row.
+
+    The reason of a machine that is not as it should be is its cause, as `paddock why` gives it, and until that is found its own words.
+    """
 
     kinds = MACHINE_TARGETS
-    seconds = 0.0
+    seconds = _CAUSE_SECONDS
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._rows: dict[str, tuple[MachineView, WebMachineRow]] = {}
+        self._causes: dict[str, _MachineCause] = {}
 
     async def poll(self, client: Client, namespace: str) -> None:
-        """Do nothing: watches are enough."""
+        """Find causes anew, those that are the oldest first."""
+        amiss = {place: machine for place, (machine, each) in self._rows.items() if each.state in _AMISS}
+        self._causes = {place: cause for place, cause in self._causes.items() if place in amiss}
+        reader = ServerReader(client, self._clock)
+        for place in sorted(amiss, key=lambda each: self._causes[each].found if each in self._causes else 0.0)[:_MOST_CAUSES]:
+            ref, status = amiss[place].ref, facts.of(amiss[place]).status
+            try:
+                cause = explain(await reader.gather(ref), ref).cause
+            except PaddockError:
+                # The server is away, or the user may not look: the machine's own words stay.
+                return
+            self._causes[place] = _MachineCause(status, cause.cause if cause is not None else "", self._clock.seconds())
 
     def rows(self, objects: LiveObjects) -> list[WebMachineRow]:
         """Return all rows."""
@@ -36,9 +69,15 @@ class MachineRows:
         for machine in objects.machines:
             place = parts.place(machine)
             known = self._rows.get(place)
-            fresh[place] = known if known is not None and _is_same(known[0], machine) else (machine, row(machine))
+            fresh[place] = machine, self._explained(known[1] if known is not None and _is_same(known[0], machine) else row(machine))
         self._rows = fresh
         return [each for _, each in fresh.values()]
+
+    def _explained(self, found: WebMachineRow) -> WebMachineRow:
+        cause = self._causes.get(found.id)
+        if cause is None or cause.status != found.status or cause.text in ("", found.reason):
+            return found
+        return replace(found, reason=cause.text)
 
 
 def _is_same(one: MachineView, other: MachineView) -> bool:
@@ -56,7 +95,7 @@ def row(machine: MachineView) -> WebMachineRow:
         dialect=machine.dialect,
         status=found.status,
         state=found.state,
-        reason=parts.message_of(machine.data) if found.state in ("bad", "waits") else "",
+        reason=parts.message_of(machine.data) if found.state in _AMISS else "",
         ips=list(found.ips),
         cpus=found.cpus,
         memory=found.memory,

@@ -1,15 +1,21 @@
 """Rows of objects that are no machines: one pure function for each topic. `cells` has what the page's columns of the topic show."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
-from paddock.cli.diagnosis.scene import at, entries, texts
+from paddock.cli.diagnosis.scene import at, conditions, entries, texts
+from paddock.cli.diagnosis.verdict import ObjectVerdict, State
 from paddock.cli.machines import facts, snapshots
+from paddock.client.client import Client
 from paddock.client.target import Data, Key, Target
+from paddock.dialects.kubermatic.marks import DATA_SOURCE
+from paddock.meta.ages import timestamp
 from paddock.web.answers.rows import WebObjectRow
+from paddock.web.images import WebImageSource, WebLibraryImage
 from paddock.web.live import kindtable as kinds
 from paddock.web.live import parts
+from paddock.web.live.machinerows import MACHINE_TARGETS
 from paddock.web.live.objects import LiveObjects
 from paddock.web.live.parts import Cells, key_of, percent_of, row
 
@@ -25,13 +31,92 @@ def images(objects: LiveObjects) -> Iterator[WebObjectRow]:
     """Yield the images that objects of the API name: `source`, `size`, `os`, `text`."""
     for target in IMAGE_KINDS:
         for data in objects.of(target):
+            tried = _tried(data, objects) if target is kinds.DATA_SOURCES else None
             cells: Cells = {
                 "source": _source(at(data, "spec", "source")) or _source(at(data, "spec")) or _cron_source(data),
                 "size": facts.whole(at(data, "status", "size") or 0),
                 "os": " ".join(filter(None, (texts(data, "spec", "distribution", "name"), texts(data, "spec", "distribution", "version")))),
                 "text": texts(data, "spec", "readableName") or texts(data, "spec", "metadata", "displayName") or parts.message_of(data),
             }
-            yield row(target, data, cells, [], percent=percent_of(data, "status", "importProgress", "percentage"))
+            if tried is not None and tried.message:
+                cells["text"] = tried.message
+            judged = tried.verdict if tried is not None else None
+            yield row(target, data, cells, [], percent=percent_of(data, "status", "importProgress", "percentage"), judged=judged)
+
+
+class _Trial(NamedTuple):
+    """What became of the disks that were made from a DataSource."""
+
+    verdict: ObjectVerdict
+    message: str = ""
+
+
+_TRIALS: dict[State, str] = {"bad": "cannot be read", "good": "is ready", "waits": "is being read"}
+
+
+def _tried(data: Data, objects: LiveObjects) -> _Trial | None:
+    """Judge a DataSource with an address by the disks that read it: it calls itself ready when it is well written.
+
+    None for a DataSource that copies, or says itself that something is wrong.
+    """
+    if not _address(at(data, "spec", "source")) or parts.verdict_of(kinds.DATA_SOURCES, data).state != "good":
+        return None
+    own = key_of(data)
+    found = {parts.verdict_of(kinds.DATA_VOLUMES, each).state: each for each in objects.of(kinds.DATA_VOLUMES) if own in _read_by(each)}
+    for state, word in _TRIALS.items():
+        if state in found:
+            return _Trial(ObjectVerdict(state, word), _failure(found[state]) if state == "bad" else "")
+    return _Trial(ObjectVerdict("unknown", "is not tried yet"))
+
+
+def _failure(volume: Data) -> str:
+    return texts(conditions(volume).get("Running"), "message") or parts.message_of(volume)
+
+
+def _read_by(volume: Data) -> Iterator[Key]:
+    """Yield the DataSource that a DataVolume reads: named, or taken from when it was made."""
+    own = key_of(volume)
+    if name := texts(volume, "spec", "sourceRef", "name"):
+        yield Key(texts(volume, "spec", "sourceRef", "namespace") or own.namespace, name)
+    namespace, _, name = texts(volume, "metadata", "annotations", DATA_SOURCE).rpartition("/")
+    if name:
+        yield Key(namespace or own.namespace, name)
+
+
+class ImageRows:
+    """The images that objects name, and those in the library of the host, where the console is on it."""
+
+    kinds = (*IMAGE_KINDS, kinds.DATA_VOLUMES, *MACHINE_TARGETS)
+    seconds = 10.0
+
+    def __init__(self, images: WebImageSource) -> None:
+        self._images = images
+        self._library: list[WebObjectRow] = []
+
+    async def poll(self, client: Client, namespace: str) -> None:
+        """Look into the library, which has no watch."""
+        self._library = [_in_library(each) for each in await self._images.library()]
+
+    def rows(self, objects: LiveObjects) -> Iterable[WebObjectRow]:
+        """Return all rows."""
+        return [*images(objects), *self._library]
+
+
+def _in_library(image: WebLibraryImage) -> WebObjectRow:
+    return WebObjectRow(
+        id=f"library//{image.digest}",
+        group="",
+        kind="Image of this host",
+        namespace="",
+        name=image.name,
+        state="good",
+        status="in the library",
+        created=timestamp(image.created),
+        cells={"source": image.source, "size": image.size, "os": image.name, "text": f"sha256:{image.digest[:12]}"},
+        machines=[],
+        percent=-1,
+        keeps=f"paddock image rm {image.digest[:12]} removes it",
+    )
 
 
 def _cron_source(data: Data) -> str:
@@ -40,11 +125,14 @@ def _cron_source(data: Data) -> str:
     return f"{source} ({schedule})" if source and schedule else source
 
 
+def _address(source: Any) -> str:
+    return next((url for each in ("http", "registry", "s3", "gcs", "imageio", "vddk") if (url := texts(source, each, "url"))), "")
+
+
 def _source(source: Any) -> str:
     """Return where content comes from, in one word."""
-    for member in ("http", "registry", "s3", "gcs", "imageio", "vddk"):
-        if url := texts(source, member, "url"):
-            return url
+    if url := _address(source):
+        return url
     for member in ("pvc", "snapshot", "dataSource", "dataVolume"):
         if name := texts(source, member, "name"):
             return f"{member}/{name}"

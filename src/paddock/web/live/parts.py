@@ -44,15 +44,25 @@ def message_of(data: Data) -> str:
     """Return what an object says about itself, if something is wrong or not yet as it should be."""
     found = conditions(data)
     for name in ("Failure", "Ready", "Progressing", "Running"):
-        if text := texts(found.get(name), "message"):
+        text = texts(found.get(name), "message")
+        # That there is no instance yet is what the state says, and never why.
+        if text and texts(found.get(name), "reason") != "VMINotExists":
             return text
     return texts(data, "status", "error", "message") or texts(data, "status", "message")
 
 
-def row(target: Target[Data], data: Data, cells: Cells, machines: list[str], *, percent: int = -1, keeps: str = "") -> WebObjectRow:
-    """Return the row of an object that is no machine. Its state is that of `paddock why`."""
+def row(
+    target: Target[Data],
+    data: Data,
+    cells: Cells,
+    machines: list[str],
+    *,
+    percent: int = -1,
+    judged: verdict.ObjectVerdict | None = None,
+) -> WebObjectRow:
+    """Return the row of an object that is no machine. Its state is that of `paddock why`, where nobody who knows more has judged it."""
     key = key_of(data)
-    judged = verdict.of(ObjectPlace(target.group, target.kind, key.namespace, key.name), data)
+    judged = judged or verdict_of(target, data)
     return WebObjectRow(
         id=f"{target.qualified}/{key.namespace}/{key.name}",
         group=target.group,
@@ -66,8 +76,14 @@ def row(target: Target[Data], data: Data, cells: Cells, machines: list[str], *, 
         cells={name: value for name, value in cells.items() if value not in ("", [])},
         machines=machines,
         percent=percent,
-        keeps=keeps or _keeper(data),
+        keeps=_keeper(data),
     )
+
+
+def verdict_of(target: Target[Data], data: Data) -> verdict.ObjectVerdict:
+    """Return the verdict on an object from its own status."""
+    key = key_of(data)
+    return verdict.of(ObjectPlace(target.group, target.kind, key.namespace, key.name), data)
 
 
 def percent_of(data: Data, *path: str) -> int:

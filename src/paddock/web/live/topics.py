@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, get_args
 
+from paddock.base.clock import Clock, SystemClock
 from paddock.client.client import Client
 from paddock.client.target import EVENTS, Data, Target
 from paddock.web.answers.rows import WebAnswer
+from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live import kindtable as kinds
 from paddock.web.live import objectrows
 from paddock.web.live.eventrows import MOST_EVENTS, EventRows
@@ -14,6 +16,7 @@ from paddock.web.live.objects import LiveObjects
 from paddock.web.live.taskrows import TaskRows
 from paddock.web.live.topicnames import WebTopic
 
+_CLOCK, _NO_IMAGES = SystemClock(), NoImages()
 TOPICS: tuple[WebTopic, ...] = get_args(WebTopic)
 # How many objects of a kind are kept, where that is bounded.
 MOST: Mapping[str, int] = {EVENTS.qualified: MOST_EVENTS}
@@ -52,17 +55,17 @@ class _ObjectRows:
         return self._make(objects)
 
 
-def source(topic: WebTopic) -> RowSource:
+def source(topic: WebTopic, clock: Clock = _CLOCK, images: WebImageSource = _NO_IMAGES) -> RowSource:
     """Return a new source of a topic's rows."""
-    return _SOURCES[topic]()
+    if topic == "machines":
+        return MachineRows(clock)
+    return objectrows.ImageRows(images) if topic == "images" else _SOURCES[topic]()
 
 
 _SOURCES: Mapping[WebTopic, Callable[[], RowSource]] = {
-    "machines": MachineRows,
     "usage": UsageRows,
     "tasks": TaskRows,
     "events": EventRows,
-    "images": lambda: _ObjectRows(objectrows.IMAGE_KINDS, objectrows.images),
     "volumes": lambda: _ObjectRows(objectrows.VOLUME_KINDS, objectrows.volumes),
     "networks": lambda: _ObjectRows(objectrows.NETWORK_KINDS, objectrows.networks),
     "snapshots": lambda: _ObjectRows(objectrows.SNAPSHOT_KINDS, objectrows.snapshot_rows),

@@ -17,6 +17,7 @@ from paddock.client.client import Client
 from paddock.client.target import Data, Target
 from paddock.meta.ages import timestamp
 from paddock.web.answers.rows import WebAnswer
+from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live import topics
 from paddock.web.live.feed import KindFeed
 from paddock.web.live.objects import LiveObjects
@@ -25,6 +26,7 @@ from paddock.web.live.topicnames import WebTopic
 from paddock.web.live.topics import RowSource
 
 _LOG = logging.getLogger(__name__)
+_NO_IMAGES = NoImages()
 _TURN_SECONDS = 0.25
 _IDLE_SECONDS = 60.0
 # A handler waits so long for the first answer of the server.
@@ -62,8 +64,9 @@ class _Topic:
 class WatchedSet:
     """The live set of one identity. Nothing runs until it is needed."""
 
-    def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
+    def __init__(self, client: Client, namespace: str, clock: Clock, images: WebImageSource = _NO_IMAGES) -> None:
         self._client = client
+        self._images = images
         self._namespace = namespace
         self._clock = clock
         self._topics: dict[WebTopic, _Topic] = {}
@@ -135,7 +138,7 @@ class WatchedSet:
     def _begin(self, name: WebTopic) -> _Topic:
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = _Topic(topics.source(name), self._now())
+            topic = self._topics[name] = _Topic(topics.source(name, self._clock, self._images), self._now())
             for target in topic.source.kinds:
                 self._follow(target)
         topic.used = self._now()

@@ -114,10 +114,24 @@ async def test_aggregated_discovery_tells_of_the_group() -> None:
 
 
 @scripted
-async def test_there_is_no_schema_for_what_has_no_objects() -> None:
+async def test_openapi_has_the_paths_of_what_has_no_objects_and_no_schema() -> None:
     async with World() as world:
-        assert f"apis/{GROUP}/v1" not in (await world.api.get("/openapi/v3")).data["paths"]
-        assert (await world.api.get("/openapi/v2")).status == 200
+        document = (await world.api.get(f"/openapi/v3/apis/{GROUP}/v1")).data
+        assert document["components"]["schemas"] == {}
+        second = (await world.api.get("/openapi/v2")).data["paths"]
+        machine = f"/apis/{GROUP}/v1/namespaces/{{namespace}}/virtualmachines/{{name}}"
+        wanted = {
+            f"{machine}/start": "put",
+            f"{machine}/expand-spec": "get",
+            f"{machine}/portforward/{{path}}": "get",
+            f"/apis/{GROUP}/v1/namespaces/{{namespace}}/expand-vm-spec": "put",
+            f"/apis/{GROUP}/v1/version": "get",
+        }
+        for name, method in wanted.items():
+            assert [key for key in document["paths"][name] if key != "parameters"] == [method]
+            assert list(second[name]) == [method]
+        named = [operation["operationId"] for path in second.values() for operation in path.values()]
+        assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize(

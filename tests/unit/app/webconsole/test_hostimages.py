@@ -11,6 +11,8 @@ from paddock.app.webconsole.hostimages import HostImages
 from paddock.base.errors import Terminal
 from paddock.cli.creation.imagewords import ImageWord
 from paddock.engine.images import catalogue
+from paddock.engine.images.library import ImageRecord
+from paddock.engine.images.store import Image
 from tests.scripted import scripted
 
 
@@ -22,6 +24,10 @@ class Library:
 
     def names(self) -> list[str]:
         return ["tiny"]
+
+    def records(self) -> list[ImageRecord]:
+        image = Image("0123456789abcdef", Path("/a"), "qcow2", 3 << 30, 1 << 20)
+        return [ImageRecord(image, ("https://images.example/debian.qcow2?token=secret",), 5.0, 6.0)]
 
     def image(self, name: str) -> None:
         return None
@@ -54,6 +60,18 @@ async def test_the_catalogue(tmp_path: Path) -> None:
     assert await images.names() == ((), catalogue.KNOWN)
     with pytest.raises(Terminal):
         await images.provide(ImageWord("library", "tiny"))
+
+
+@pytest.mark.usefixtures("here")
+@scripted
+async def test_the_library_of_this_host_without_what_may_be_a_credential(tmp_path: Path) -> None:
+    (image,) = await HostImages("https://127.0.0.1:7443", tmp_path).library()
+    assert (image.name, image.source, image.size) == ("debian.qcow2", "https://images.example/debian.qcow2", 3 << 30)
+
+
+@scripted
+async def test_a_server_elsewhere_has_no_library_here(tmp_path: Path) -> None:
+    assert await HostImages("https://cluster.example:6443", tmp_path).library() == []
 
 
 def test_every_known_image_has_a_system_and_a_user(tmp_path: Path) -> None:

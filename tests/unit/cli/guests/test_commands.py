@@ -196,7 +196,7 @@ async def test_a_kubevirt_cluster_has_no_way_to_the_agent(tmp_path: Path) -> Non
         ended = await command(world, tmp_path, "exec", "vm", "--", "ls")
         assert ended.code == 125 and "KubeVirt has no way to the guest agent" in ended.err and "`paddock ssh vm`" in ended.err
         ended = await command(world, tmp_path, "cp", "vm:/etc/hosts", str(tmp_path))
-        assert ended.code == 2 and "virtctl scp" in ended.err
+        assert ended.code == 2 and "paddock ssh --config" in ended.err
 
 
 @scripted

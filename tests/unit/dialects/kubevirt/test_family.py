@@ -395,10 +395,13 @@ def test_only_one_configuration_counts() -> None:
 
 
 def test_what_one_host_cannot_do_is_kept_and_named() -> None:
-    policy = {"selectors": {}, "allowPostCopy": True}
+    policy = {"selectors": {}, "allowPostCopy": True, "experimental": {"compression": "zstd"}}
     admission = admitted(thing("migrations.kubevirt.io", "MigrationPolicy", policy))
     assert admission.data["spec"] == policy
-    assert [(found.field, found.severity) for found in admission.findings] == [("spec.allowPostCopy", Severity.NOTE)]
+    assert [(found.field, found.severity) for found in admission.findings] == [
+        ("spec.allowPostCopy", Severity.NOTE),
+        ("spec.experimental", Severity.NOTE),
+    ]
 
 
 def test_more_than_is_described_of_an_installation_is_kept() -> None:

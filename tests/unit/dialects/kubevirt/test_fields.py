@@ -179,6 +179,40 @@ def test_running_is_deprecated_and_works() -> None:
     assert warnings(admission) == [("spec.running", "deprecated: use runStrategy")]
 
 
+@pytest.mark.spec("kubevirt", 189)
+@pytest.mark.parametrize("kind", ["VirtualMachine", "VirtualMachineInstance"])
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [(2.2, "2200m"), (2222222.2, "2222222200m"), (2.0, "2"), (0.5, "500m"), (1e3, "1k"), ("1.5Gi", "1.5Gi"), ("0.5", "0.5"), (2, 2)],
+)
+def test_a_number_with_a_fraction_is_a_quantity_to_a_machine(kind: str, given: float | str, stored: str | int) -> None:
+    admission = admit(objects.machine({"P.domain.resources": {"requests": {"example.com/thing": given}}}, kind), AdmissionSettings())
+    assert [found.message for found in admission.findings if found.severity is Severity.ERROR] == []
+    spec = admission.data["spec"]["template"]["spec"] if kind == "VirtualMachine" else admission.data["spec"]
+    assert spec["domain"]["resources"]["requests"]["example.com/thing"] == stored
+
+
+@pytest.mark.parametrize("size", [float("nan"), float("inf")])
+def test_no_number_is_no_quantity(size: float) -> None:
+    (found,) = errors(admitted({"P.domain.resources": {"requests": {"example.com/thing": size}}}))
+    assert "a whole number or a string" in found[1]
+
+
+def test_a_number_with_a_fraction_is_no_quantity_to_the_schema_of_a_definition() -> None:
+    template = objects.machine({"P.domain.resources": {"requests": {"memory": 2222222.2}}})
+    spec = {
+        "selector": {"matchLabels": {"a": "b"}},
+        "virtualMachineTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": template["spec"]},
+    }
+    pool = {
+        "apiVersion": "pool.kubevirt.io/v1beta1",
+        "kind": "VirtualMachinePool",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": spec,
+    }
+    assert any("a whole number or a string such as 1.5Gi" in text for _, text in errors(admit(pool, AdmissionSettings())))
+
+
 def test_what_is_known_and_not_honoured_is_kept_and_named() -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     admission = admitted({"P.resourceClaims": claims})

@@ -53,6 +53,26 @@ def test_gates_that_a_release_has_on(gate: str, since: int | None) -> None:
         assert ClusterGates(release, on=frozenset({gate})).has(gate)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"P.domain.devices.downwardMetrics": {}},
+            (
+                "DownwardMetrics feature gate is not enabled in Paddock's engine, whatever the KubeVirt object says: "
+                "guests get no metrics of their host"
+            ),
+        ),
+        (
+            {"P.domain.devices.autoattachVSOCK": True},
+            "VSOCK feature gate is not enabled in Paddock's engine, whatever the KubeVirt object says",
+        ),
+    ],
+)
+def test_a_gate_of_the_engine_is_not_asked_of_the_kubevirt_object(changes: dict[str, Any], words: str) -> None:
+    assert f"Invalid value: {words}" in {each.message for each in admit(machine(changes), AdmissionSettings()).findings}
+
+
 def test_a_gate_that_is_beta_can_be_turned_off_and_one_that_is_final_cannot() -> None:
     off = frozenset({"RebootPolicy", "GPU"})
     assert not ClusterGates(off=off).has("RebootPolicy")

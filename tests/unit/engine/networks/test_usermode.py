@@ -11,6 +11,7 @@ from paddock.engine.networks import passt, usermode
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec, Ports, Protocol, TrafficLimit
+from paddock.engine.networks.resolver import GuestResolver, Resolver
 
 USER = NetworkSettings(mode="user")
 PLACES = [
@@ -40,6 +41,20 @@ def test_a_card_is_behind_masquerade_with_its_addresses(tmp_path: Path) -> None:
         assert [(each[0], each[3]) for each in plug.backend.forwards] == [("tcp", 80), ("udp", 53), ("udp", 54)]
         again = Networks(tmp_path, USER)
         assert await again.plug(NicSpec("vm", "default", hostname="web")) == (await networks.plug(NicSpec("vm", "default", hostname="web")))
+
+    asyncio.run(script())
+
+
+def test_qemu_tells_a_guest_its_search_list_and_not_its_name_servers(tmp_path: Path) -> None:
+    async def script() -> None:
+        networks = Networks(tmp_path, USER)
+        card = NicSpec("vm", "default", resolver=GuestResolver("None", Resolver(("1.1.1.1",), ("a.example",))))
+        plug = await networks.plug(card)
+        assert isinstance(plug.backend, UserNetwork) and plug.backend.search == ("a.example",)
+        assert usermode.NO_SERVERS in plug.limits
+        searched = await networks.plug(NicSpec("other", "default", resolver=GuestResolver(given=Resolver((), ("a.example",)))))
+        assert isinstance(searched.backend, UserNetwork) and searched.backend.search == ("a.example",)
+        assert usermode.NO_SERVERS not in searched.limits
 
     asyncio.run(script())
 
@@ -153,10 +168,15 @@ def test_release_gives_the_address_back(tmp_path: Path) -> None:
 
 def test_passt_shuts_the_way_to_the_hosts_loopback_and_takes_no_options_from_users() -> None:
     wanted = passt.PasstRequest(
-        Path("/m/passt.sock"), "10.0.2.0/24", "02:00:00:00:00:00", search=("--log-file", "x"), forwards=(("tcp", "127.64.0.5", 64592, 80),)
+        Path("/m/passt.sock"),
+        "10.0.2.0/24",
+        "02:00:00:00:00:00",
+        dns=Resolver(("10.0.2.3",), ("--log-file", "x")),
+        forwards=(("tcp", "127.64.0.5", 64592, 80),),
     )
     command = passt.argv("passt", wanted)
     assert "--no-map-gw" in command and "--one-off" in command
     assert [word for word in command if "log-file" in word] == ["--search=--log-file"] and "--search=x" in command
+    assert [word for word in command if word.startswith("--dns=")] == ["--dns=10.0.2.3"]
     assert command[command.index("--tcp-ports") + 1] == "127.64.0.5/64592:80"
     assert command[command.index("--udp-ports") + 1] == "none"

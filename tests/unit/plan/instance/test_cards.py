@@ -7,6 +7,7 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
+from paddock.engine.networks.resolver import GuestResolver, Resolver
 from paddock.meta.pods import DNSConfig
 from paddock.plan.instance import nics
 
@@ -72,7 +73,29 @@ def test_the_names_of_a_guest_are_told_with_its_card() -> None:
     named = msgspec.structs.replace(found.spec, subdomain="shop", dnsConfig=DNSConfig(searches=["a.example", "b.example"]))
     card = only(msgspec.structs.replace(found, spec=named))
     assert isinstance(card, NicSpec)
-    assert (card.domain, card.search) == ("shop.team.svc.cluster.local", ("a.example", "b.example"))
+    assert (card.domain, card.resolver.given.search) == ("shop.team.svc.cluster.local", ("a.example", "b.example"))
+
+
+@pytest.mark.spec("kubevirt", 188)
+@pytest.mark.parametrize(
+    ("spec", "resolver"),
+    [
+        ({}, GuestResolver()),
+        ({"dnsPolicy": "ClusterFirst"}, GuestResolver()),
+        ({"dnsPolicy": "ClusterFirstWithHostNet"}, GuestResolver()),
+        ({"dnsPolicy": "Default"}, GuestResolver("Default")),
+        ({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["01.1.1.1", "fd00::53"]}}, GuestResolver("None", Resolver(("1.1.1.1",)))),
+        (
+            {"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.example"]}},
+            GuestResolver(given=Resolver(("1.1.1.1",), ("a.example",))),
+        ),
+    ],
+)
+def test_the_resolver_of_a_guest_is_told_with_its_card(spec: Mapping[str, object], resolver: GuestResolver) -> None:
+    found = instance({"masquerade": {}}, POD)
+    data = {**msgspec.to_builtins(found.spec), **spec}
+    card = only(msgspec.structs.replace(found, spec=msgspec.convert(data, type(found.spec))))
+    assert isinstance(card, NicSpec) and card.resolver == resolver
 
 
 def test_an_absent_card_is_not_asked_for() -> None:

@@ -1,10 +1,14 @@
 """The rules as a whole, and the answers of objects that are as they should be, or of which little is known."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from paddock.app import main
+from paddock.cli import diagnosis
+from paddock.cli import main as cli
 from paddock.cli.diagnosis.explain import Explanation
 from paddock.cli.diagnosis.table import GROUPS, WORDS, every
 from paddock.cli.explanations import as_data, lines
@@ -212,7 +216,7 @@ def test_the_fix_names_the_field_that_people_wrote() -> None:
     ):
         vm["spec"]["dataVolumeTemplates"] = [template]
         cause = next(each for each in why(vm, disk).findings if each.rule == "image-missing")
-        after = "Then: kubectl delete dv root -n default (it is made anew)."
+        after = "Then: paddock delete dv/root -n default (it is made anew)."
         assert cause.fix == f"Correct {field}: the path and the tag have to exist. {after}"
 
 
@@ -323,3 +327,31 @@ def test_fixes_are_things_to_do() -> None:
     for rule in every().values():
         assert not re.search(r"see (the|what the) (evidence|message)|the evidence is", rule.fix, re.IGNORECASE), rule.id
         assert "--root" not in rule.fix, rule.id
+
+
+# What no command of Paddock does: writes that need no editor, hosts of a cluster, its Pods, and uploads.
+OF_OTHERS = {
+    "kubectl annotate",
+    "kubectl label",
+    "kubectl logs",
+    "kubectl patch",
+    "kubectl taint",
+    "kubectl uncordon",
+    "virtctl image-upload",
+}
+_LINE = re.compile(r"\b(kubectl|virtctl|paddock) ([a-z][a-z-]*)")
+
+
+def test_a_fix_names_paddock_wherever_it_does_the_same() -> None:
+    folder = Path(diagnosis.__file__).parent
+    texts = [
+        line
+        for path in (folder / "rules.toml", *folder.glob("*.py"))
+        for line in path.read_text().splitlines()
+        if "fix" in line or 'f"' in line
+    ]
+    named = {f"{program} {verb}" for text in texts for program, verb in _LINE.findall(text)}
+    assert {each for each in named if not each.startswith("paddock ")} == OF_OTHERS
+    commands = {**main.COMMANDS, **cli.COMMANDS}
+    assert {each for each in named if each.startswith("paddock ") and each.partition(" ")[2] not in commands} == set()
+    assert {"paddock start", "paddock stop", "paddock restart", "paddock console"} <= named

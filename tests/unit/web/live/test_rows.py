@@ -5,17 +5,22 @@ from typing import Any
 
 import pytest
 
+from paddock.base.clock import SystemClock
 from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VM, VMI
 from paddock.client.target import EVENTS, Data, Target
 from paddock.web.answers.rows import WebObjectRow, WebTaskRow
+from paddock.web.images import NoImages, WebLibraryImage
 from paddock.web.live import kindtable, objectrows, topics, verbs
 from paddock.web.live.machinerows import MachineRows
 from paddock.web.live.objects import LiveObjects
 from paddock.web.live.taskrows import TaskRows
 from paddock.web.live.topicnames import WebTopic
+from tests.apiharness import Harness
+from tests.scripted import scripted
 from tests.unit.cli.machines import examples
 
 NOW = 1_800_000_000.0
+CLOCK = SystemClock()
 JUST_NOW, LONG_AGO = "2027-01-15T07:59:00Z", "2027-01-15T07:00:00Z"
 
 
@@ -52,12 +57,14 @@ def one(rows: Iterable[WebObjectRow]) -> WebObjectRow:
 
 def test_a_front_and_its_machine_are_one_row() -> None:
     front = examples.stakater()
-    (row,) = MachineRows().rows(live((STAKATER.target, [front]), (VM.target, [examples.vm(owner=front)]), (VMI.target, [examples.vmi()])))
+    (row,) = MachineRows(CLOCK).rows(
+        live((STAKATER.target, [front]), (VM.target, [examples.vm(owner=front)]), (VMI.target, [examples.vmi()]))
+    )
     assert (row.id, row.dialect, row.state) == ("stakater/default/web", "stakater", "waits")
 
 
 def test_a_machine_whose_objects_are_the_same_keeps_its_row() -> None:
-    source, vm, other = MachineRows(), examples.vm(), examples.vm("db")
+    source, vm, other = MachineRows(CLOCK), examples.vm(), examples.vm("db")
     before = {each.id: each for each in source.rows(live((VM.target, [vm, other])))}
     after = {each.id: each for each in source.rows(live((VM.target, [vm, examples.vm("db", runStrategy="Halted")])))}
     assert after["vm/default/web"] is before["vm/default/web"]
@@ -197,6 +204,69 @@ def test_migrations_say_from_where_to_where() -> None:
 )
 def test_images_say_where_they_come_from(target: Target[Data], source: Data, shown: str) -> None:
     assert one(objectrows.images(live((target, [made(target, spec=source)])))).cells["source"] == shown
+
+
+ADDRESS = {"source": {"http": {"url": "https://images.example/a.qcow2"}}}
+WELL_WRITTEN = {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]}
+FAILED = {
+    "phase": "ImportInProgress",
+    "conditions": [{"type": "Running", "status": "False", "reason": "Error", "message": "404 Not Found"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("disks", "state", "status", "text"),
+    [
+        ([], "unknown", "not tried yet", None),
+        ([{"phase": "Succeeded"}], "good", "ready", None),
+        ([{"phase": "ImportInProgress"}], "waits", "being read", None),
+        ([FAILED], "bad", "cannot be read", "404 Not Found"),
+        # What was read once is no longer there.
+        ([{"phase": "Succeeded"}, FAILED], "bad", "cannot be read", "404 Not Found"),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_data_source_is_as_ready_as_its_address(disks: list[Data], state: str, status: str, text: str | None, *, named: bool) -> None:
+    source = made(kindtable.DATA_SOURCES, "debian", spec=ADDRESS, status=WELL_WRITTEN)
+    note = {} if named else {"virtualization.k8c.io/data-source": "default/debian"}
+    spec = {"sourceRef": {"kind": "DataSource", "name": "debian"}} if named else ADDRESS
+    volumes = [made(kindtable.DATA_VOLUMES, f"disk-{n}", spec=spec, status=each, annotations=note) for n, each in enumerate(disks)]
+    volumes.append(made(kindtable.DATA_VOLUMES, "other", spec=ADDRESS, status={"phase": "Failed"}))
+    row = one(objectrows.images(live((kindtable.DATA_SOURCES, [source]), (kindtable.DATA_VOLUMES, volumes))))
+    assert (row.state, row.status, row.cells.get("text")) == (state, status, text)
+
+
+def test_a_data_source_that_copies_is_as_ready_as_it_says() -> None:
+    source = made(kindtable.DATA_SOURCES, spec={"source": {"pvc": {"name": "golden"}}}, status=WELL_WRITTEN)
+    assert one(objectrows.images(live((kindtable.DATA_SOURCES, [source])))).status == "ready"
+
+
+@scripted
+async def test_the_library_of_the_host_is_among_the_images() -> None:
+    source = topics.source("images", images=Shelf())
+    source_object = made(kindtable.DATA_SOURCES, spec=ADDRESS)
+    assert [row.name for row in source.rows(live((kindtable.DATA_SOURCES, [source_object])))] == ["a"]  # type: ignore[attr-defined]
+    async with Harness() as api:
+        await source.poll(api.client(), "default")
+    *_, row = source.rows(live((kindtable.DATA_SOURCES, [source_object])))
+    assert isinstance(row, WebObjectRow)
+    assert (row.name, row.status, row.cells["size"]) == ("debian.qcow2", "in the library", 2 << 30)
+    assert row.keeps == "paddock image rm 0123456789ab removes it"
+
+
+class Shelf(NoImages):
+    """A library with one image."""
+
+    async def library(self) -> list[WebLibraryImage]:
+        source = "https://images.example/debian.qcow2"
+        return [WebLibraryImage(digest="0123456789abcdef", name="debian.qcow2", source=source, size=2 << 30, created=NOW)]
+
+
+def test_that_there_is_no_instance_is_no_reason() -> None:
+    absent = [{"type": "Ready", "status": "False", "reason": "VMINotExists", "message": "VMI does not exist"}]
+    starting = {**examples.vm(), "status": {"conditions": absent, "printableStatus": "WaitingForVolumeBinding"}}
+    (row,) = MachineRows(CLOCK).rows(live((VM.target, [starting])))
+    assert (row.status, row.reason) == ("WaitingForVolumeBinding", "")
 
 
 def test_an_event_is_a_row() -> None:

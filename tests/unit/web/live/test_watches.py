@@ -10,6 +10,9 @@ import msgspec
 import pytest
 
 from paddock.app import localtransport
+from paddock.cli.diagnosis.explain import explain
+from paddock.cli.diagnosis.scene import ObjectPlace
+from paddock.cli.serverreader import ServerReader
 from paddock.client.client import Client
 from paddock.client.errors import Unreachable
 from paddock.client.localtransport import LocalTransport
@@ -101,6 +104,27 @@ async def test_a_page_gets_everything_and_then_what_changes() -> None:
             await api.merge(f"{MACHINES}/web", {"metadata": {"finalizers": None}})
             change = await next_of(page, "change")
             assert change["gone"] == ["vm/default/web"]
+
+
+@timeless
+async def test_the_reason_of_a_machine_is_its_cause() -> None:
+    async with Harness() as api, watched(api) as (live, _):
+        wanted = {**machine(), "spec": {**machine()["spec"], "runStrategy": "Always", "instancetype": {"name": "huge"}}}
+        wanted["spec"]["template"] = {"spec": {"domain": {"devices": {}}}}
+        assert (await api.post(MACHINES, wanted)).status == 201
+        with live.listening(["machines"]) as page:
+            row = (await next_of(page, "reset"))["rows"][0]
+            assert (row["state"], row["reason"]) == ("waits", "")
+            (row,) = (await next_of(page, "change"))["set"]
+            ref = ObjectPlace("kubevirt.io", "VirtualMachine", "default", "web")
+            cause = explain(await ServerReader(api.client(), api.clock).gather(ref), ref).cause
+            assert cause is not None and row["reason"] == cause.cause
+            assert "huge does not exist" in row["reason"]
+            # What is well has none.
+            await api.merge(f"{MACHINES}/web", {"spec": {"runStrategy": "Halted"}})
+            await api.merge(f"{MACHINES}/web/status", {"status": {"printableStatus": "Stopped"}})
+            (row,) = (await next_of(page, "change"))["set"]
+            assert row["reason"] == ""
 
 
 @timeless

@@ -13,8 +13,8 @@ _SIDECARS = "hooks.kubevirt.io/hookSidecars"
 _IGNITION = "kubevirt.io/ignitiondata"
 _ANNOTATIONS = {"Sidecar": _SIDECARS, "ExperimentalIgnitionSupport": _IGNITION}
 _CONFIGURATION = ("configMap", "secret", "serviceAccount", "downwardAPI")
-# Gates of the engine, and whether they are on where nobody turns them off. A machine with a device by a claim is stored, as by KubeVirt;
-# when it starts, it says that there are no claims here.
+# Gates of the engine, and whether they are on where nobody turns them off; the KubeVirt object decides for its own cluster alone. A
+# machine with a device by a claim is stored, as by KubeVirt; when it starts, it says that there are no claims here.
 _ENGINE: Mapping[str, bool] = {
     "DownwardMetrics": False,
     "ExperimentalIgnitionSupport": False,
@@ -26,6 +26,16 @@ _ENGINE: Mapping[str, bool] = {
     "Sidecar": False,
     "VSOCK": False,
     "WorkloadEncryptionTDX": False,
+}
+
+_NOT_HERE = " in Paddock's engine, whatever the KubeVirt object says"
+# What the engine lacks, so that the gate could open nothing.
+_LACKS: Mapping[str, str] = {
+    "DownwardMetrics": ": guests get no metrics of their host",
+    "NetworkDevicesWithDRA": ": there are no resource claims (DRA)",
+    "PersistentReservation": ": persistent reservations are not passed on",
+    "Sidecar": ": a machine has no Pod for a sidecar",
+    "WorkloadEncryptionTDX": ": guests get no encrypted memory",
 }
 
 _GATED_DEVICES = (
@@ -171,10 +181,7 @@ def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
         if need.gate != "HostDisk" and not is_open(need.gate, place.settings):
             what = "sidecar" if need.gate == "Sidecar" else need.gate
             message = f"Invalid value: {what} feature gate is not enabled"
-            if cluster is None and need.gate.endswith("WithDRA"):
-                message += "; there are no resource claims (DRA) here, so turning it on starts no machine"
-            if cluster is not None:
-                message += f"; {cluster.remedy(need.gate)}"
+            message += f"; {cluster.remedy(need.gate)}" if cluster is not None else _NOT_HERE + _LACKS.get(need.gate, "")
             yield standing(Finding(path=need.field or need.path, message=message, rule="kubevirt/V81"), need.path)
 
 

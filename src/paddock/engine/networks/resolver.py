@@ -1,0 +1,33 @@
+"""How a guest resolves names: what its machine asks for (dnsPolicy, dnsConfig), and what a network adds. Pure.
+
+The rules are a kubelet's for a Pod, whose resolv.conf KubeVirt hands to the guest by DHCP. One thing is wider: under `Default` the name
+server of the network stays, because it asks the host's resolvers, which a guest often cannot reach (loopback, the host's own addresses).
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+DnsPolicy = Literal["ClusterFirst", "Default", "None"]
+_MOST_SERVERS = 3
+
+
+class Resolver(Struct, frozen=True):
+    """Addresses of name servers, and domains that short names are looked for in."""
+
+    servers: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+
+
+class GuestResolver(Struct, frozen=True):
+    """The resolver that a machine asks for."""
+
+    policy: DnsPolicy = "ClusterFirst"
+    # of dnsConfig, IPv4
+    given: Resolver = Resolver()
+
+    def over(self, network: Resolver, host_search: tuple[str, ...] = ()) -> Resolver:
+        """Return what the guest is told: the network's resolver, the host's search list or nothing, then what the machine names."""
+        below = {"ClusterFirst": network, "Default": Resolver(network.servers, host_search), "None": Resolver()}[self.policy]
+        servers = dict.fromkeys((*below.servers, *self.given.servers))
+        return Resolver(tuple(servers)[:_MOST_SERVERS], tuple(dict.fromkeys((*below.search, *self.given.search))))

@@ -1,1 +1,0 @@
-import{P as s,Q as n,R as e}from"./chunk-X7QHAFKS.js";var r=s("keys.chosen",null,t=>t===null||e(t)),i=s("keys.pasted",[],e),o=s("dialect","",n);export{r as a,i as b,o as c};

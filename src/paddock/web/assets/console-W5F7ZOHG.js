@@ -1,1 +1,0 @@
-import{Fa as o,J as i,Ma as n,N as r,Na as d,b as e,ea as t,l as a}from"./chunk-X7QHAFKS.js";t();o();i(n(r.value.page));var l=document.getElementById("page");l&&e(a(d,{}),l);
