@@ -22,7 +22,7 @@ from tests.scenario.fronts.player import INSTANCES
 # Nothing has moved for so long: everything has settled. Longer than the operator's interval, so that a sweep is in it.
 QUIET_SECONDS = 3.0
 INTERVAL = "1s"
-_PATIENCE = 120.0
+_PATIENCE = 600.0
 _FLEETING = (
     "uid",
     "resourceVersion",
