@@ -74,7 +74,9 @@ class Failure(Exception):
         if self.about is not None:
             details = {key: value for key in ("name", "group", "kind", "uid") if (value := getattr(self.about, key))}
         if self.causes:
-            details["causes"] = [{key: value for key, value in msgspec.structs.asdict(cause).items() if value} for cause in self.causes]
+            details["causes"] = [
+                {key: value for key in ("reason", "message", "field") if (value := getattr(cause, key))} for cause in self.causes
+            ]
         if self.retry_after is not None:
             details["retryAfterSeconds"] = self.retry_after
         return details

@@ -28,6 +28,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unasked: bool = False
     # the object is made by an apply: its owner is an applier
     applies: bool = False
+    # the work takes a part of a second, so others have their turn between its steps
+    is_large: bool = False
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):

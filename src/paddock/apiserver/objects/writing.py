@@ -3,13 +3,15 @@
     raw body -> decode -> metadata -> strategy -> (admission changes it) -> validate -> (admission judges it) -> ownership
              -> bounds -> decide -> commit -> answer
 
-Only admission waits between reading the old object and deciding the new one; if the object, or what it was checked against, moved
-meanwhile, the whole computation is repeated on the new state. Everything else runs through without giving way, so there is no lock.
+Only admission waits between reading the old object and deciding the new one, and a large write gives way between its steps; if the
+object, or what it was checked against, moved meanwhile, the whole computation is repeated on the new state. Everything else runs through
+without giving way, so there is no lock.
 """
 
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata, unchanged
+from paddock.apiserver.objects.drafts import Draft, give_way
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, envelope, stamp
 from paddock.apiserver.objects.index import ObjectIndex
 from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
@@ -34,31 +36,6 @@ GENERATED_NAME_ATTEMPTS = 8
 LARGEST_OBJECT = 3 * 1024 * 1024
 # What a generation does not count.
 _METADATA, _OBSERVED = frozenset(("metadata",)), frozenset(("metadata", "status"))
-
-
-class _Draft:
-    """A write that is being worked out.
-
-    `wrong` is what the schema refuses of the body and did not refuse before, `sent` the body itself, `owned` whether its managedFields
-    are settled.
-    """
-
-    __slots__ = ("context", "new", "old", "options", "owned", "resource", "sent", "warnings", "wrong")
-
-    def __init__(self, resource: ServedResource, new: Data, old: Data | None, options: Options, context: WriteContext) -> None:
-        self.resource = resource
-        self.new = new
-        self.old = old
-        self.options = options
-        self.context = context
-        self.wrong: tuple[Finding, ...] = ()
-        self.warnings: list[str] = []
-        self.sent: Data = new
-        self.owned = False
-
-    def told(self) -> tuple[str, ...]:
-        """All warnings, each once."""
-        return tuple(dict.fromkeys((*self.warnings, *self.context.said)))
 
 
 class ObjectWriter:
@@ -120,7 +97,7 @@ class ObjectWriter:
             return await self._make(draft, namespace)
         raise failure.modified(resource.about(draft.new["metadata"]["name"]))
 
-    def _prepare_create(self, draft: _Draft) -> None:
+    def _prepare_create(self, draft: Draft) -> None:
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
         if draft.resource.status:
             # Nobody reads it, so nobody judges it.
@@ -129,7 +106,7 @@ class ObjectWriter:
         self._own(draft)
         draft.new = draft.resource.strategy.prepare_create(draft.new, draft.context)
 
-    async def _make(self, draft: _Draft, namespace: str) -> Written:
+    async def _make(self, draft: Draft, namespace: str) -> Written:
         resource, options = draft.resource, draft.options
         name = draft.new["metadata"]["name"]
         if draft.new["metadata"].pop("resourceVersion", "") and not options.dry_run:
@@ -162,11 +139,15 @@ class ObjectWriter:
             # What a change leaves alone stays one with the old object, so that everything after it looks at changes only.
             given = {**old, "metadata": metadata.changeable(old["metadata"])}
             proposal = compute(given)
+            if not await self._is_unmoved(before, options):
+                continue
             draft = self._draft(resource, proposal.data, options, old, None if proposal.whole else given)
             draft.owned = proposal.settled
             self._prepare_update(draft, namespace, name)
             if concerned:
                 await self._change(draft, "UPDATE")
+            if not await self._is_unmoved(before, options):
+                continue
             self._validate(draft)
             if concerned and (not await self._judged(draft, "UPDATE") or self._store_of.decided(key) != before):
                 continue
@@ -181,7 +162,12 @@ class ObjectWriter:
             return await self._decide(draft, before, form)
         raise failure.modified(resource.about(name))
 
-    def _prepare_update(self, draft: _Draft, namespace: str, name: str) -> None:
+    async def _is_unmoved(self, before: StoredValue, options: Options) -> bool:
+        """Give way in a large write. Returns False if the object moved meanwhile."""
+        await give_way(options)
+        return not options.is_large or self._store_of.decided(before.key) == before
+
+    def _prepare_update(self, draft: Draft, namespace: str, name: str) -> None:
         old = draft.old or {}
         metadata.prepare_update(draft.resource, draft.new, old, namespace, name)
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
@@ -194,7 +180,7 @@ class ObjectWriter:
         if draft.options.subresource in ("", "scale"):
             draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
 
-    def _own(self, draft: _Draft) -> None:
+    def _own(self, draft: Draft) -> None:
         """Note who owns what: what was sent, not what the server, a kind or a webhook makes of it; an applier not even defaults."""
         if draft.owned:
             return
@@ -210,7 +196,7 @@ class ObjectWriter:
         draft = self._draft(resource, raw, options, None)
         metadata.place(resource, draft.new["metadata"], namespace)
 
-    async def _decide(self, draft: _Draft, before: StoredValue, form: ConvertedForm | None) -> Written:
+    async def _decide(self, draft: Draft, before: StoredValue, form: ConvertedForm | None) -> Written:
         meta = draft.new["metadata"]
         gone = meta.get("deletionTimestamp") and not meta.get("finalizers") and not draft.resource.strategy.holds_deletion(draft.new)
         return await self._store(draft, (before.key, before.revision), delete=bool(gone), form=form)
@@ -250,7 +236,7 @@ class ObjectWriter:
             await self._settled(key)
             value = before.value if resource.conversion else encoder.serve(before.value)
             return Deleted(value, gone=False, warnings=tuple(context.said))
-        draft = _Draft(resource, old if gone else new, old, plain, context)
+        draft = Draft(resource, old if gone else new, old, plain, context)
         form = None if resource.conversion is None else ConvertedForm(draft.new)
         written = await self._store(draft, (key, before.revision), delete=gone, form=form)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""), warnings=written.warnings)
@@ -273,7 +259,7 @@ class ObjectWriter:
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
-    def _draft(self, resource: ServedResource, raw: Data, options: Options, old: Data | None, given: Data | None = None) -> _Draft:
+    def _draft(self, resource: ServedResource, raw: Data, options: Options, old: Data | None, given: Data | None = None) -> Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes.
 
         What is still one with a member of `given`, the stored object, is the body's without anybody having said so.
@@ -289,7 +275,7 @@ class ObjectWriter:
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
         resource.strategy.complete(decoded.data)
         unchanged.unite(decoded.data, old or {})
-        draft = _Draft(resource, decoded.data, old, options, self._context(options))
+        draft = Draft(resource, decoded.data, old, options, self._context(options))
         draft.wrong = unchanged.new_findings(decoded.wrong, raw, old)
         draft.warnings = said if options.field_validation != "Ignore" else []
         return draft
@@ -332,7 +318,7 @@ class ObjectWriter:
             options.subresource,
         )
 
-    def _keep_other_half(self, draft: _Draft) -> None:
+    def _keep_other_half(self, draft: Draft) -> None:
         """A status write changes the status only, any other write everything but the status."""
         resource, new, old = draft.resource, draft.new, draft.old or {}
         if draft.options.subresource in resource.strategy.states():
@@ -351,7 +337,7 @@ class ObjectWriter:
             if "status" in old:
                 new["status"] = old["status"]
 
-    async def _change(self, draft: _Draft, operation: str) -> None:
+    async def _change(self, draft: Draft, operation: str) -> None:
         """Let admission change the object; what it made goes the way of a body."""
         resource, before = draft.resource, draft.new["metadata"]
         named = bool((draft.sent or {}).get("metadata", {}).get("name"))
@@ -374,7 +360,7 @@ class ObjectWriter:
         else:
             self._prepare_update(draft, before.get("namespace", ""), before["name"])
 
-    async def _judged(self, draft: _Draft, operation: str) -> bool:
+    async def _judged(self, draft: Draft, operation: str) -> bool:
         """Let admission judge the object. False: what the object was checked against moved meanwhile."""
         attempt = Attempt(draft.resource, operation, draft.new, draft.old, draft.options)
         await self._admission.judge(attempt)
@@ -388,7 +374,7 @@ class ObjectWriter:
             return False
         return True
 
-    async def _converted(self, draft: _Draft) -> ConvertedForm | None:
+    async def _converted(self, draft: Draft) -> ConvertedForm | None:
         """The forms of a new object whose stored version somebody else makes; None for all others."""
         conversion = draft.resource.conversion
         if conversion is None:
@@ -398,7 +384,7 @@ class ObjectWriter:
             raise failure.unavailable("the definition of this resource has changed; try again")
         return form
 
-    def _validate(self, draft: _Draft) -> None:
+    def _validate(self, draft: Draft) -> None:
         resource, new, old = draft.resource, draft.new, draft.old
         found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
@@ -416,7 +402,7 @@ class ObjectWriter:
         draft.warnings.extend(f"{each.field}: {each.message}" for each in found if each.severity is Severity.WARNING)
         draft.warnings.extend(resource.strategy.warnings(new, old))
 
-    def _count_generation(self, draft: _Draft) -> None:
+    def _count_generation(self, draft: Draft) -> None:
         if not draft.resource.strategy.counts_generation() or draft.old is None:
             return
         if not identical_apart(draft.new, draft.old, _OBSERVED if draft.resource.status else _METADATA):
@@ -435,7 +421,7 @@ class ObjectWriter:
     # --- the decision ---------------------------------------------------------------------------------------------------
 
     async def _store(
-        self, draft: _Draft, place: tuple[StoreKey, int], *, delete: bool = False, form: ConvertedForm | None = None
+        self, draft: Draft, place: tuple[StoreKey, int], *, delete: bool = False, form: ConvertedForm | None = None
     ) -> Written:
         """Decide the write of a draft over what is at a key and a revision, and wait until it is durable."""
         if form is not None:
@@ -454,7 +440,7 @@ class ObjectWriter:
         await self._commit(draft, place, make, delete=delete)
         return Written(encoder.serve(made[0]), created, warnings, place[0].name)
 
-    async def _store_converted(self, draft: _Draft, place: tuple[StoreKey, int], form: ConvertedForm, *, delete: bool) -> Written:
+    async def _store_converted(self, draft: Draft, place: tuple[StoreKey, int], form: ConvertedForm, *, delete: bool) -> Written:
         """As `_store`, of an object that has two forms. Of a deletion the stored one is given back."""
         created, conversion = place[1] == 0, draft.resource.conversion
         served = form.stored if form.served is None else form.served
@@ -478,7 +464,7 @@ class ObjectWriter:
             raise failure.too_large(self.largest)
         return value
 
-    async def _commit(self, draft: _Draft, place: tuple[StoreKey, int], make: Make, *, delete: bool) -> None:
+    async def _commit(self, draft: Draft, place: tuple[StoreKey, int], make: Make, *, delete: bool) -> None:
         key, expected = place
         try:
             pending = (self._store_of.delete if delete else self._store_of.put)(key, expected, make)

@@ -16,6 +16,8 @@ from paddock.schema.finding import Finding
 
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _LONGEST_MANAGER = 128
+# Larger bodies than those of nearly all clients; tens of thousands of fields fit into them.
+_LARGE_BODY = 256 * 1024
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
 STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
 
@@ -86,6 +88,7 @@ def write_options(call: RequestContext, *, operation: str) -> Options:
         field_validation=validation or "Warn",
         dry_run=bool(dry_run),
         subresource=call.route.subresource,
+        is_large=len(request.body) > _LARGE_BODY,
     )
 
 

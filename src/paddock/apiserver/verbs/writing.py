@@ -10,6 +10,7 @@ import orjson
 from paddock.apiserver import bodies
 from paddock.apiserver.bodies import Body
 from paddock.apiserver.context import RequestContext, ServerParts
+from paddock.apiserver.objects.drafts import give_way
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal, Written
 from paddock.apiserver.representation import answer, form_of
@@ -37,6 +38,7 @@ async def create(parts: ServerParts, call: RequestContext) -> HttpResponse:
     options = write_options(call, operation="Create")
     body = bodies.read_object(call.request)
     _tell_repeated(call, body, options, strict=_strict_decoding)
+    await give_way(options)
     written = await parts.writer.create(call.resource, call.route.namespace, body.data, options)
     return _answer(parts, call, form, written)
 
@@ -50,6 +52,7 @@ async def update(parts: ServerParts, call: RequestContext) -> HttpResponse:
     metadata = body.data.get("metadata")
     _check_name(call, metadata if isinstance(metadata, dict) else {})
     take = _taking(body.data, lambda: bodies.read_object(call.request).data)
+    await give_way(options)
     written = await _replace_or_create(parts, call, take, options)
     return _answer(parts, call, form, written)
 
@@ -68,6 +71,7 @@ async def patch_(parts: ServerParts, call: RequestContext) -> HttpResponse:
         about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.forbidden(("force",), "may not be specified for non-apply patch", "patch/force")])
     change = _changer(call, media, options)
+    await give_way(options)
     written = await parts.writer.replace(call.resource, call.route.namespace, call.route.name, change, options)
     return _answer(parts, call, form, written)
 
@@ -195,6 +199,7 @@ async def _apply(parts: ServerParts, call: RequestContext, options: Options) -> 
         about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.required(("fieldManager",), "patch/manager", "is required for apply patch")])
     take = _taking(_configuration(call, options), lambda: _configuration(call, options))
+    await give_way(options)
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
     asked = ApplyRequest(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))

@@ -156,7 +156,7 @@ async def _network(user: UserFacts) -> NetworkFacts:
         tun=state,
         bridge=kernel.has_module("bridge"),
         reverse_path=kernel.number("/proc/sys/net/ipv4/conf/all/rp_filter"),
-        namespaces=(await asyncio.to_thread(apart))[1],
+        namespaces=(await asyncio.to_thread(apart, offline=False))[1],
         forward_dropped=await _drops(user),
         libvirt=ranges,
     )

@@ -72,11 +72,7 @@ class ServerHandle:
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
-        self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
-        if not self._settings.temporary:
-            # Under the lock of the store: no other server uses the directory.
-            diskformat.note(self._places.root)
+        self.store: Store = self._open_store()
         registry = ResourceRegistry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         host_disks = tuple(str(each) for each in self._settings.machines.host_paths)
@@ -123,6 +119,14 @@ class ServerHandle:
             self.machines.listeners.append(lambda problem: self._house.once(self._tell_installation))
             await self._tell_installation()
             self.machines.start()
+
+    def _open_store(self) -> Store:
+        """Open the store. Under its lock no other server uses the directory, so its format is noted then."""
+        self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
+        if not self._settings.temporary:
+            diskformat.note(self._places.root)
+        return store
 
     def _report_health(self) -> None:
         """Serve the checks of this server, and the same as the parts of a cluster."""

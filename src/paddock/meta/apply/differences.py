@@ -4,7 +4,7 @@ from typing import Any
 
 from paddock.base.jsonequality import identical
 from paddock.meta.apply.places import SELF, Places, field, union
-from paddock.meta.apply.types import DEDUCED, KEYED, MAP, SET, MergeType, resolve
+from paddock.meta.apply.types import DEDUCED, KEYED, MAP, SCALAR_TYPE, SET, MergeType, resolve
 from paddock.meta.apply.values import live_entries
 
 
@@ -74,8 +74,14 @@ def _compare_maps(kind: MergeType, before: Any, after: Any, sets: Sets) -> None:
     for name in {**before, **after}:
         old, new = before.get(name, _MISSING), after.get(name, _MISSING)
         # Most members are texts that stay.
-        if old is not new and not (type(old) is type(new) is str and old == new):
-            _compare(kind.member(name), (old, new), field(name), sets)
+        if old is new or (type(old) is type(new) is str and old == new):
+            continue
+        inside = kind.member(name)
+        # A map can have tens of thousands of scalars, of which each is one place, and no other member of the map has its step.
+        if inside is not SCALAR_TYPE:
+            _compare(inside, (old, new), field(name), sets)
+        elif old is _MISSING or new is _MISSING or not identical(old, new):
+            sets[0 if old is _MISSING else 2 if new is _MISSING else 1][field(name)] = {}
 
 
 def _compare_lists(kind: MergeType, before: Any, after: Any, sets: Sets) -> None:

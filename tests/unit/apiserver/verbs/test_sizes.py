@@ -1,5 +1,6 @@
 """An object stays within three mebibytes and two hundred levels, whichever way it grows."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -91,3 +92,26 @@ async def test_an_object_grows_to_three_mebibytes(media: str, change: Any, query
         # It can be read, made smaller and deleted as ever.
         assert (await api.merge(f"{POOLS}/web", template({"half": "x"}))).status == 200
         assert (await api.delete(f"{POOLS}/web")).status == 200
+
+
+LARGE = {"metadata": {"name": "a"}, "data": {f"k{number:05d}": "v" * 16 for number in range(20_000)}}
+CHANGES = {"merge patch": ("application/merge-patch+json", ""), "apply": ("application/apply-patch+yaml", "?fieldManager=large&force=true")}
+
+
+@pytest.mark.parametrize("ticks", [1, 2, 3])
+@pytest.mark.parametrize("change", CHANGES)
+@timeless
+async def test_a_large_change_gives_way_and_loses_nothing_that_came_between(change: str, ticks: int) -> None:
+    media, query = CHANGES[change]
+    async with Harness() as api:
+        assert (await api.post(MAPS, {"metadata": {"name": "a"}})).status == 201
+        body = {"apiVersion": "v1", "kind": "ConfigMap", **LARGE}
+        large = asyncio.create_task(api.call("PATCH", f"{MAPS}/a{query}", body, content_type=media))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        small = await api.merge(f"{MAPS}/a", {"metadata": {"labels": {"small": "yes"}}})
+        assert (small.status, (await large).status) == (200, 200)
+        found = (await api.get(f"{MAPS}/a")).data
+        assert (found["metadata"]["labels"], found["data"]) == ({"small": "yes"}, LARGE["data"])
+        first, second = (int(each.data["metadata"]["resourceVersion"]) for each in (small, await large))
+        assert first < second, "the small one did not wait for the large one"

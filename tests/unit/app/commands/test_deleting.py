@@ -16,6 +16,7 @@ SERVER = {
     "server.json": "",
     "server.log": "",
     "audit.log": "",
+    "format.json": "",
     "audit-2027-01-15T08-00-00.000000.log": "",
     "engine/cluster": "",
     "engine/images/sha256/d/disk.img": "",
