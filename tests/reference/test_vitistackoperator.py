@@ -7,6 +7,7 @@ import base64
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -103,10 +104,11 @@ def host(tiny_guest: tiny.TinyImage, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 @pytest.fixture
-def program() -> Path:
-    """The operator's program."""
+def program(pytestconfig: pytest.Config) -> Path:
+    """The operator's program; the first run on a machine builds it, and says so past pytest's capturing."""
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
     try:
-        return clones.built(recipes.VITISTACK) / "kubevirt-operator"
+        return clones.built(recipes.VITISTACK, terminal.write_line if terminal else print) / "kubevirt-operator"
     except clones.NoClone as missing:
         pytest.skip(f"needs published: {missing}")
 
@@ -120,18 +122,17 @@ def definitions() -> str:
         pytest.skip(f"needs published: {missing}")
 
 
-def until(holds: Callable[[], Any], what: str, log: Path) -> Any:
-    """What holds, as soon as it does."""
+def until(operator: "subprocess.Popen[bytes]", log: Path, what: str, holds: Callable[[], Any]) -> None:
+    """Return as soon as it holds; fail when the operator ends, or when it takes too long."""
     deadline = time.monotonic() + SECONDS
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"{what}: {log.read_text()[-4000:]}"
+    while not holds():
+        assert operator.poll() is None and time.monotonic() < deadline, f"{what}: not yet; the operator says {log.read_text()[-4000:]}"
         time.sleep(0.5)
-    return found
 
 
 @pytest.mark.spec("vitistack", 94)
 def test_its_machine_has_addresses_disks_and_a_guest(
-    host: tuple[Embedded, str], program: Path, definitions: str, binaries: Binaries, tmp_path: Path
+    definitions: str, program: Path, binaries: Binaries, host: tuple[Embedded, str], tmp_path: Path
 ) -> None:
     server, url = host
     kubevirt = Kubectl(binaries.kubectl, server.access, tmp_path)
@@ -152,17 +153,18 @@ def test_its_machine_has_addresses_disks_and_a_guest(
             found: Json = yaml.safe_load(theirs.ok("get", "machine.vitistack.io", "web", "-o", "yaml")).get("status") or {}
             return found
 
-        with launched(command, log):
-            until(lambda: status().get("phase") == "Running" and status().get("ipAddresses"), "its Machine has addresses", log)
+        with launched(command, log) as operator:
+            wait = partial(until, operator, log)
+            wait("its Machine has addresses", lambda: status().get("phase") == "Running" and status().get("ipAddresses"))
             told = status()
             vmi = yaml.safe_load(kubevirt.ok("get", "vmi", "web", "-o", "yaml"))
             assert told["state"] == "Running" and told["ipAddresses"][0] in vmi["status"]["interfaces"][0]["ipAddresses"]
             assert {each["pvcName"] for each in told["disks"]} == {"web", "web-data"}
             assert told["networkInterfaces"][0]["macAddress"] == vmi["status"]["interfaces"][0]["mac"]
-            until(lambda: _answers(kubevirt), "its guest's agent answers", log)
+            wait("its guest's agent answers", lambda: _answers(kubevirt))
             theirs.ok("delete", "machine.vitistack.io", "web", f"--timeout={SECONDS:.0f}s")
             # The boot disk is the user's own, as its labels say.
-            until(lambda: kubevirt.ok("get", "vm,pvc", "-o", "name").split() == ["persistentvolumeclaim/web"], "the machine is gone", log)
+            wait("the machine is gone", lambda: kubevirt.ok("get", "vm,pvc", "-o", "name").split() == ["persistentvolumeclaim/web"])
 
 
 def _answers(kubevirt: Kubectl) -> bool:

@@ -22,7 +22,7 @@ from tests.scenario.fronts.player import INSTANCES
 # Nothing has moved for so long: everything has settled. Longer than the operator's interval, so that a sweep is in it.
 QUIET_SECONDS = 3.0
 INTERVAL = "1s"
-_PATIENCE = 120.0
+_PATIENCE = 600.0
 _FLEETING = (
     "uid",
     "resourceVersion",
@@ -37,6 +37,8 @@ _TIMES = ("lastTransitionTime", "lastUpdated", "resourceVersion", "observedGener
 _GENERATED_MAC = re.compile(r"02:12(:[0-9a-f]{2}){4}")
 # What kubectl notes, and what the embedded server notes of who made a DataVolume.
 _NOTES = ("kubectl.kubernetes.io/last-applied-configuration", "paddock.dev/made-by")
+# Kinds without a namespace.
+_WIDE = ("MachineClass",)
 Key = tuple[str, str, str]
 
 
@@ -53,10 +55,10 @@ class Example:
     more: Sequence[Json] = ()
 
     def documents(self) -> list[Json]:
-        """The documents, in the example's own namespace."""
+        """The documents, those with a namespace in the example's own."""
         text = (files(f"paddock.dialects.{self.dialect}") / "examples" / f"{self.file}.yaml").read_text()
         found = [*self.more, *yaml.safe_load_all(text)]
-        return [{**each, "metadata": {**each["metadata"], "namespace": self.name}} for each in found]
+        return [each if each["kind"] in _WIDE else {**each, "metadata": {**each["metadata"], "namespace": self.name}} for each in found]
 
     def machine(self) -> str:
         """The name of the front object."""
@@ -76,6 +78,7 @@ EXAMPLES = (
     _vitistack("overrides", {"spec": {"resources": {"memory": {"size": "12Gi"}}}}),
     _vitistack("networked", {"spec": {"bootOrder": ["network", "disk"]}}),
     _vitistack("cloud-init", {"spec": {"cloudInit": {"userData": "#cloud-config\npackages: [curl]\n"}}}),
+    _vitistack("own-form", {"spec": {"cpu": {"cores": 2, "threadsPerCore": 1}}}),
     _stakater("minimal", {"spec": {"parameters": {"additionalLabels": {"team": "a"}}}}),
     _stakater("full", {"spec": {"parameters": {"service": {"enabled": False}}}}),
 )

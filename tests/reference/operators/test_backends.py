@@ -115,7 +115,7 @@ def test_nothing_is_left_but_what_users_made_besides(on_cluster: Played) -> None
     users -= {(each.name, each.machine()) for each in on_cluster.script.examples}
     left = on_cluster.script.steps["deleted"].values()
     assert {(thing["metadata"]["namespace"], thing["metadata"]["name"]) for thing in left} <= users
-    assert {thing["kind"] for thing in left} <= {"NetworkConfiguration"}
+    assert {thing["kind"] for thing in left} <= {"NetworkConfiguration", "ConfigMap"}
 
 
 def test_it_needed_no_more_rights_than_it_has(on_cluster: Played, operator: Operator) -> None:

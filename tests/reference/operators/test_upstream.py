@@ -220,4 +220,4 @@ def test_fronts_of_the_cluster(real: Real, tmp_path: Path) -> None:
         assert [each["status"]["printableStatus"] for each in machines] == ["Running"] * len(EXAMPLES)
     disks = [each for each in created.values() if each["kind"] in ("DataVolume", "DataSource")]
     assert disks and upstream.unknown_to_cdi(real.upstream, disks) == [""] * len(disks)
-    assert {each["kind"] for each in deleted.values()} <= {"NetworkConfiguration"}
+    assert {each["kind"] for each in deleted.values()} <= {"NetworkConfiguration", "ConfigMap"}

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from paddock.cli.diagnosis import verdict
-from paddock.cli.diagnosis.links import POD, RIGAUD_IMAGE, RIGAUD_MACHINE
+from paddock.cli.diagnosis.links import POD, RIGAUD_IMAGE, RIGAUD_MACHINE, VITISTACK
 from paddock.cli.diagnosis.scene import Data, EventQuery, ObjectSnapshot, at, entries, texts
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
@@ -151,6 +151,9 @@ def _status(node: WalkNode, data: Data) -> Iterator[Statement]:
 
     if message := texts(data, "status", "error", "message"):
         yield said("status.error.message", message)
+    if node.ref.id == VITISTACK and texts(data, "status", "phase") == "Failed" and not entries(data, "status", "conditions"):
+        # Vitistack's own operator writes no conditions.
+        yield said("status.failureMessage", texts(data, "status", "failureMessage"), texts(data, "status", "failureReason"))
     for index, each in enumerate(entries(data, "status", "volumeStatus")):
         if texts(each, "phase") in ("Pending", "MemoryDumpFailed") and texts(each, "message"):
             yield said(f"status.volumeStatus[{index}].message", texts(each, "message"), texts(each, "reason") or texts(each, "phase"))

@@ -188,14 +188,17 @@ def _stakater(data: Data) -> ObjectVerdict:
 
 
 def _vitistack(data: Data) -> ObjectVerdict:
+    """Also of a Machine that Vitistack's own operator reports on: with phases of its own, and without conditions."""
     phase = texts(data, "status", "phase")
     if phase == "Running" and not holds(data, "Ready", "False"):
         return ObjectVerdict("good", "runs")
-    if phase == "Stopped":
+    if phase in ("Stopped", "Succeeded", "Terminated"):
         broken = any(holds(data, each, "False") for each in ("StorageReady", "NetworkReady", "VirtualMachineReady"))
         return ObjectVerdict("bad", "is stopped, and not as it should be") if broken else ObjectVerdict("off", "is stopped")
     if phase == "Failed":
         return ObjectVerdict("bad", "has failed")
+    if phase in ("Stopping", "Terminating"):
+        return ObjectVerdict("waits", "is stopping")
     said = texts(conditions(data).get("Ready"), "reason")
     waits = phase in ("Pending", "Creating", "") and said in ("", "MachineNotReady")
     return ObjectVerdict("waits", "does not run yet") if waits else ObjectVerdict("bad", "does not run")

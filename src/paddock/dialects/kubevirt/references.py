@@ -1,6 +1,6 @@
 """References to objects of more than one kind, and the rule that only certain kinds may stand there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from paddock.schema import finding
@@ -31,7 +31,7 @@ GroupKind = tuple[str, str]
 MACHINE: GroupKind = (VIRT, "VirtualMachine")
 
 
-def kind_findings(reference: KindReference | None, path: Path, kinds: tuple[str, ...], rule: str) -> Iterator[Finding]:
+def kind_findings(reference: KindReference | None, path: Path, kinds: Sequence[str], rule: str) -> Iterator[Finding]:
     """A reference names an object of one of some kinds. Its group may be any: the kind alone decides what is meant."""
     if reference is not None and reference.kind and reference.kind not in kinds:
         yield finding.unsupported((*path, "kind"), reference.kind, kinds, rule)
@@ -39,13 +39,13 @@ def kind_findings(reference: KindReference | None, path: Path, kinds: tuple[str,
 
 def reference_findings(reference: KindReference | None, path: Path, allowed: tuple[GroupKind, ...], rule: str) -> Iterator[Finding]:
     """A reference names an object of one of the allowed kinds, in the right group."""
-    if reference is None or not reference.kind:
+    if reference is None:
         return
-    group = reference.apiGroup or ""
-    groups = [known for known, kind in allowed if kind == reference.kind]
-    if not groups:
-        yield finding.unsupported((*path, "kind"), reference.kind, sorted({kind for _, kind in allowed}), rule)
-    elif group not in groups and not group:
+    yield from kind_findings(reference, path, sorted({kind for _, kind in allowed}), rule)
+    groups = [group for group, kind in allowed if kind == reference.kind]
+    if not groups or (reference.apiGroup or "") in groups:
+        return
+    if reference.apiGroup:
+        yield finding.unsupported((*path, "apiGroup"), reference.apiGroup, groups, rule)
+    else:
         yield finding.required((*path, "apiGroup"), rule, f"the group of a {reference.kind} is {groups[0]}")
-    elif group not in groups:
-        yield finding.unsupported((*path, "apiGroup"), group, groups, rule)

@@ -29,6 +29,10 @@ def instance(status: Data, **spec: Any) -> Data:
     return made("VirtualMachineInstance", KUBEVIRT, "web", spec, status)
 
 
+def vitistack(status: Data) -> Data:
+    return made("Machine", "vitistack.io/v1alpha1", "web", {"provider": "kubevirt", "machineClass": "small"}, status)
+
+
 def why(*objects: Data, blind: tuple[str, ...] = ()) -> Explanation:
     return Cluster(objects, blind).why(ref_of(objects[0]))
 
@@ -70,6 +74,27 @@ def test_what_is_as_it_should_be_is_one_line(status: Data, strategy: str, says: 
     answer = why(machine(status, strategy))
     assert answer.state == "good"
     assert list(lines(answer, NOW)) == [says]
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "says"),
+    [
+        ("Creating", "waits", "does not run yet, and nothing says why."),
+        ("Running", "good", "runs; nothing is wrong with it."),
+        ("Stopping", "waits", "is stopping, and nothing says why."),
+        ("Succeeded", "good", "is stopped; nothing is wrong with it."),
+        ("Terminated", "good", "is stopped; nothing is wrong with it."),
+    ],
+)
+def test_a_machine_of_vitistacks_own_operator(phase: str, state: str, says: str) -> None:
+    """It has no conditions and no VirtualMachine beside it."""
+    answer = why(vitistack({"phase": phase}))
+    assert (answer.state, list(lines(answer, NOW))) == (state, [f"Machine web {says}"])
+
+
+def test_a_failed_machine_of_vitistacks_own_operator_says_why() -> None:
+    answer = why(vitistack({"phase": "Failed", "failureReason": "VMError", "failureMessage": "the moon is down"}))
+    assert answer.state == "fails" and "the moon is down" in answer.findings[0].cause
 
 
 @pytest.mark.spec("kubevirt", 117)
