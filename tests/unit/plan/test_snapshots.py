@@ -83,4 +83,12 @@ def test_the_way_of_its_status() -> None:
     assert [each.indication for each in done.sourceIndications or ()] == ["Online", "NoGuestAgent"]
     bad = plan.failed(waits, NOW, "no space")
     assert said(bad) == {"Ready": "False", "Progressing": "False", "Failure": "True"}
-    assert bad.error is not None and bad.error.message == "no space"
+    assert bad.error is not None and bad.error.message == "snapshot deadline exceeded: no space"
+
+
+@pytest.mark.spec("kubevirt", 79)
+def test_a_snapshot_without_its_machine_is_not_on_its_way() -> None:
+    status = plan.waiting(SnapshotStatus(), NOW, "", "Source does not exist: VirtualMachine web")
+    assert status.phase == "InProgress" and said(status) == {"Ready": "False", "Progressing": "False"}
+    (progressing,) = (each for each in status.conditions or () if each.type == "Progressing")
+    assert (progressing.reason, progressing.message) == ("Source does not exist", "Source does not exist: VirtualMachine web")
