@@ -191,7 +191,7 @@ def test_a_claim_that_is_deleted_while_its_snapshot_begins(
         await asyncio.sleep(30)
         status = await taken(host)
         assert await host.get(*claim) == {} and status["phase"] == "InProgress"
-        assert "volumes are not ready: disk" in {each["reason"] for each in status["conditions"]}
+        assert "volume not bound: disk" in {each.get("message") for each in status["conditions"]}
         contents = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshotcontents")).data["items"]
         backups = [backup for each in contents for backup in each["spec"]["volumeBackups"]]
         assert [each["persistentVolumeClaim"]["metadata"]["name"] for each in backups] == ["disk"]

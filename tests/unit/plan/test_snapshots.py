@@ -87,8 +87,16 @@ def test_the_way_of_its_status() -> None:
 
 
 @pytest.mark.spec("kubevirt", 79)
-def test_a_snapshot_without_its_machine_is_not_on_its_way() -> None:
-    status = plan.waiting(SnapshotStatus(), NOW, "", "Source does not exist: VirtualMachine web")
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("Source does not exist: VirtualMachine web", "Source does not exist"),
+        ("Source not locked: snapshot one is being taken", "Source not locked"),
+        ("volume not bound: disk", "Source not locked source default/web volume not bound"),
+    ],
+)
+def test_a_snapshot_without_its_machine_is_not_on_its_way(why: str, reason: str) -> None:
+    status = plan.waiting(SnapshotStatus(), NOW, "", "default/web", why)
     assert status.phase == "InProgress" and said(status) == {"Ready": "False", "Progressing": "False"}
     (progressing,) = (each for each in status.conditions or () if each.type == "Progressing")
-    assert (progressing.reason, progressing.message) == ("Source does not exist", "Source does not exist: VirtualMachine web")
+    assert (progressing.reason, progressing.message) == (reason, why)

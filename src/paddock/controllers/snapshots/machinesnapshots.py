@@ -107,7 +107,7 @@ class MachineSnapshotReconciler:
         volumes = plan.volumes_of(machine, lambda name: self._is_static(key.namespace, name))
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
-            return f"Source not locked source {key.namespace}/{key.name} volume not bound: {', '.join(missing)}"
+            return f"volume not bound: {', '.join(missing)}"
         if not await self._machine_lock.lock(found, seen.key.name):
             return f"Source does not exist: VirtualMachine {key.name}"
         content = await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
@@ -299,10 +299,11 @@ class MachineSnapshotReconciler:
             return DONE
         machine = self._caches.machines.cache.get(Key(seen.key.namespace, snapshot.spec.source.name))
         uid, status = (machine.meta.uid, machine.read(MACHINES).status) if machine is not None else ("", None)
-        is_locked = status is not None and status.snapshotInProgress == seen.key.name
-        await self._statuses.write(
-            seen, plan.under_way(before, stamp, uid, "", why) if is_locked else plan.waiting(before, stamp, uid, why)
-        )
+        if status is not None and status.snapshotInProgress == seen.key.name:
+            wanted = plan.under_way(before, stamp, uid, "", why)
+        else:
+            wanted = plan.waiting(before, stamp, uid, f"{seen.key.namespace}/{snapshot.spec.source.name}", why)
+        await self._statuses.write(seen, wanted)
         return again(_WAIT_SECONDS)
 
     # --- going ------------------------------------------------------------------------------------------------------------

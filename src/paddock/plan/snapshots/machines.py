@@ -159,9 +159,10 @@ def under_way(before: SnapshotStatus, now: str, uid: str, content: str, why: str
     return _unfinished(before, now, uid, content, _conditions(before, now, ready=False, reason=_LOCKED, message=why))
 
 
-def waiting(before: SnapshotStatus, now: str, uid: str, why: str) -> SnapshotStatus:
-    """It does not have its machine. The reason is what stands in `why` before a colon."""
-    reason = why.partition(": ")[0]
+def waiting(before: SnapshotStatus, now: str, uid: str, machine: str, why: str) -> SnapshotStatus:
+    """It does not have its machine (namespace/name). The reason is what stands in `why` before a colon, in KubeVirt's words."""
+    head = why.partition(": ")[0]
+    reason = head if head.startswith("Source ") else f"Source not locked source {machine} {head}"
     return _unfinished(before, now, uid, "", _conditions(before, now, ready=False, reason=reason, message=why, progressing=False))
 
 
