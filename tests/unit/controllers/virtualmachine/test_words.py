@@ -195,7 +195,9 @@ async def test_a_machine_waits_for_its_disk() -> None:
 async def test_a_disk_that_copies_a_claim_is_made_also_without_that(there: bool) -> None:
     async with living(wire) as life:
         body = with_disk("Halted")
-        body["spec"]["dataVolumeTemplates"] = [{**TEMPLATE, "spec": {**TEMPLATE["spec"], "source": {"pvc": {"name": "golden"}}}}]
+        body["spec"]["dataVolumeTemplates"] = [
+            {**TEMPLATE, "spec": {**TEMPLATE["spec"], "source": {"pvc": {"namespace": "default", "name": "golden"}}}}
+        ]
         if there:
             await claim(life, name="golden")
         await life.make(body)

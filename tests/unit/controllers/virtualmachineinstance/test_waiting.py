@@ -159,6 +159,7 @@ def test_memory_is_given_out_whole(play: Play) -> None:
         await asyncio.sleep(1)
         assert (await host.conditions("second"))["PodScheduled"] == ("False", "Unschedulable")
         message = next(each["message"] for each in (await host.status("second"))["conditions"] if each["type"] == "PodScheduled")
+        assert message.startswith("0/1 nodes are available: 1 Insufficient memory: ")
         assert "of memory" in message and "stop another machine" in message
         first.power_off()
         await asyncio.sleep(10)
