@@ -98,6 +98,8 @@ def test_a_guest_left_frozen_is_thawed_when_paddock_is_back(play: Play) -> None:
         assert not bool(running.agent.is_frozen)
         status = await taken(host)
         assert (status["phase"], status["sourceUID"]) == ("Succeeded", (await host.vm())["metadata"]["uid"])
+        events = (await host.api.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=one")).data["items"]
+        assert "SuccessfulVirtualMachineSnapshotContentCreate" in {each["reason"] for each in events}
         assert "snapshotInProgress" not in (await host.vm())["status"]
         assert len(host.engine.volumes.snapshots) == 1
 

@@ -110,7 +110,7 @@ class MachineSnapshotReconciler:
             return f"volume not bound: {', '.join(missing)}"
         if not await self._machine_lock.lock(found, seen.key.name):
             return f"Source does not exist: VirtualMachine {key.name}"
-        content = await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
+        content = await self._content(seen, snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
         await revisions.keep(self._client, content, machine)
         names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
         for volume, name in names.items():
@@ -162,7 +162,7 @@ class MachineSnapshotReconciler:
         return ""
 
     async def _content(
-        self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]
+        self, seen: CachedObject, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]
     ) -> VirtualMachineSnapshotContent:
         """Make the content from the claims as they were when the snapshot began; one may have gone since."""
         backups = []
@@ -183,7 +183,9 @@ class MachineSnapshotReconciler:
                 "volumeBackups": backups,
             },
         }
-        await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data)
+        if await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data):
+            said = f"Successfully created VirtualMachineSnapshotContent {plan.content_name(snapshot)}"
+            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotContentCreate", said)
         return await self._client.get(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
 
     async def _volume_snapshot(self, content: VirtualMachineSnapshotContent, machine: VirtualMachine, name: str, claim: str) -> None:
@@ -202,11 +204,13 @@ class MachineSnapshotReconciler:
         data: Data = {"apiVersion": VOLUME_SNAPSHOTS.api_version, "kind": VOLUME_SNAPSHOTS.kind, "metadata": metadata, "spec": spec}
         await self._create(VOLUME_SNAPSHOTS.path(namespace), data)
 
-    async def _create(self, path: str, data: Data) -> None:
+    async def _create(self, path: str, data: Data) -> bool:
+        """Make an object; return whether it was not there yet."""
         try:
             await self._client.request("POST", path, body=msgspec.json.encode(data))
         except AlreadyExists:
-            return
+            return False
+        return True
 
     async def _touch(self, namespace: str, name: str) -> None:
         """Have its controller look at a VolumeSnapshot: what it waited for is there."""
