@@ -5,6 +5,7 @@ sent something, so beside a thousand busy clients a new one waited for minutes b
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -15,6 +16,8 @@ _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
 # Enough to empty the backlog within a few turns, and few enough that those who are connected are served in between.
 AT_ONCE = 64
+# Each client that has not shaken hands holds the buffers of its TLS; beyond that many, the one that has taken longest gives way.
+MOST_HANDSHAKES = 2048
 # What a process lacks when it cannot take a connection; accepting again at once would fail again.
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS = 1.0
@@ -27,7 +30,8 @@ class Listener:
         self._connect = connect
         self._options = options
         self._sockets: list[socket.socket] = []
-        self._handshakes: set[asyncio.Task[None]] = set()
+        # in the order of their beginning
+        self._handshakes: dict[asyncio.Task[None], socket.socket] = {}
 
     async def open(self, host: str, port: int) -> int:
         """Listen on all addresses of a host; returns the port, which is chosen when 0 is given. Raises `OSError`."""
@@ -60,9 +64,16 @@ class Listener:
                 self._rest(listening, error)
                 return
             taken.setblocking(False)
+            if len(self._handshakes) >= MOST_HANDSHAKES:
+                self._give_way()
             task = asyncio.get_running_loop().create_task(self._begin(taken))
-            self._handshakes.add(task)
-            task.add_done_callback(self._handshakes.discard)
+            self._handshakes[task] = taken
+            task.add_done_callback(lambda task: self._handshakes.pop(task, None))
+
+    def _give_way(self) -> None:
+        """End the handshake that has taken longest. Its transport then finds the end of its stream; it outlives a mere cancellation."""
+        with contextlib.suppress(OSError):
+            self._handshakes.pop(next(iter(self._handshakes))).shutdown(socket.SHUT_RDWR)
 
     async def _begin(self, taken: socket.socket) -> None:
         """Shake hands. A client that fails to has nobody who wants to know."""

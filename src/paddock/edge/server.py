@@ -10,7 +10,7 @@ from paddock.edge.http import NO_DOORS, ConnectionPeer, Handler, StreamingRoutes
 from paddock.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.edge.listener import Listener
 
-_HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
+_SHUTDOWN_SECONDS = 5.0
 
 
 class Server:
@@ -41,7 +41,7 @@ class Server:
     def _of_tls(self) -> dict[str, Any]:
         if self._tls is None:
             return {}
-        return {"ssl": self._tls, "ssl_handshake_timeout": _HANDSHAKE_SECONDS, "ssl_shutdown_timeout": _SHUTDOWN_SECONDS}
+        return {"ssl": self._tls, "ssl_handshake_timeout": self._limits.receive_seconds, "ssl_shutdown_timeout": _SHUTDOWN_SECONDS}
 
     async def close(self, seconds: float) -> None:
         """Take no more connections, finish what is being answered within a time, then cut off the rest."""

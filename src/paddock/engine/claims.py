@@ -118,7 +118,11 @@ class HostReservations:
         return {each.directory: each for each in stored.claims}
 
     def _write(self, claims: dict[str, HostReservation]) -> None:
-        stored = _Stored(claims=sorted(claims.values(), key=lambda each: each.directory))
+        # Servers of several versions share the file: what a newer one added to it stays.
+        found = msgspec.json.decode(self._path.read_bytes()) if self._path.exists() else {}
+        known = {each["directory"]: each for each in found.get("claims", ())}
+        own = [known.get(name, {}) | msgspec.to_builtins(claims[name]) for name in sorted(claims)]
+        stored = found | {"version": _VERSION, "claims": own}
         fresh = self._path.with_suffix(".new")
         try:
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:

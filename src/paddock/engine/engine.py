@@ -85,9 +85,9 @@ class Engine:
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
         self.users = users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
         if users.first:
-            if why := (await asyncio.to_thread(apart))[1]:
+            if why := (await asyncio.to_thread(apart, offline=False))[1]:
                 _LOG.warning("machines share the namespaces of the host", extra={"why": why})
-            # The first machine does not wait for the answer, nor the event loop with it.
+            # The first machine waits for neither answer, nor the event loop with it.
             await asyncio.to_thread(apart, offline=True)
         self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])

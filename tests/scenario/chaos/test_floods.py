@@ -55,7 +55,7 @@ class _Flood:
         self._place = urlsplit(server.address)
         self._known, self._stranger = contexts
         self.tasks: list[asyncio.Task[None]] = []
-        self.sent = 0
+        self.sent = self.connected = 0
 
     def begin(self, name: str, count: int, seed: int) -> None:
         kind = FLOODS[name]
@@ -66,7 +66,10 @@ class _Flood:
 
     async def _send(self, pieces: Iterator[bytes], context: ssl.SSLContext) -> None:
         with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(self._place.hostname, self._place.port, ssl=context)
+            try:
+                _, writer = await asyncio.open_connection(self._place.hostname, self._place.port, ssl=context)
+            finally:
+                self.connected += 1
             try:
                 sent = 0
                 while sent < _MOST and (piece := next(pieces, b"")):
@@ -91,7 +94,7 @@ async def _settled(flood: _Flood) -> AsyncIterator[None]:
     before, still = -1, 0
     while still < 4:
         await asyncio.sleep(0.25)
-        still = still + 1 if flood.sent == before else 0
+        still = still + 1 if flood.sent == before and flood.connected == len(flood.tasks) else 0
         before = flood.sent
         yield
 

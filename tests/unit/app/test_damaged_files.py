@@ -15,7 +15,8 @@ import pytest
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.signing import UnusableAuthority
-from paddock.app.directory import guests, process
+from paddock.app.directory import diskformat, guests, process
+from paddock.app.directory.diskformat import FormatUnreadable
 from paddock.app.directory.guests import ForeignGuests
 from paddock.app.directory.paths import DataPaths
 from paddock.app.history.files import HistoryFiles
@@ -376,6 +377,17 @@ def _authority(root: Path) -> tuple[Path, Callable[[], None]]:
     return root / "pki" / "ca.key", read
 
 
+@row("`format.json`")
+def _format(root: Path) -> tuple[Path, Callable[[], None]]:
+    diskformat.note(root)
+
+    def read() -> None:
+        with refused(FormatUnreadable, root / "format.json"):
+            diskformat.check(root)
+
+    return root / "format.json", read
+
+
 @row("`store.db`")
 def _store(root: Path) -> tuple[Path, Callable[[], None]]:
     path = root / "store.db"
@@ -408,7 +420,8 @@ def test_a_damaged_file_does_what_the_page_says(tmp_path: Path, name: str, kind:
 
 @pytest.mark.parametrize("kind", DAMAGES)
 @pytest.mark.parametrize(
-    "name", [name for name in ROWS if name.startswith(("`volumes", "`snapshots", "`pools", "`networks/a", "`networks/b", "`claims"))]
+    "name",
+    [name for name in ROWS if name.startswith(("`volumes", "`snapshots", "`pools", "`networks/a", "`networks/b", "`claims", "`format"))],
 )
 def test_what_cannot_be_made_anew_is_not_overwritten(tmp_path: Path, name: str, kind: str) -> None:
     path, read = ROWS[name](tmp_path)

@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 
 import pytest
 import uvloop
 
+from paddock.edge import listener
 from paddock.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.edge.limits import ConnectionLimits
 from paddock.edge.rejections import LONGEST_REST
@@ -36,6 +38,43 @@ def test_all_who_knock_are_let_in_within_a_few_turns(new_loop: Callable[[], asyn
         await server.close(0.0)
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(script())
+
+
+@pytest.mark.spec("kube-api", 164)
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_the_longest_handshake_gives_way(new_loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MOST_HANDSHAKES", 3)
+
+    async def script() -> None:
+        server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits())
+        port = await server.listen("127.0.0.1", 0)
+        silent = []
+        for _ in range(5):
+            silent.append(await asyncio.open_connection("127.0.0.1", port))
+            await asyncio.sleep(0.01)
+        assert [await reader.read() for reader, _ in silent[:2]] == [b"", b""]
+        await asyncio.sleep(0.05)
+        assert [reader.at_eof() for reader, _ in silent] == [True, True, False, False, False]
+        for _, writer in silent:
+            writer.transport.abort()
+        await server.close(0.0)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(script())
+
+
+@pytest.mark.spec("kube-api", 165)
+def test_a_handshake_has_the_time_of_a_request() -> None:
+    async def script() -> None:
+        server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits(receive_seconds=0.2))
+        reader, writer = await asyncio.open_connection("127.0.0.1", await server.listen("127.0.0.1", 0))
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.transport.abort()
+        await server.close(0.0)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(script())
 
 

@@ -1,5 +1,6 @@
 """Servers of one host: each has user numbers and a pod network of its own, also after a reboot, and nobody's for ever."""
 
+import json
 import os
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def test_a_lost_record_gives_nobody_the_numbers_of_what_runs(tmp_path: Path, pla
     (place / "claims.json").unlink()
     monkeypatch.setattr(claims, "_uids", lambda: {running})
     assert HostReservations(place).users(two) != running
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_what_a_newer_version_added_to_the_record_stays(tmp_path: Path, place: Path) -> None:
+    one, other = directories(tmp_path, 2)
+    HostReservations(place).users(one)
+    record = json.loads((place / "claims.json").read_text())
+    record |= {"later": True, "claims": [each | {"vlan": 7} for each in record["claims"]]}
+    (place / "claims.json").write_text(json.dumps(record))
+    HostReservations(place).users(other)
+    HostReservations(place).network(one, lambda _: "10.0.0.0/24")
+    found = json.loads((place / "claims.json").read_text())
+    assert found["later"] and [(each.get("vlan"), each["network"]) for each in found["claims"]] == [(7, "10.0.0.0/24"), (None, "")]
 
 
 def test_what_is_released_is_free(tmp_path: Path, place: Path) -> None:

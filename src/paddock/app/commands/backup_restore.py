@@ -6,7 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from paddock.app.directory import process
+from paddock.app.directory import diskformat, process
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
@@ -34,6 +34,7 @@ def run(given: list[str], console: Console) -> int:
     """Restore; the server continues with revisions above all it ever issued."""
     parsed = parser().parse_args(given)
     places = DataPaths(parsed.dir or default_root())
+    diskformat.check(places.root)
     if process.find(places) is not None:
         raise Terminal(f"the server in {places.root} is running", fix="stop it first: paddock down")
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)

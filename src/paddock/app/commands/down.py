@@ -1,12 +1,14 @@
 """`paddock down`: stops the server of a directory; `--guests` shuts down its guests, `--purge` also removes its host resources."""
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
-from paddock.app.directory import process
+from paddock.app.directory import diskformat, process
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import PaddockError, Terminal, Transient
@@ -47,6 +49,7 @@ def run(given: list[str], console: Console) -> int:
     if parsed.timeout is None:
         parsed.timeout = _GUEST_SECONDS if parsed.guests else _SERVER_SECONDS
     if parsed.purge:
+        diskformat.check(places.root)
         _confirm(places, parsed, console)
     if parsed.guests:
         _shut_down(places, parsed, console)
@@ -78,10 +81,25 @@ def _shut_down(places: DataPaths, parsed: argparse.Namespace, console: Console) 
             directories |= {root: DataPaths(root) for root in shutdown.roots_on_host()}
         except PaddockError as error:
             console.say(f"paddock: only the guests in {places.root} shut down: {error}")
+    directories = {root: each for root, each in directories.items() if _may_shut_down(root, parsed, console)}
     for each in directories.values():
         if process.find(each) is not None:
             _stop_or_kill(each, min(_SERVER_SECONDS, parsed.timeout), console)
     asyncio.run(shutdown.shut_down_all([each.engine for each in directories.values()], parsed.timeout, console))
+
+
+def _may_shut_down(root: Path, parsed: argparse.Namespace, console: Console) -> bool:
+    """Return whether the guests of a directory may be shut down; with `--all`, those of a newer Paddock keep no other ones from it."""
+    # A number that cannot be read keeps nobody from a shutdown of the host: the records of guests have versions of their own.
+    with contextlib.suppress(diskformat.FormatUnreadable):
+        try:
+            diskformat.check(root)
+        except diskformat.NewerDirectory as error:
+            if not parsed.all:
+                raise
+            console.say(f"paddock: the guests in {root} do not shut down: {error}")
+            return False
+    return True
 
 
 def _stop_or_kill(places: DataPaths, patience: float, console: Console) -> None:

@@ -19,7 +19,16 @@ _ENTRIES = (
     *(f"engine/{name}" for name in ("providers", "staging", "cache", "layer-group", "pools.json", ".pools.json.new")),
     *(f"engine/{name}" for name in ("cluster.new", "images", "cluster")),
     *(f"pki/{name}" for name in ("admin.*", "server.*", "ca.*", "service-accounts-*", "service-accounts.key.new", "service-accounts.key")),
-    *("store.db", "store.db-wal", "store.db-shm", "store.db.restoring*", "store.db.before-*", "store.db.lock"),
+    *(
+        "store.db",
+        "store.db-wal",
+        "store.db-shm",
+        "store.db.restoring*",
+        "store.db.before-*",
+        "format.json.new",
+        "format.json",
+        "store.db.lock",
+    ),
 )
 # One of them is there from the first moments of a server, of `paddock image pull` and of `paddock backup restore`.
 _MARKS = ("store.db.lock", "pki/service-accounts.key", "engine/cluster", "engine/images/sha256")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+from paddock.app.directory import diskformat
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
@@ -36,8 +37,10 @@ def add_servers(options: Parser) -> None:
 
 
 def engine_root(parsed: argparse.Namespace) -> Path:
-    """The engine's directory."""
-    return DataPaths(parsed.dir or default_root()).engine
+    """The engine's directory. Raises `NewerDirectory` for one of a newer Paddock."""
+    places = DataPaths(parsed.dir or default_root())
+    diskformat.check(places.root)
+    return places.engine
 
 
 def library(parsed: argparse.Namespace, settings: ImageSettings | None = None) -> ImageLibrary:

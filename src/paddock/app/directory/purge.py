@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from paddock.app.directory import contents
+from paddock.app.directory import contents, diskformat
 from paddock.app.directory import guests as residents
 from paddock.app.directory.paths import DataPaths
 from paddock.base.errors import Transient
@@ -53,6 +53,7 @@ async def clear(places: DataPaths, patience: float) -> None:
         await hostobjects.collect()
         HostReservations().release(places.engine)
     residents.forget(places.engine)
+    diskformat.note_purge(places.root)
 
 
 def end_guests(guests: Sequence[Directory], patience: float) -> None:

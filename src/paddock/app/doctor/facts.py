@@ -82,6 +82,9 @@ class DirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     exists: bool = False
     is_writable: bool = True
+    # why the server refuses it, and what to do about that
+    refused: str = ""
+    remedy: str = ""
     # permission bits
     mode: int = 0o700
     is_read_only: bool = False

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from paddock.app.directory import process
+from paddock.app.directory import diskformat, process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.doctor import kernel
 from paddock.app.doctor.facts import (
@@ -87,7 +87,7 @@ async def gather(root: Path) -> DoctorFacts:
 def _cache(root: Path) -> Iterator[Path]:
     """The cache of a server's engine, if this user can write there; otherwise a directory that goes at once."""
     place = DataPaths(root).engine
-    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+    if _refusal(root) is None and place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         yield place / "cache"
         return
     with tempfile.TemporaryDirectory(prefix="paddock-doctor-") as folder:
@@ -156,7 +156,7 @@ async def _network(user: UserFacts) -> NetworkFacts:
         tun=state,
         bridge=kernel.has_module("bridge"),
         reverse_path=kernel.number("/proc/sys/net/ipv4/conf/all/rp_filter"),
-        namespaces=(await asyncio.to_thread(apart))[1],
+        namespaces=(await asyncio.to_thread(apart, offline=False))[1],
         forward_dropped=await _drops(user),
         libvirt=ranges,
     )
@@ -178,16 +178,28 @@ async def _drops(user: UserFacts) -> bool:
     return bool(_DROPS.search(out.decode(errors="replace")))
 
 
+def _refusal(root: Path) -> PaddockError | None:
+    """Return why the server refuses its directory; None for one of a format that this Paddock knows."""
+    try:
+        diskformat.check(root)
+    except PaddockError as error:
+        return error
+    return None
+
+
 def _directory(root: Path) -> DirectoryFacts:
     place = root
     while not place.exists() and place != place.parent:
         place = place.parent
+    refusal = _refusal(root)
     try:
         status, room = place.stat(), os.statvfs(place)
     except OSError:
         return DirectoryFacts(path=str(root), is_writable=False)
     return DirectoryFacts(
         path=str(place),
+        refused=f"{refusal.what}: {refusal.why}" if refusal is not None else "",
+        remedy=refusal.fix if refusal is not None else "",
         exists=place == root,
         is_writable=os.access(place, os.W_OK | os.X_OK),
         mode=status.st_mode & 0o777,

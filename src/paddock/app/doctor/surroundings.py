@@ -27,13 +27,15 @@ def port(facts: DoctorFacts) -> Judgement:
 
 
 def directory(facts: DoctorFacts) -> Judgement:
-    """The rights of the server's directory."""
+    """The format and the rights of the server's directory."""
     given = facts.directory
     fix = "name another directory: --dir, or $PADDOCK_DIR"
     if given.is_read_only:
         return broken(f"the file system of {given.path} is read-only", "the server does not start", fix, "the directory")
     if not given.is_writable:
         return broken(f"this user may not write to {given.path}", "the server does not start", fix, "the directory")
+    if given.refused:
+        return broken(given.refused, "the server does not start", given.remedy, "the directory")
     if given.exists and given.mode & 0o022:
         change = HostChange(("chmod", "go-w", given.path), f"take the right to write {given.path} from other users")
         means = "other users can replace what the server trusts"

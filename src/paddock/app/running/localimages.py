@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.app.directory import imagelibrary, process
+from paddock.app.directory import diskformat, imagelibrary, process
 from paddock.app.directory.paths import DataPaths
 from paddock.base import directories
 from paddock.base.errors import Terminal
@@ -112,6 +112,7 @@ class LocalImages:
     def _open(self) -> ImageLibrary:
         if self._library is None:
             assert self._root is not None
+            diskformat.check(self._root)
             place = DataPaths(self._root).engine / "images"
             if not os.access(place if place.exists() else self._root, os.W_OK):
                 raise Terminal(f"cannot write {place}", why="it belongs to the user of the server", fix="run the command as that user")

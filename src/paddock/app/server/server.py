@@ -32,6 +32,7 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
+from paddock.app.directory import diskformat
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
@@ -73,6 +74,9 @@ class ServerHandle:
         """Come up; when this returns the server answers."""
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
+        if not self._settings.temporary:
+            # Under the lock of the store: no other server uses the directory.
+            diskformat.note(self._places.root)
         registry = ResourceRegistry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         host_disks = tuple(str(each) for each in self._settings.machines.host_paths)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddock.app.directory import process
+from paddock.app.directory import diskformat, process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options import server as options
 from paddock.app.options.settings import ServerSettings
@@ -50,6 +50,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         # An address that will not do is refused before anything is started.
         program.settings(program.ConsoleOptions(listen=settings.ui))
     places = DataPaths(settings.root)
+    diskformat.check(places.root)
     already = process.find(places)
     if already is not None:
         raise Terminal(

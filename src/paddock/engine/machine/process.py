@@ -55,7 +55,7 @@ _APART = ("--mount", "--ipc", "--propagation", "slave", "--", "/bin/sh", "-c", _
 
 
 @lru_cache
-def apart(*, offline: bool = False) -> tuple[tuple[str, ...], str]:
+def apart(*, offline: bool) -> tuple[tuple[str, ...], str]:
     """Return the words before a command that give it namespaces of its own, or the reason why this host cannot.
 
     A host that can make all of them but that of the network gives the others.
@@ -70,7 +70,7 @@ def apart(*, offline: bool = False) -> tuple[tuple[str, ...], str]:
     lines = tried.stderr.strip().splitlines()
     if offline and tried.returncode:
         _LOG.warning("machines share the network of the host", extra={"why": lines[-1] if lines else ""})
-        return apart()
+        return apart(offline=False)
     return (words, "") if tried.returncode == 0 else ((), lines[-1] if lines else f"unshare ended with {tried.returncode}")
 
 

@@ -1,0 +1,107 @@
+"""The format of a server's directory: a number that rises when what lies there means something else than before (docs/dev/on-disk.md).
+
+`format.json` holds it. Whoever works in a directory looks at it first, and leaves a directory of a newer format alone: its files, and the
+guests that run on them. The store has a format of its own, because a backup leads from a newer one back to an older one.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+import paddock
+from paddock.base.errors import Terminal
+from paddock.engine import versions
+
+NAME = "format.json"
+# Raise it with a row of `FORMATS` in tests/unit/app/test_diskformat.py.
+FORMAT = 1
+# The format of what `paddock down --guests --purge` leaves: no machine, nothing on the host.
+AFTER_PURGE = 1
+
+_Number = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class DirectoryFormat(msgspec.Struct, frozen=True, rename="camel"):
+    """The content of the file. All versions read these members, so they keep their names and types; others may come."""
+
+    version: _Number
+    # of the directory after a purge by the program that wrote this
+    after_purge: _Number
+    program: str = ""
+
+
+class NewerDirectory(Terminal):
+    """A newer Paddock wrote the directory, in a format that this one does not read."""
+
+
+class FormatUnreadable(Terminal):
+    """The file with the format cannot be read or written."""
+
+
+def check(root: Path) -> None:
+    """Raise `NewerDirectory` if this Paddock does not know the directory's format. Nothing is changed."""
+    found = read(root)
+    if found is None or found.version <= FORMAT:
+        return
+    why = (
+        f"Paddock {found.program or 'of a newer version'} wrote it in format {found.version}, and Paddock {paddock.__version__} knows"
+        f" formats up to {FORMAT} (nothing was changed, guests run on)"
+    )
+    fix = versions.FIX
+    if found.after_purge <= FORMAT:
+        fix += "; to go back to this one, let the other shut the guests down first: `paddock down --guests --purge`"
+    raise NewerDirectory(f"cannot use {root}", why=why, fix=fix)
+
+
+def note(root: Path) -> None:
+    """Write down that this Paddock works in the directory. Raises as `check` does."""
+    check(root)
+    own = DirectoryFormat(FORMAT, AFTER_PURGE, paddock.__version__)
+    if read(root) != own:
+        _write(root, own)
+
+
+def note_purge(root: Path) -> None:
+    """Write down that the directory has only what a purge leaves."""
+    found = read(root)
+    if found is not None and found.version > AFTER_PURGE:
+        _write(root, msgspec.structs.replace(found, version=AFTER_PURGE))
+
+
+def read(root: Path) -> DirectoryFormat | None:
+    """Return what the file says; None for a directory that is new, or of a version without the file."""
+    path = root / NAME
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=DirectoryFormat)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError as error:
+        fix = "run the command as the user of the server, or name another directory: --dir"
+        raise FormatUnreadable(f"cannot use {root}", why=f"this user may not read {NAME} in it", fix=fix) from error
+    except (OSError, ValueError) as error:
+        fix = "put the file back, or remove it if no newer Paddock used the directory"
+        raise FormatUnreadable(
+            f"cannot read {path}, which says whether this Paddock may use the directory", why=str(error), fix=fix
+        ) from error
+
+
+def _write(root: Path, found: DirectoryFormat) -> None:
+    path = root / NAME
+    fresh = path.with_name(f"{NAME}.new")
+    try:
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.encode(found) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        # The name survives a power cut before anything in this format does.
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        fix = "make room there, or name another directory: --dir"
+        raise FormatUnreadable(f"cannot write {path}", why=error.strerror or str(error), fix=fix) from error
