@@ -145,7 +145,7 @@ def _snapshot(volume: Volume, absent: Collection[str]) -> VolumeSnapshotSupport:
     if source is None:
         why = f"Snapshot is not supported for this volumeSource type [{volume.name}]"
         return VolumeSnapshotSupport(name=volume.name, enabled=False, reason=why)
-    claim = source.name if source is volume.dataVolume else source.claimName
+    claim = volume.dataVolume.name if volume.dataVolume is not None else source.claimName
     if claim in absent:
         return VolumeSnapshotSupport(name=volume.name, enabled=False, reason=f"PVC {claim} does not exist [{volume.name}]")
     return VolumeSnapshotSupport(name=volume.name, enabled=True)

@@ -84,8 +84,11 @@ def volume_snapshot_name(snapshot: VirtualMachineSnapshot, volume: str) -> str:
 def volume_state(name: str, made: VolumeSnapshot) -> dict[str, Any]:
     """Return what a content says of one of its VolumeSnapshots."""
     status: dict[str, Any] = msgspec.to_builtins(made.status) if made.status is not None else {}
-    kept = {member: status[member] for member in ("creationTime", "readyToUse", "error") if member in status}
-    return {"volumeSnapshotName": name, **kept}
+    kept: dict[str, Any] = {"volumeSnapshotName": name}
+    for member in ("creationTime", "readyToUse", "error"):
+        if member in status:
+            kept[member] = status[member]
+    return kept
 
 
 def is_part(uid: str, name: str) -> bool:
