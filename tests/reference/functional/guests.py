@@ -5,7 +5,7 @@ The tests drive a guest on its serial console. They expect the prompts of Alpine
 """
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paddock.engine.images.build import places, tiny, tinyguest
@@ -21,6 +21,14 @@ _PROGRAMS = {
     "on-uevent.sh": "sbin/on-uevent",
     "sudo.sh": "usr/bin/sudo",
     "cloud-init.sh": "usr/bin/cloud-init",
+    "agent.sh": "sbin/agent",
+    "hook.sh": "etc/qemu-ga/fsfreeze-hook",
+    "systemctl.sh": "bin/systemctl",
+    "journalctl.sh": "bin/journalctl",
+    "dmidecode.sh": "sbin/dmidecode",
+    "mokutil.sh": "bin/mokutil",
+    # BusyBox's own is a link of this name.
+    "nc.sh": "bin/nc",
 }
 _COPIES = {"stress.sh": ("usr/bin/stress", "usr/bin/stress-ng"), "mkfs.sh": ("sbin/mkfs.ext3", "sbin/mkfs.ext4")}
 
@@ -38,6 +46,7 @@ class LookAlike:
     # a $ is literal where a space follows
     prompt: str
     root_prompt: str
+    has_agent: bool = False
 
     def variant(self) -> tiny.Variant:
         """The tiny guest with the files of this one."""
@@ -45,6 +54,8 @@ class LookAlike:
         files = {place: PackageMember(0o755, (_SCRIPTS / script).read_bytes()) for script, place in _PROGRAMS.items()}
         files |= {place: PackageMember(0o755, (_SCRIPTS / script).read_bytes()) for script, two in _COPIES.items() for place in two}
         files["sbin/tiny-on-uevent"] = own["sbin/on-uevent"]
+        if not self.has_agent:
+            files["usr/sbin/qemu-ga"] = PackageMember(0o644, b"")
         texts = self._texts({name: own[name].data.decode() for name in ("etc/inittab", "etc/passwd", "etc/shadow", "etc/group")})
         files |= {name: PackageMember(0o640 if name == "etc/shadow" else 0o644, text.encode()) for name, text in texts.items()}
         return tiny.Variant(self.name, files)
@@ -59,6 +70,7 @@ class LookAlike:
             "etc/shadow": own["etc/shadow"] + "".join(f"{name}:{word}:19000:0:99999:7:::\n" for name, word in others.items()),
             "etc/os-release": self.os_release,
             "etc/issue": self.issue,
+            "etc/sysconfig/qemu-ga": "",
             "etc/profile": (
                 f"export PATH=/bin:/sbin:/usr/bin:/usr/sbin HISTFILE=/dev/null PS1='{self.prompt}' ROOT_PROMPT='{self.root_prompt}'\n"
             ),
@@ -69,15 +81,17 @@ class LookAlike:
 
 
 # The passwords are those that the images are known for: gocubsgo, and fedora.
+_ALPINE = LookAlike(
+    "alpine",
+    'NAME="Alpine Linux"\nID=alpine\nVERSION_ID=3.20.0\nPRETTY_NAME="Alpine Linux v3.20"\n',
+    "Welcome to Alpine Linux 3.20\n\n",
+    {"root": ""},
+    r"\h:\w# ",
+    r"\h:\w# ",
+)
 LOOK_ALIKES = (
-    LookAlike(
-        "alpine",
-        'NAME="Alpine Linux"\nID=alpine\nVERSION_ID=3.20.0\nPRETTY_NAME="Alpine Linux v3.20"\n',
-        "Welcome to Alpine Linux 3.20\n\n",
-        {"root": ""},
-        r"\h:\w# ",
-        r"\h:\w# ",
-    ),
+    _ALPINE,
+    replace(_ALPINE, name="alpinetools", has_agent=True),
     LookAlike(
         "cirros",
         'NAME="CirrOS"\nID=cirros\nVERSION_ID=0.5.2\nPRETTY_NAME="CirrOS 0.5.2"\n',
@@ -93,12 +107,13 @@ LOOK_ALIKES = (
         {"fedora": "$6$paddock$AnjRKR/fuGy6tM0Mq0UEaw8Px9B68rRMPynqofSrVRvZidN3jrANI6QaBzwHOAi5a81YS/vRed7qUVxqWcn/O/"},
         r"[fedora@\h ~]$ ",
         r"[root@\h fedora]# ",
+        has_agent=True,
     ),
 )
 # repository -> (look-alike, place of its disk)
 _DISKS = {
     "alpine-container-disk-demo": ("alpine", "disk/alpine.img"),
-    "alpine-with-test-tooling-container-disk": ("alpine", "disk/alpine.img"),
+    "alpine-with-test-tooling-container-disk": ("alpinetools", "disk/alpine.img"),
     "cirros-container-disk-demo": ("cirros", "disk/cirros.img"),
     "cirros-custom-container-disk-demo": ("cirros", "custom-disk/downloaded"),
     "fedora-with-test-tooling-container-disk": ("fedora", "disk/fedora.qcow2"),

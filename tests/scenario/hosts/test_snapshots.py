@@ -96,7 +96,10 @@ def test_a_guest_left_frozen_is_thawed_when_paddock_is_back(play: Play) -> None:
         await host.begin()
         await asyncio.sleep(20)
         assert not bool(running.agent.is_frozen)
-        assert (await taken(host))["phase"] == "Succeeded"
+        status = await taken(host)
+        assert (status["phase"], status["sourceUID"]) == ("Succeeded", (await host.vm())["metadata"]["uid"])
+        events = (await host.api.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=one")).data["items"]
+        assert "SuccessfulVirtualMachineSnapshotContentCreate" in {each["reason"] for each in events}
         assert "snapshotInProgress" not in (await host.vm())["status"]
         assert len(host.engine.volumes.snapshots) == 1
 
@@ -156,6 +159,11 @@ def test_a_snapshot_that_cannot_be_taken_ends_at_its_deadline(play: Play) -> Non
         await asyncio.sleep(60)
         status = await taken(host)
         assert status["phase"] == "Failed" and "no space left" in status["error"]["message"]
+        (failure,) = (each for each in status["conditions"] if each["type"] == "Failure")
+        assert failure["reason"] == "snapshot deadline exceeded" and "no space left" in failure["message"]
+        for kind in ("virtualmachinesnapshotcontents", "volumesnapshots"):
+            group = SNAPSHOT if kind.startswith("virtual") else VOLUME_SNAPSHOT
+            assert (await host.api.get(f"/apis/{group}/namespaces/default/{kind}")).data["items"] == []
         assert "snapshotInProgress" not in (await host.vm())["status"]
 
     play(script)
@@ -185,13 +193,52 @@ def test_a_claim_that_is_deleted_while_its_snapshot_begins(
         await asyncio.sleep(30)
         status = await taken(host)
         assert await host.get(*claim) == {} and status["phase"] == "InProgress"
-        assert "volumes are not ready: disk" in {each["reason"] for each in status["conditions"]}
+        assert "volume not bound: disk" in {each.get("message") for each in status["conditions"]}
         contents = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshotcontents")).data["items"]
         backups = [backup for each in contents for backup in each["spec"]["volumeBackups"]]
         assert [each["persistentVolumeClaim"]["metadata"]["name"] for each in backups] == ["disk"]
 
     play(script)
     assert not [each for each in caplog.messages if "a reconcile broke" in each]
+
+
+@pytest.mark.spec("kubevirt", 79)
+def test_a_status_that_somebody_removes_comes_back_as_it_was(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot())
+        await asyncio.sleep(20)
+        before = await succeeded(host)
+        path = f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshots/one/status"
+        await host.api.merge(path, {"status": None})
+        await asyncio.sleep(20)
+        after = await succeeded(host)
+        members = ("sourceUID", "creationTime", "virtualMachineSnapshotContentName", "snapshotVolumes")
+        assert [after[each] for each in members] == [before[each] for each in members]
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 79)
+def test_a_content_says_of_its_volume_snapshots_what_they_say(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot())
+        await asyncio.sleep(20)
+        name = (await succeeded(host))["virtualMachineSnapshotContentName"]
+        (said,) = (await host.get("VirtualMachineSnapshotContent", SNAPSHOT, name))["status"]["volumeSnapshotStatus"]
+        made = (await host.get("VolumeSnapshot", VOLUME_SNAPSHOT, said["volumeSnapshotName"]))["status"]
+        assert said["readyToUse"] is True and said["creationTime"] == made["creationTime"]
+        path = f"/apis/{VOLUME_SNAPSHOT}/namespaces/default/volumesnapshots/{said['volumeSnapshotName']}/status"
+        error = {"time": "2027-01-15T08:00:02Z", "message": "bad stuff"}
+        await host.api.merge(path, {"status": {"error": error}})
+        await asyncio.sleep(10)
+        content = (await host.get("VirtualMachineSnapshotContent", SNAPSHOT, name))["status"]
+        assert [each["error"] for each in content["volumeSnapshotStatus"]] == [error]
+        assert content["readyToUse"] is True and "error" not in content
+        assert (await succeeded(host)).get("error") is None
+
+    play(script)
 
 
 def test_a_machine_without_lasting_volumes_has_snapshots_and_stays_free(play: Play) -> None:

@@ -83,4 +83,20 @@ def test_the_way_of_its_status() -> None:
     assert [each.indication for each in done.sourceIndications or ()] == ["Online", "NoGuestAgent"]
     bad = plan.failed(waits, NOW, "no space")
     assert said(bad) == {"Ready": "False", "Progressing": "False", "Failure": "True"}
-    assert bad.error is not None and bad.error.message == "no space"
+    assert bad.error is not None and bad.error.message == "snapshot deadline exceeded: no space"
+
+
+@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("Source does not exist: VirtualMachine web", "Source does not exist"),
+        ("Source not locked: snapshot one is being taken", "Source not locked"),
+        ("volume not bound: disk", "Source not locked source default/web volume not bound"),
+    ],
+)
+def test_a_snapshot_without_its_machine_is_not_on_its_way(why: str, reason: str) -> None:
+    status = plan.waiting(SnapshotStatus(), NOW, "", "default/web", why)
+    assert status.phase == "InProgress" and said(status) == {"Ready": "False", "Progressing": "False"}
+    (progressing,) = (each for each in status.conditions or () if each.type == "Progressing")
+    assert (progressing.reason, progressing.message) == (reason, why)

@@ -24,7 +24,7 @@ from paddock.schema import finding
 from paddock.schema.finding import Finding
 
 GROUP = "cdi.kubevirt.io"
-_CLAIMS, _SOURCES = "persistentvolumeclaims", f"datasources.{GROUP}"
+_CLAIMS, _SOURCES, _MACHINES = "persistentvolumeclaims", f"datasources.{GROUP}", "virtualmachines.kubevirt.io"
 _RULE = "kubevirt/data-volume-target"
 T = TypeVar("T")
 
@@ -37,7 +37,8 @@ class DataVolumeStrategy(CustomStrategy):
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Record the creator in place of the one in the body, and refuse copies that the creator may not make."""
-        _annotate(new, requesters.note(context.user, context.groups))
+        maker = _maker(new, context)
+        _annotate(new, requesters.note(maker.user, maker.groups))
         self._permit(new, context)
         return new
 
@@ -70,13 +71,16 @@ class DataVolumeStrategy(CustomStrategy):
         if not isinstance(found, VolumeContent) or found.kind not in ("pvc", "snapshot") or found.namespace == namespace:
             return
         maker = requesters.maker_of(volume.metadata, namespace)
-        if maker is None or not self._may(maker, found.namespace):
+        if maker is None or not self._may(maker, found):
             who = maker.user if maker is not None else context.user
             why = f"User {who} has insufficient permissions in clone source namespace {found.namespace}; {requesters.FIX}"
             raise failure.forbidden(failure.FailureTarget(volume.metadata.name, GROUP, "datavolumes"), why)
 
-    def _may(self, maker: Maker, namespace: str) -> bool:
-        return self._judge.allows(Attributes(maker.user, maker.groups, "create", GROUP, "datavolumes", "source", namespace))
+    def _may(self, maker: Maker, content: VolumeContent) -> bool:
+        def creates(right: tuple[str, str, str]) -> bool:
+            return self._judge.allows(Attributes(maker.user, maker.groups, "create", *right, content.namespace))
+
+        return any(all(map(creates, rights)) for rights in requesters.rights(content.kind))
 
 
 class DataImportCronStrategy(CustomStrategy):
@@ -91,6 +95,19 @@ class DataImportCronStrategy(CustomStrategy):
         """Keep the creator."""
         _annotate(new, requesters.note_of_cron(old))
         return new
+
+
+def _maker(new: Data, context: WriteContext) -> Maker:
+    """Return in whose name a DataVolume asks: a controller makes that of a machine for the machine's service account."""
+    meta = new["metadata"]
+    owner = next(
+        (each for each in meta.get("ownerReferences") or () if each.get("controller") and each.get("kind") == "VirtualMachine"), None
+    )
+    if owner is None or requesters.MASTERS not in context.groups:
+        return Maker(context.user, context.groups)
+    machine = context.view.get(_MACHINES, meta.get("namespace", ""), owner["name"]) or {}
+    template = ((machine.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return requesters.service_account(meta.get("namespace", ""), requesters.account_of(template))
 
 
 def _annotate(new: Data, maker: str | None) -> None:

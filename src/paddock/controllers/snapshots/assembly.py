@@ -36,7 +36,7 @@ def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) ->
     # All that are under way wait for something; there are few.
     for informer in (machines, claims, volume_snapshots):
         taking.watch(informer, lambda change: _unfinished(snapshots, change))
-    taking.watch(volume_snapshots, lambda change: _losers(snapshots, change))
+    taking.watch(volume_snapshots, lambda change: _owners(snapshots, change))
     program.add(taking)
 
     seen = restores.RestoreCaches(restored, snapshots, machines, instances, claims)
@@ -64,10 +64,8 @@ def _claims_of_ended(change: CacheChange) -> list[Key]:
     return [Key(change.seen.key.namespace, name) for name in brief(change.seen.raw).claims]
 
 
-def _losers(snapshots: Informer, change: CacheChange) -> list[Key]:
-    """The machine's snapshot that a VolumeSnapshot belongs to which goes."""
-    if change.new is not None and not change.new.meta.going:
-        return []
+def _owners(snapshots: Informer, change: CacheChange) -> list[Key]:
+    """The machine's snapshot that a VolumeSnapshot belongs to: it may be gone, and its content says how it is."""
     key = change.seen.key
     return [seen.key for seen in snapshots.cache.by("namespace", key.namespace) if plan.is_part(seen.meta.uid, key.name)]
 

@@ -6,7 +6,7 @@ While one is taken the machine's status names it, and its spec does not change. 
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -107,10 +107,10 @@ class MachineSnapshotReconciler:
         volumes = plan.volumes_of(machine, lambda name: self._is_static(key.namespace, name))
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
-            return f"volumes are not ready: {', '.join(missing)}"
+            return f"volume not bound: {', '.join(missing)}"
         if not await self._machine_lock.lock(found, seen.key.name):
             return f"Source does not exist: VirtualMachine {key.name}"
-        content = await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
+        content = await self._content(seen, snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
         await revisions.keep(self._client, content, machine)
         names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
         for volume, name in names.items():
@@ -148,10 +148,13 @@ class MachineSnapshotReconciler:
         for volume in volumes.claims:
             await self._touch(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume))
         content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
-        await self._content_statuses.change(content, {"readyToUse": True, "creationTime": now})
+        kept = content.read(CONTENTS)
+        # A status that somebody removed comes back as it was.
+        made = (kept.status.creationTime if kept.status is not None else None) or now
+        await self._content_statuses.change(content, {"readyToUse": True, "creationTime": made})
         before = snapshot.status or SnapshotStatus()
-        named = plan.under_way(before, now, before.sourceUID or "", content.key.name, "Source locked and operation in progress")
-        await self._statuses.write(seen, plan.ready(named, now, said, volumes))
+        named = plan.under_way(before, now, plan.source_uid(kept), content.key.name)
+        await self._statuses.write(seen, msgspec.structs.replace(plan.ready(named, now, said, volumes), creationTime=made))
         self._teller.tell(
             reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotCreate", "Successfully created the snapshot"
         )
@@ -159,7 +162,7 @@ class MachineSnapshotReconciler:
         return ""
 
     async def _content(
-        self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]
+        self, seen: CachedObject, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]
     ) -> VirtualMachineSnapshotContent:
         """Make the content from the claims as they were when the snapshot began; one may have gone since."""
         backups = []
@@ -180,7 +183,9 @@ class MachineSnapshotReconciler:
                 "volumeBackups": backups,
             },
         }
-        await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data)
+        if await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data):
+            said = f"Successfully created VirtualMachineSnapshotContent {plan.content_name(snapshot)}"
+            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotContentCreate", said)
         return await self._client.get(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
 
     async def _volume_snapshot(self, content: VirtualMachineSnapshotContent, machine: VirtualMachine, name: str, claim: str) -> None:
@@ -199,11 +204,13 @@ class MachineSnapshotReconciler:
         data: Data = {"apiVersion": VOLUME_SNAPSHOTS.api_version, "kind": VOLUME_SNAPSHOTS.kind, "metadata": metadata, "spec": spec}
         await self._create(VOLUME_SNAPSHOTS.path(namespace), data)
 
-    async def _create(self, path: str, data: Data) -> None:
+    async def _create(self, path: str, data: Data) -> bool:
+        """Make an object; return whether it was not there yet."""
         try:
             await self._client.request("POST", path, body=msgspec.json.encode(data))
         except AlreadyExists:
-            return
+            return False
+        return True
 
     async def _touch(self, namespace: str, name: str) -> None:
         """Have its controller look at a VolumeSnapshot: what it waited for is there."""
@@ -223,6 +230,7 @@ class MachineSnapshotReconciler:
         """Report VolumeSnapshots of a snapshot that were deleted, and their data with them; return whether one is damaged."""
         included = status.snapshotVolumes.includedVolumes if status.snapshotVolumes is not None else None
         keys = [Key(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume)) for volume in included or ()]
+        await self._list_volumes(seen, snapshot, keys)
         gone = [key.name for key in keys if await self._is_gone(key)]
         damage = "" if gone else "; ".join(filter(None, map(self._damage, keys)))
         why = _MISSING.format(",".join(gone)) if gone else damage
@@ -240,6 +248,14 @@ class MachineSnapshotReconciler:
             about = reference(SNAPSHOTS, seen.meta)
             self._teller.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
         return bool(damage)
+
+    async def _list_volumes(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, keys: Sequence[Key]) -> None:
+        """Have the content say of each VolumeSnapshot what that says of itself."""
+        found = [(key.name, self._caches.volume_snapshots.cache.get(key)) for key in keys]
+        states = [plan.volume_state(name, each.read(VOLUME_SNAPSHOTS)) for name, each in found if each is not None]
+        with contextlib.suppress(NotFound):
+            content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
+            await self._content_statuses.change(content, {"volumeSnapshotStatus": states or None})
 
     def _damage(self, key: Key) -> str:
         """Return the reason why the data of a VolumeSnapshot cannot be read; empty when it can."""
@@ -281,11 +297,17 @@ class MachineSnapshotReconciler:
         stamp, before = ages.timestamp(now), snapshot.status or SnapshotStatus()
         made = ages.seconds_of(snapshot.metadata.creationTimestamp or "") or now
         if plan.overdue(snapshot, now - made):
-            await self._statuses.write(seen, plan.failed(before, stamp, f"snapshot deadline exceeded: {why}"))
+            await self._discard(snapshot)
+            await self._statuses.write(seen, plan.failed(before, stamp, why))
             await self._unlock(snapshot)
             return DONE
         machine = self._caches.machines.cache.get(Key(seen.key.namespace, snapshot.spec.source.name))
-        await self._statuses.write(seen, plan.under_way(before, stamp, machine.meta.uid if machine else "", "", why))
+        uid, status = (machine.meta.uid, machine.read(MACHINES).status) if machine is not None else ("", None)
+        if status is not None and status.snapshotInProgress == seen.key.name:
+            wanted = plan.under_way(before, stamp, uid, "", why)
+        else:
+            wanted = plan.waiting(before, stamp, uid, f"{seen.key.namespace}/{snapshot.spec.source.name}", why)
+        await self._statuses.write(seen, wanted)
         return again(_WAIT_SECONDS)
 
     # --- going ------------------------------------------------------------------------------------------------------------
@@ -296,14 +318,19 @@ class MachineSnapshotReconciler:
             return DONE
         await self._unlock(snapshot)
         if snapshot.spec.deletionPolicy != "Retain":
-            content = Key(seen.key.namespace, plan.content_name(snapshot))
-            found = await self._client.find(CONTENTS, content)
-            for backup in (found.spec.volumeBackups if found is not None else None) or ():
-                await self._delete(VOLUME_SNAPSHOTS.path(content.namespace, backup.volumeSnapshotName or ""))
-            if found is not None:
-                await self._delete(CONTENTS.path(*content))
+            await self._discard(snapshot)
         await finalizers.take_off(self._client, SNAPSHOTS, seen.meta, _FINALIZER)
         return DONE
+
+    async def _discard(self, snapshot: VirtualMachineSnapshot) -> None:
+        """Delete the content of a snapshot, if there is one, and its VolumeSnapshots."""
+        content = Key(snapshot.metadata.namespace or "", plan.content_name(snapshot))
+        found = await self._client.find(CONTENTS, content)
+        if found is None:
+            return
+        for backup in found.spec.volumeBackups or ():
+            await self._delete(VOLUME_SNAPSHOTS.path(content.namespace, backup.volumeSnapshotName or ""))
+        await self._delete(CONTENTS.path(*content))
 
     async def _delete(self, path: str) -> None:
         try:

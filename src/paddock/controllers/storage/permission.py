@@ -1,7 +1,8 @@
-"""Permission to copy disks out of another namespace: the creator must have the right to create `datavolumes/source` there.
+"""Permission to copy disks out of another namespace: the creator must have the right to create `datavolumes/source` there, or what
+reads the source as well (`requesters.rights`).
 
 The creator of a DataVolume stands in an annotation that only the server writes. For a DataVolume that a controller made for a machine,
-the default service account of the machine's namespace needs the right, as in KubeVirt.
+the service account of the machine needs the right, as in KubeVirt.
 """
 
 from paddock.base.errors import Terminal
@@ -31,7 +32,7 @@ async def check_maker(client: Client, content: VolumeContent, namespace: str, ma
 async def _check(client: Client, content: VolumeContent, namespace: str, maker: Maker | None) -> None:
     if content.namespace == namespace:
         return
-    if maker is None or not await _may(client, maker, content.namespace):
+    if maker is None or not await _may(client, maker, content):
         raise denied(maker, content)
 
 
@@ -42,8 +43,15 @@ def denied(maker: Maker | None, content: VolumeContent) -> NotPermitted:
     return NotPermitted(what, why=f"{content.kind} {content.namespace}/{content.name} is in another namespace", fix=requesters.FIX)
 
 
-async def _may(client: Client, maker: Maker, namespace: str) -> bool:
-    asked: Data = {"namespace": namespace, "verb": "create", "group": "cdi.kubevirt.io", "resource": "datavolumes", "subresource": "source"}
+async def _may(client: Client, maker: Maker, content: VolumeContent) -> bool:
+    for rights in requesters.rights(content.kind):
+        if all([await _may_create(client, maker, content.namespace, right) for right in rights]):
+            return True
+    return False
+
+
+async def _may_create(client: Client, maker: Maker, namespace: str, right: tuple[str, str, str]) -> bool:
+    asked: Data = {"namespace": namespace, "verb": "create", **dict(zip(("group", "resource", "subresource"), right, strict=True))}
     spec: Data = {"user": maker.user, "groups": list(maker.groups), "resourceAttributes": asked}
     review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "metadata": {"name": ""}, "spec": spec}
     answer: Data = await client.create(ACCESS_REVIEWS, review)

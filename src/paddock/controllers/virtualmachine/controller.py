@@ -21,6 +21,7 @@ from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
 from paddock.meta import ages
@@ -254,13 +255,25 @@ class VirtualMachineReconciler:
             source = sourcerefs.resolve(reference, sight.key.namespace, self._caches.source) if reference is not None else None
             found.append(source)
             if disk.expected and not isinstance(source, SourceBlocker):
-                await self._acts.make_disk(sight, sourcerefs.inlined(wanted, source) if source is not None else wanted)
+                made = sourcerefs.inlined(wanted, source) if source is not None else wanted
+                self._tell_of_absent_source(sight, made)
+                await self._acts.make_disk(sight, made)
                 sight.disks[index] = msgspec.structs.replace(disk, phase="")
         look.sources = sourcerefs.conditions(sight.machine, found)
         word = (sight.machine.status.printableStatus if sight.machine.status is not None else "") or ""
         for disk in sight.disks:
             if disk.phase == "Failed" and word != "DataVolumeError":
                 self._acts.tell(sight, "Warning", "FailedDataVolumeImport", f"DataVolume {disk.name} failed to import disk image")
+
+    def _tell_of_absent_source(self, sight: ObservedVirtualMachine, volume: DataVolume) -> None:
+        """The DataVolume is made all the same, and waits for the claim that it copies."""
+        source = volume.spec.source.pvc if volume.spec.source is not None else None
+        if source is None or self._caches.claims.cache.get(Key(source.namespace or sight.key.namespace, source.name)) is not None:
+            return
+        name = volume.metadata.name
+        why = f"Source PVC {source.name} not available: Target PVC {name} will remain unpopulated until source is created"
+        # KubeVirt spells the reason so.
+        self._acts.tell(sight, "Warning", "SourcePVCNotAvailabe", why)
 
     async def _step(self, look: _Look) -> None:
         sight, decision = look.sight, look.decision
@@ -375,6 +388,7 @@ class VirtualMachineReconciler:
                 restart=look.restart,
                 sizes=look.sizes,
                 sources=look.sources,
+                absent=[disk.name for disk in sight.disks if disk.claim is None],
             ),
             self._now(),
         )

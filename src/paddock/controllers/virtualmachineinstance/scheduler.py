@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from paddock.base import reasons
+from paddock.base import quantity, reasons
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES, NAMESPACES, NODES, PRIORITIES, key_of
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -87,7 +87,7 @@ class Scheduler:
         try:
             return capacity.dedicate(self._engine.facts.cpus, taken, count, isolate=bool(cpu.isolateEmulatorThread))
         except Shortage as error:
-            raise _shortage(error) from error
+            raise _shortage(error, "cpu") from error
 
     def admit(self, machine: str, config: MachineConfig) -> None:
         """Check that the memory of a machine is free as a whole. Raises `MissingPrerequisite`."""
@@ -98,7 +98,8 @@ class Scheduler:
             if config.memory.hugepage:
                 capacity.admit_hugepages(config, self._engine.facts.hugepages())
         except Shortage as error:
-            raise _shortage(error) from error
+            pages = f"hugepages-{quantity.binary(config.memory.hugepage)}"
+            raise _shortage(error, pages if error.resource == "hugepages" else "memory") from error
 
     def release(self, machine: str) -> None:
         """Drop what is known of a machine that ended."""
@@ -135,8 +136,11 @@ class Scheduler:
                     yield _neighbour(other)
 
 
-def _shortage(error: Shortage) -> prerequisites.MissingPrerequisite:
-    return prerequisites.unschedulable(f"0/1 nodes are available: {error}.", again=_CAPACITY_SECONDS, code=error.reason_code)
+def _shortage(error: Shortage, resource: str) -> prerequisites.MissingPrerequisite:
+    """Say it in the scheduler's words, and why in ours."""
+    return prerequisites.unschedulable(
+        f"0/1 nodes are available: 1 Insufficient {resource}: {error}.", again=_CAPACITY_SECONDS, code=error.reason_code
+    )
 
 
 def _neighbour(instance: VirtualMachineInstance) -> placement.Neighbour:

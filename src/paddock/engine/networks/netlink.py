@@ -16,6 +16,7 @@ NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19
 NEWADDR, NEWROUTE, DELROUTE, GETROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 24, 25, 26, 28, 32, 33
 _REQUEST, _ACK, _DUMP, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
 _ERROR, _DONE = 2, 3
+_NETLINK_OPTIONS, _CAPPED_ACK, _EXTENDED_ACK, _SAID = 270, 10, 11, 1
 _UP, _ALIAS, _CARRIER = 1, 20, 33
 _LONGEST_ALIAS = 255
 _HEADER, _LINK = struct.Struct("=IHHII"), struct.Struct("=BxHiII")
@@ -84,6 +85,9 @@ class Netlink:
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        # The kernel says in words what is wrong with a request, behind the head of that.
+        for option in (_EXTENDED_ACK, _CAPPED_ACK):
+            self._socket.setsockopt(_NETLINK_OPTIONS, option, 1)
         self._socket.bind((0, 0))
         self._count = 0
 
@@ -224,9 +228,15 @@ class Netlink:
                 if answer in (_ERROR, _DONE):
                     code = -struct.unpack_from("=i", content)[0] if len(content) >= 4 else 0
                     if code and code not in fine:
-                        raise NetworkBusy("cannot change the host's network", why=f"{os.strerror(code)} (rtnetlink request {kind})")
+                        raise NetworkBusy("cannot change the host's network", why=f"{_reason(code, content)} (rtnetlink request {kind})")
                     return found
                 found.append(content)
+
+
+def _reason(code: int, content: bytes) -> str:
+    """Return the kernel's word for a code, and what it says besides, if it does."""
+    said = dict(attributes(content[4 + _HEADER.size :])).get(_SAID, b"").rstrip(b"\0").decode(errors="replace")
+    return f"{os.strerror(code)}: {said}" if said else os.strerror(code)
 
 
 def _read_link(body: bytes) -> NetworkDevice:

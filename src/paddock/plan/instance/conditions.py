@@ -139,8 +139,10 @@ def _ended(sight: ObservedInstance, phase: str) -> str:
 
 
 def _scheduled(sight: ObservedInstance, phase: str) -> Iterator[Condition]:
-    if sight.hold is not None and sight.hold.kind == "unschedulable" and phase not in FINAL:
-        yield Condition(type="PodScheduled", status="False", reason="Unschedulable", message=sight.hold.message)
+    hold = sight.hold
+    # KubeVirt calls an instance unschedulable, too, while a claim that it names is not there.
+    if hold is not None and phase not in FINAL and (hold.kind == "unschedulable" or hold.reason == "FailedPvcNotFound"):
+        yield Condition(type="PodScheduled", status="False", reason="Unschedulable", message=hold.message)
     elif sight.prepared or sight.observed is not None:
         yield Condition(type="PodScheduled", status="True")
 

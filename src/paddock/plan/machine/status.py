@@ -3,7 +3,7 @@
 Pure. What others write into the same status (snapshots, restores, requests for volumes) is carried over.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -56,6 +56,8 @@ class MachineFacts(msgspec.Struct, frozen=True):
     sizes: Mapping[str, ResolvedInstancetype] | None = None
     # the condition DataSourceResolved, or nothing; None: as it was
     sources: Sequence[Condition] | None = None
+    # claims of volumes that are not there
+    absent: Collection[str] = ()
 
 
 def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, facts: MachineFacts, now: str) -> VirtualMachineStatus:
@@ -73,7 +75,7 @@ def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, fac
         startFailure=facts.failure,
         desiredGeneration=machine.metadata.generation,
         observedGeneration=observed if observed is not None else before.observedGeneration,
-        volumeSnapshotStatuses=[_snapshot(each) for each in machine.spec.template.spec.volumes or ()] or None,
+        volumeSnapshotStatuses=[_snapshot(each, facts.absent) for each in machine.spec.template.spec.volumes or ()] or None,
         instancetypeRef=before.instancetypeRef if facts.sizes is None else _reference(facts.sizes.get("instancetype")),
         preferenceRef=before.preferenceRef if facts.sizes is None else _reference(facts.sizes.get("preference")),
     )
@@ -137,12 +139,16 @@ def _not_ready(instance: VirtualMachineInstance | None) -> Condition:
     return Condition(type=READY, status="False", reason="GuestNotRunning", message="Guest VM is not reported as running")
 
 
-def _snapshot(volume: Volume) -> VolumeSnapshotSupport:
-    """Return whether a volume can be part of a snapshot: everything on a claim can."""
-    if any(getattr(volume, kind) is not None for kind in _SNAPSHOT):
-        return VolumeSnapshotSupport(name=volume.name, enabled=True)
-    why = f"Snapshot is not supported for this volumeSource type [{volume.name}]"
-    return VolumeSnapshotSupport(name=volume.name, enabled=False, reason=why)
+def _snapshot(volume: Volume, absent: Collection[str]) -> VolumeSnapshotSupport:
+    """Return whether a volume can be part of a snapshot: everything on a claim that is there can."""
+    source = next((found for kind in _SNAPSHOT if (found := getattr(volume, kind)) is not None), None)
+    if source is None:
+        why = f"Snapshot is not supported for this volumeSource type [{volume.name}]"
+        return VolumeSnapshotSupport(name=volume.name, enabled=False, reason=why)
+    claim = volume.dataVolume.name if volume.dataVolume is not None else source.claimName
+    if claim in absent:
+        return VolumeSnapshotSupport(name=volume.name, enabled=False, reason=f"PVC {claim} does not exist [{volume.name}]")
+    return VolumeSnapshotSupport(name=volume.name, enabled=True)
 
 
 def _reference(found: ResolvedInstancetype | None) -> InstancetypeStatusRef | None:

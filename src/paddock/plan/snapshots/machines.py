@@ -7,18 +7,21 @@ import msgspec
 
 from paddock.base import duration
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.dialects.kubevirt.snapshot import (
     SnapshotError,
     SnapshotStatus,
     SnapshotVolumes,
     SourceIndication,
     VirtualMachineSnapshot,
+    VirtualMachineSnapshotContent,
 )
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.conditions import Condition, settled
 
 IN_PROGRESS, SUCCEEDED, FAILED, DELETING = "InProgress", "Succeeded", "Failed", "Deleting"
-_DEADLINE_SECONDS = 300.0
+_DEADLINE_SECONDS, _OVERDUE = 300.0, "snapshot deadline exceeded"
+_LOCKED = "Source locked and operation in progress"
 _LABEL_LENGTH, _NAME_LENGTH = 63, 253
 _CONTENT = "vmsnapshot-content-"
 _INDICATIONS = {
@@ -78,6 +81,16 @@ def volume_snapshot_name(snapshot: VirtualMachineSnapshot, volume: str) -> str:
     return f"{_prefix(snapshot.metadata.uid or '')}{volume}"
 
 
+def volume_state(name: str, made: VolumeSnapshot) -> dict[str, Any]:
+    """Return what a content says of one of its VolumeSnapshots."""
+    status: dict[str, Any] = msgspec.to_builtins(made.status) if made.status is not None else {}
+    kept: dict[str, Any] = {"volumeSnapshotName": name}
+    for member in ("creationTime", "readyToUse", "error"):
+        if member in status:
+            kept[member] = status[member]
+    return kept
+
+
 def is_part(uid: str, name: str) -> bool:
     """Return whether a VolumeSnapshot of this name is one of the snapshot with this UID."""
     return name.startswith(_prefix(uid))
@@ -98,6 +111,12 @@ def copy_of(machine: VirtualMachine) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(machine)
     data["metadata"] = {name: value for name, value in data["metadata"].items() if name not in ("managedFields", "selfLink")}
     return {name: data[name] for name in ("metadata", "spec", "status") if name in data}
+
+
+def source_uid(content: VirtualMachineSnapshotContent) -> str:
+    """Return the UID of the machine that a content keeps."""
+    machine = content.spec.source.virtualMachine or {}
+    return str((machine.get("metadata") or {}).get("uid") or "")
 
 
 def copy_of_claim(claim: PersistentVolumeClaim) -> dict[str, Any]:
@@ -138,25 +157,35 @@ def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: Machi
     )
 
 
-def under_way(before: SnapshotStatus, now: str, uid: str, content: str, reason: str) -> SnapshotStatus:
-    """It is being taken, or waits to be."""
+def under_way(before: SnapshotStatus, now: str, uid: str, content: str, why: str = "") -> SnapshotStatus:
+    """It has its machine and is being taken; `why` says what that waits for."""
+    return _unfinished(before, now, uid, content, _conditions(before, now, ready=False, reason=_LOCKED, message=why))
+
+
+def waiting(before: SnapshotStatus, now: str, uid: str, machine: str, why: str) -> SnapshotStatus:
+    """It does not have its machine (namespace/name). The reason is what stands in `why` before a colon, in KubeVirt's words."""
+    head = why.partition(": ")[0]
+    reason = head if head.startswith("Source ") else f"Source not locked source {machine} {head}"
+    return _unfinished(before, now, uid, "", _conditions(before, now, ready=False, reason=reason, message=why, progressing=False))
+
+
+def _unfinished(before: SnapshotStatus, now: str, uid: str, content: str, conditions: list[Condition]) -> SnapshotStatus:
     return msgspec.structs.replace(
         before,
         phase=IN_PROGRESS,
         readyToUse=False,
         sourceUID=uid or before.sourceUID,
         virtualMachineSnapshotContentName=content or before.virtualMachineSnapshotContentName,
-        conditions=_conditions(before, now, ready=False, reason=reason),
+        conditions=conditions,
     )
 
 
 def failed(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
-    """It was given up."""
+    """It was given up at its deadline."""
     conditions = _conditions(before, now, ready=False, reason="Operation failed", progressing=False)
-    failure = Condition(type="Failure", status="True", reason=why)
-    return msgspec.structs.replace(
-        before, phase=FAILED, readyToUse=False, error=SnapshotError(time=now, message=why), conditions=settled(conditions, [failure], now)
-    )
+    failure = Condition(type="Failure", status="True", reason=_OVERDUE, message=why)
+    error = SnapshotError(time=now, message=f"{_OVERDUE}: {why}")
+    return msgspec.structs.replace(before, phase=FAILED, readyToUse=False, error=error, conditions=settled(conditions, [failure], now))
 
 
 def lost(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
@@ -172,10 +201,12 @@ def found(before: SnapshotStatus, now: str) -> SnapshotStatus:
     )
 
 
-def _conditions(before: SnapshotStatus, now: str, *, ready: bool, reason: str, progressing: bool | None = None) -> list[Condition]:
+def _conditions(
+    before: SnapshotStatus, now: str, *, ready: bool, reason: str, message: str = "", progressing: bool | None = None
+) -> list[Condition]:
     going = not ready if progressing is None else progressing
     wanted = (
         Condition(type="Ready", status="True" if ready else "False", reason="Ready" if ready else "Not ready"),
-        Condition(type="Progressing", status="True" if going else "False", reason=reason),
+        Condition(type="Progressing", status="True" if going else "False", reason=reason, message=message or None),
     )
     return settled(before.conditions, wanted, now)

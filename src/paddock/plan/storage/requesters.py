@@ -11,9 +11,19 @@ from paddock.meta.objects import ObjectMeta
 # Written by the server alone: whoever sends it is not believed.
 MAKER = ownnames.MADE_BY.name
 FIX = "bind a role that may create datavolumes/source of cdi.kubevirt.io there"
+# Who may make a Pod beside a claim can read it, and who may make a claim beside a snapshot, too. What is copied -> the rights of which one
+# suffices, as CDI judges; each is made of resources that the creator may create: group, resource, subresource.
+_EXPLICIT = (("cdi.kubevirt.io", "datavolumes", "source"),)
+_PODS, _CLAIMS = ("", "pods", ""), ("", "persistentvolumeclaims", "")
+_RIGHTS = {"pvc": (_EXPLICIT, (_PODS,)), "snapshot": (_EXPLICIT, (_PODS, _CLAIMS))}
 _MACHINES = "kubevirt.io/"
 # Whoever is in it may do anything, so controllers can be; it says nothing about for whom they act.
 MASTERS = "system:masters"
+
+
+def rights(kind: str) -> tuple[tuple[tuple[str, str, str], ...], ...]:
+    """Return the rights of which one suffices to copy what is of this kind: a claim (pvc) or a snapshot."""
+    return _RIGHTS.get(kind, (_EXPLICIT,))
 
 
 class Maker(msgspec.Struct, frozen=True):
@@ -36,10 +46,16 @@ def read(text: str) -> Maker | None:
         return None
 
 
-def service_account(namespace: str) -> Maker:
+def service_account(namespace: str, name: str = "default") -> Maker:
     """Return the creator of the objects that belong to a machine."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return Maker(f"system:serviceaccount:{namespace}:default", groups)
+    return Maker(f"system:serviceaccount:{namespace}:{name}", groups)
+
+
+def account_of(instance: Mapping[str, Any]) -> str:
+    """Return the service account in whose name a machine copies: the one of its template, or of its volumes."""
+    named = [(each.get("serviceAccount") or {}).get("serviceAccountName") for each in instance.get("volumes") or ()]
+    return next(filter(None, (instance.get("serviceAccountName"), *named)), "default")
 
 
 def note_of_cron(cron: Mapping[str, Any]) -> str | None:

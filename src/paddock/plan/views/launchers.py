@@ -167,6 +167,11 @@ class _Course:
         self.began = times.get("Scheduled") or times.get("Running") or self.made
         self.ready_since = (ready.lastTransitionTime if ready is not None else None) or self.began
         self.ended = times.get(phase)
+        scheduled = conditions.get("PodScheduled")
+        # what else the conditions of the Pod say
+        self.said: dict[str, Data] = {}
+        if scheduled is not None and scheduled.status == "False":
+            self.said["PodScheduled"] = {"reason": scheduled.reason, "message": scheduled.message}
 
 
 def _status(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus, phase: str) -> Data:
@@ -183,6 +188,7 @@ def _status(instance: VirtualMachineInstance, status: VirtualMachineInstanceStat
         "phase": phase,
         "conditions": [
             {"type": aspect, "status": "True" if holds else "False", "lastProbeTime": None, "lastTransitionTime": since}
+            | course.said.get(aspect, {})
             for aspect, holds, since in held
         ],
         "startTime": course.made,

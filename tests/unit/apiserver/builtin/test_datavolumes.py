@@ -29,7 +29,7 @@ def copy(namespace: str = "golden") -> dict[str, Any]:
 
 
 async def permit(api: Harness, user: str, verbs: list[str], resources: list[str], namespace: str) -> None:
-    role = {"metadata": {"name": user}, "rules": [{"apiGroups": ["cdi.kubevirt.io"], "resources": resources, "verbs": verbs}]}
+    role = {"metadata": {"name": user}, "rules": [{"apiGroups": ["cdi.kubevirt.io", ""], "resources": resources, "verbs": verbs}]}
     subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"metadata": {"name": user}, "roleRef": {"kind": "Role", "name": user, "apiGroup": "rbac.authorization.k8s.io"}}
     assert (await api.post(f"{RBAC}/namespaces/{namespace}/roles", role, **ROOT)).status == 201
@@ -54,6 +54,51 @@ def test_whoever_copies_from_another_namespace_needs_the_right_there(tmp_path: P
             await permit(api, "ada", ["create"], ["datavolumes/source"], "golden")
             assert (await api.post(path, volume("a", copy()), **ADA)).status == 201
             assert (await api.post(path, volume("b", reference), **ADA)).status == 201
+
+    virtualtime.run(script())
+
+
+@pytest.mark.parametrize(
+    ("source", "resources", "status"),
+    [
+        (copy(), ["pods"], 201),
+        (copy(), ["persistentvolumeclaims"], 403),
+        ({"source": {"snapshot": {"namespace": "golden", "name": "kept"}}}, ["pods"], 403),
+        ({"source": {"snapshot": {"namespace": "golden", "name": "kept"}}}, ["pods", "persistentvolumeclaims"], 201),
+    ],
+)
+def test_whoever_could_read_the_source_may_copy_it(tmp_path: Path, source: dict[str, Any], resources: list[str], status: int) -> None:
+    async def script() -> None:
+        async with GuardedHarness(tmp_path) as api:
+            await api.namespace("golden")
+            await permit(api, "ada", ["create"], ["datavolumes"], "default")
+            await permit(api, "ada", ["create"], resources, "golden")
+            assert (await api.post(f"{CDI}/default/datavolumes", volume("a", source), **ADA)).status == status
+
+    virtualtime.run(script())
+
+
+@pytest.mark.parametrize(
+    ("template", "account"),
+    [
+        ({}, "default"),
+        ({"serviceAccountName": "copier"}, "copier"),
+        ({"volumes": [{"name": "account", "serviceAccount": {"serviceAccountName": "copier"}}]}, "copier"),
+    ],
+)
+def test_the_disk_of_a_machine_asks_as_its_service_account(tmp_path: Path, template: dict[str, Any], account: str) -> None:
+    async def script() -> None:
+        async with GuardedHarness(tmp_path) as api:
+            hardware = {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}, **template}
+            spec = {"runStrategy": "Halted", "template": {"spec": hardware}}
+            machine = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": spec}
+            made = await api.post("/apis/kubevirt.io/v1/namespaces/default/virtualmachines", machine, **ROOT)
+            assert made.status == 201, made.data
+            owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web", "uid": made.data["metadata"]["uid"]}
+            body = volume("a", {"source": {"blank": {}}}, ownerReferences=[{**owner, "controller": True}])
+            disk = await api.post(f"{CDI}/default/datavolumes", body, **ROOT)
+            user = orjson.loads(disk.data["metadata"]["annotations"][MAKER])["user"]
+            assert user == f"system:serviceaccount:default:{account}"
 
     virtualtime.run(script())
 

@@ -111,6 +111,18 @@ async def test_phases(phase: str, shown: str | None) -> None:
             assert "podIP" not in found[0]["status"]
 
 
+@pytest.mark.spec("kubevirt", 156)
+@timeless
+async def test_a_pod_says_why_it_is_on_no_node() -> None:
+    async with Viewed() as api:
+        await api.machine("web")
+        why = {"reason": "Unschedulable", "message": "no node has the label zone=b"}
+        await api.becomes("web", phase="Scheduling", conditions=[{"type": "PodScheduled", "status": "False", **why}])
+        conditions = {each["type"]: each for each in (await api.pod())["status"]["conditions"]}
+        assert conditions["PodScheduled"]["status"] == "False" and why.items() <= conditions["PodScheduled"].items()
+        assert "reason" not in conditions["Ready"]
+
+
 @pytest.mark.parametrize(
     ("query", "count"),
     [

@@ -190,6 +190,23 @@ async def test_a_machine_waits_for_its_disk() -> None:
         assert ("Normal", "SuccessfulDataVolumeCreate", "Created DataVolume root") in await life.events()
 
 
+@pytest.mark.parametrize("there", [False, True])
+@timeless
+async def test_a_disk_that_copies_a_claim_is_made_also_without_that(there: bool) -> None:
+    async with living(wire) as life:
+        body = with_disk("Halted")
+        body["spec"]["dataVolumeTemplates"] = [
+            {**TEMPLATE, "spec": {**TEMPLATE["spec"], "source": {"pvc": {"namespace": "default", "name": "golden"}}}}
+        ]
+        if there:
+            await claim(life, name="golden")
+        await life.make(body)
+        await life.rest(2)
+        assert (await life.api.get(f"{CDI}/datavolumes/root")).status == 200
+        why = "Source PVC golden not available: Target PVC root will remain unpopulated until source is created"
+        assert (("Warning", "SourcePVCNotAvailabe", why) in await life.events()) is not there
+
+
 @pytest.mark.parametrize("phase", ["WaitForFirstConsumer", "PendingPopulation"])
 @timeless
 async def test_a_disk_that_waits_for_its_machine(phase: str) -> None:
@@ -294,10 +311,12 @@ async def test_which_volumes_can_be_part_of_a_snapshot() -> None:
         await life.make(body)
         await life.rest(2)
         why = "Snapshot is not supported for this volumeSource type [scratch]"
-        assert (await life.vm())["status"]["volumeSnapshotStatuses"] == [
-            {"name": "root", "enabled": True},
-            {"name": "scratch", "enabled": False, "reason": why},
-        ]
+        scratch = {"name": "scratch", "enabled": False, "reason": why}
+        root = {"name": "root", "enabled": False, "reason": "PVC root does not exist [root]"}
+        assert (await life.vm())["status"]["volumeSnapshotStatuses"] == [root, scratch]
+        await claim(life)
+        await life.rest(2)
+        assert (await life.vm())["status"]["volumeSnapshotStatuses"] == [{"name": "root", "enabled": True}, scratch]
 
 
 @timeless

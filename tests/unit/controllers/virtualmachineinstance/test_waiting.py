@@ -31,10 +31,11 @@ def test_a_claim_that_is_missing_then_unbound_then_there(play: Play) -> None:
         await host.make(volumes=CLAIM)
         await asyncio.sleep(1)
         assert (await host.conditions())["Synchronized"] == ("False", "FailedPvcNotFound")
+        assert (await host.conditions())["PodScheduled"] == ("False", "Unschedulable")
         assert (await host.status())["phase"] == "Pending"
         uid = await claim(host, bound=False)
         await asyncio.sleep(1)
-        assert "Synchronized" not in await host.conditions()
+        assert not {"Synchronized", "PodScheduled"} & (await host.conditions()).keys()
         await bind(host, uid)
         await asyncio.sleep(1)
         status = await host.status()
@@ -158,6 +159,7 @@ def test_memory_is_given_out_whole(play: Play) -> None:
         await asyncio.sleep(1)
         assert (await host.conditions("second"))["PodScheduled"] == ("False", "Unschedulable")
         message = next(each["message"] for each in (await host.status("second"))["conditions"] if each["type"] == "PodScheduled")
+        assert message.startswith("0/1 nodes are available: 1 Insufficient memory: ")
         assert "of memory" in message and "stop another machine" in message
         first.power_off()
         await asyncio.sleep(10)

@@ -19,6 +19,8 @@ ROOT = "pcie.0"
 VIDEO_SLOT = 0x1
 _PORT_SLOTS = range(0x2, 0x10)
 _OTHER_SLOTS = range(0x10, 0x1F)
+# The slots of the root ports where the config wants all of theirs for devices.
+_LAST_SLOTS = range(0x1D, 0x1F)
 _FUNCTIONS = 8
 _ADDRESS = re.compile(r"([0-9a-fA-F]{4}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
 
@@ -73,8 +75,10 @@ class Slots:
             self._want(of, text)
         root_slots = {address.slot for address in self._wanted if not address.bus}
         self._port_slots = [slot for slot in _PORT_SLOTS if slot not in root_slots]
+        if not self._port_slots:
+            self._port_slots = [slot for slot in _LAST_SLOTS if slot not in root_slots]
         others = _OTHER_SLOTS if not on_root else range(_PORT_SLOTS.start, _OTHER_SLOTS.stop)
-        self._others = (slot for slot in others if slot not in root_slots)
+        self._others = (slot for slot in others if slot not in root_slots and (on_root or slot not in self._port_slots))
         self._bridges = {address.bus: of for address, of in self._wanted.items() if address.bus and address.slot}
         self._own_ports = {address.bus for address in self._wanted if address.bus} | {bus - 1 for bus in self._bridges}
         self._taken = {number for bus in self._bridges for number in (bus - 1, bus)}

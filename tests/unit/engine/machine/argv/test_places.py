@@ -61,6 +61,16 @@ def test_an_address_that_is_asked_for_is_given(address: str, bus: str, addr: str
     assert [name for name, device in found.items() if (device.get("bus"), device.get("addr")) == (bus, addr)] == ["ua-d"]
 
 
+def test_disks_on_all_slots_of_the_ports_leave_room_for_ports() -> None:
+    wanted = [DiskConfig(f"d{slot}", ROOT, pci_address=f"0000:00:{slot:02x}.0") for slot in range(2, 26)]
+    found = devices(machine(disks=tuple(wanted)))
+    assert [found[f"ua-d{slot}"]["addr"] for slot in range(2, 26)] == [f"{slot:#x}.0x0" for slot in range(2, 26)]
+    ports = {str(device["addr"]).partition(".")[0] for device in found.values() if device["driver"] == "pcie-root-port"}
+    assert ports == {"0x1d"}
+    places = [(device["bus"], device["addr"]) for device in found.values() if "addr" in device]
+    assert len(places) == len(set(places))
+
+
 @pytest.mark.spec("kubevirt", 169)
 def test_a_bus_of_which_another_slot_is_wanted_is_a_bridge() -> None:
     wanted = (DiskConfig("a", ROOT, pci_address="0000:02:01.0"), DiskConfig("b", ROOT, pci_address="0000:03:00.0"))
