@@ -98,8 +98,8 @@ class Scheduler:
             if config.memory.hugepage:
                 capacity.admit_hugepages(config, self._engine.facts.hugepages())
         except Shortage as error:
-            pages = f"hugepages-{quantity.binary(config.memory.hugepage)}"
-            raise _shortage(error, pages if error.resource == "hugepages" else "memory") from error
+            page = config.memory.hugepage if error.resource == "hugepages" else None
+            raise _shortage(error, f"hugepages-{quantity.binary(page)}" if page else "memory") from error
 
     def release(self, machine: str) -> None:
         """Drop what is known of a machine that ended."""

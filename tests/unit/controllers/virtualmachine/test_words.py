@@ -18,7 +18,7 @@ INSTANCES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 DISKS = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 KEY = Key("default", "web")
 SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
-TEMPLATE = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": SIZE}}
+TEMPLATE: dict[str, Any] = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": SIZE}}
 
 
 def machine(strategy: str = "Always", volume: Data | None = None, **spec: Any) -> Data:
