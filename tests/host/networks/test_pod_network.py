@@ -1,12 +1,13 @@
 """The pod network with real packets: what guests are told, whom they reach, and whom they do not."""
 
+import asyncio
 import json
 
 import pytest
 
 from paddock.engine.networks.errors import GuestUnreachable
-from paddock.engine.networks.netlink import Netlink
-from paddock.engine.networks.nics import DhcpOptions, NicSpec, Ports
+from paddock.engine.networks.netlink import MAIN, Netlink
+from paddock.engine.networks.nics import AttachedNic, DhcpOptions, NicSpec, Ports
 from paddock.engine.networks.resolver import GuestResolver, Resolver
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, run
@@ -52,6 +53,25 @@ def test_a_guest_is_told_the_resolver_of_its_machine(play: Play, resolver: Guest
         told = await guest.dhcp()
         searched = told["search"].split()
         assert (told["dns"], [searched[0], searched[-1]]) == (servers, search)
+
+    play(script)
+
+
+def test_cards_that_come_while_the_last_one_goes(play: Play) -> None:
+    """Whatever the moment: a new card waits for its addresses to be written, and the host's side would go meanwhile."""
+
+    async def script(world: World) -> None:
+        async def come(card: NicSpec, milliseconds: int) -> AttachedNic:
+            await asyncio.sleep(milliseconds / 1000)
+            return await world.networks.plug(card)
+
+        last = WEB
+        await world.networks.plug(last)
+        for milliseconds in range(60):
+            card = NicSpec(f"db{milliseconds}", "default", group="default")
+            _, plug = await asyncio.gather(world.networks.unplug(*last.key), come(card, milliseconds))
+            assert f"{plug.address}/32" in Netlink().networks(MAIN)
+            last = card
 
     play(script)
 

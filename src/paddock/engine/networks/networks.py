@@ -86,7 +86,7 @@ class Networks:
         self._is_open = False
         # None: a former run may have left its filters
         self._is_guarded: bool | None = None
-        # cards of user mode that are on their way
+        # cards that are on their way
         self._plugging = 0
 
     @property
@@ -175,7 +175,7 @@ class Networks:
         """With its last card everything of ours leaves the host's network."""
         async with self._opening:
             is_guarding = not self._user.is_idle or self._plugging > 0
-            if self._routed is not None and self._is_open and self._routed.is_idle:
+            if self._routed is not None and self._is_open and self._routed.is_idle and not self._plugging:
                 self._is_open = self._is_guarded = False
                 await self._dns.close()
                 await self._routed.clear()
@@ -218,10 +218,11 @@ class Networks:
     async def plug(self, card: NicSpec) -> AttachedNic:
         """The card is ready for a machine, with the same MAC and addresses each time."""
         check_card(card)
-        if self._routed is None or card.binding == "passt":
-            plug = await self._plug_user(card)
-        else:
-            plug = await self._plug_routed(self._routed, card)
+        try:
+            plug = await self._plugged(card)
+        except BaseException:
+            await self._rest()
+            raise
         if self._cards.get(card.key) != card:
             self._cards[card.key] = card
             self._plugs[card.key] = plug
@@ -230,21 +231,17 @@ class Networks:
             await self._lead(card.owner)
         return plug
 
-    async def _plug_user(self, card: NicSpec) -> AttachedNic:
+    async def _plugged(self, card: NicSpec) -> AttachedNic:
+        """Meanwhile the host's side stays, although the last card of another machine goes."""
         self._plugging += 1
         try:
-            await self._guard()
-            return await self._user.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
+            if self._routed is None or card.binding == "passt":
+                await self._guard()
+                return await self._user.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
+            await self._open()
+            return await self._routed.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
         finally:
             self._plugging -= 1
-
-    async def _plug_routed(self, routed: RoutedPodNetwork, card: NicSpec) -> AttachedNic:
-        await self._open()
-        try:
-            return await routed.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
-        except BaseException:
-            await self._rest()
-            raise
 
     async def unplug(self, owner: str, name: str) -> None:
         """Remove the card from the host; its addresses stay."""
