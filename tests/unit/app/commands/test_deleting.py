@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paddock.app.commands import down
-from paddock.app.directory import contents
+from paddock.app.directory import contents, diskformat
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
 
@@ -46,6 +46,9 @@ def made(root: Path, *names: str) -> Path:
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
+    if diskformat.NAME in names:
+        (root / diskformat.NAME).unlink()
+        diskformat.note(root)
     return root
 
 
@@ -65,7 +68,8 @@ def test_everything_that_the_page_of_files_names_goes(tmp_path: Path) -> None:
     table = page.partition("| file | content |")[2].partition("\n\n")[0]
     names = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
     places = [
-        name if name.startswith(("engine/", "pki/", "store", "kube", "server", "stacks", "audit")) else f"engine/{name}" for name in names
+        name if name.startswith(("engine/", "pki/", "store", "format", "kube", "server", "stacks", "audit")) else f"engine/{name}"
+        for name in names
     ]
     places = [
         re.sub("[A-Z]{2,}", "x", each).replace("audit-x", "audit-1") for each in places if not each.startswith(("engine/-", "engine/."))
