@@ -52,6 +52,8 @@ def mutations(kind: Kind, chosen: Callable[[Path, int], bool] = lambda path, num
     """Every document with one mistake, in the order of the declaration, at the places that are chosen by their path and number."""
     for number, place in enumerate(documents.places(kind)):
         for broken in _breaks(place) if chosen(place.path, number) else ():
+            if kind.takes_fractions and isinstance(place.shape, shape.QuantityShape) and broken.value == _TYPES["fraction"]:
+                continue
             yield Mutation(kind, place.wrap(broken.value), (*place.path, *broken.below), broken.what)
 
 

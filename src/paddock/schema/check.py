@@ -207,6 +207,9 @@ def _make_boolean(place: shape.Shape) -> Check:
     return check_boolean
 
 
+_A_QUANTITY = "a quantity: a whole number or a string such as 10Gi"
+
+
 def _make_quantity(place: shape.Shape) -> Check:
     field = place.field
     least = quantity.parse(field.at_least) if field.at_least else None
@@ -214,10 +217,13 @@ def _make_quantity(place: shape.Shape) -> Check:
     def check_quantity(raw: Any, trail: Any, out: Findings) -> Any:
         if type(raw) is float and quantity.is_quantity(repr(raw)):
             # Some kinds take it (`KindFacts.takes_fractions`), so it goes on as the text that they make of it.
-            out.append(replace(wrong_type(trail, raw, "a quantity: a whole number or a string such as 1.5Gi", field), rule=FRACTION))
-            raw = quantity.respelled(repr(raw))
+            before = len(out)
+            value = check_quantity(quantity.respelled(repr(raw)), trail, out)
+            if len(out) == before:
+                out.append(replace(wrong_type(trail, raw, _A_QUANTITY, field), rule=FRACTION))
+            return value
         if type(raw) is not int and (not isinstance(raw, str) or isinstance(raw, BareWord)):
-            out.append(wrong_type(trail, raw, "a quantity: a whole number or a string such as 10Gi", field))
+            out.append(wrong_type(trail, raw, _A_QUANTITY, field))
             return _DROP
         if raw == "" and field.empty_is_unset:
             return _DROP

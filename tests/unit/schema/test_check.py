@@ -69,7 +69,7 @@ def test_a_good_document_gets_its_defaults_and_no_finding() -> None:
         ({"memory": "1048576.5"}, 'spec.memory: Invalid value: "1048576.5": must be a whole number of bytes'),
         ({"memory": "lots"}, 'spec.memory: Invalid value: "lots": not a Kubernetes quantity'),
         ({"memory": 2**63}, "spec.memory: Invalid value: 9223372036854775808: a number must fit into 64 bits; a string may say more"),
-        ({"memory": 1.5}, "spec.memory: Invalid value: 1.5: must be a quantity: a whole number or a string such as 10Gi"),
+        ({"limits": {"x": 1.5}}, "spec.limits.x: Invalid value: 1.5: must be a quantity: a whole number or a string such as 10Gi"),
         ({"since": "yesterday"}, 'spec.since: Invalid value: "yesterday": must be an RFC 3339 time such as 2026-01-31T12:00:00Z'),
         ({"mode": "fast"}, 'spec.mode: Unsupported value: "fast": supported values: "Fast", "Safe", "Off"'),
         ({"tags": []}, "spec.tags: Invalid value: []: must have at least 1 item"),

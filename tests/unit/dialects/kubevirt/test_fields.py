@@ -210,7 +210,7 @@ def test_a_number_with_a_fraction_is_no_quantity_to_the_schema_of_a_definition()
         "metadata": {"name": "p", "namespace": "default"},
         "spec": spec,
     }
-    assert any("a whole number or a string such as 1.5Gi" in text for _, text in errors(admit(pool, AdmissionSettings())))
+    assert any("a whole number or a string such as 10Gi" in text for _, text in errors(admit(pool, AdmissionSettings())))
 
 
 def test_what_is_known_and_not_honoured_is_kept_and_named() -> None:

@@ -19,6 +19,7 @@ SECRETS = "tests/host/runs/test_inside.py::test_keys_and_passwords_of_secrets_ar
 PROBES = "tests/host/runs/test_starts.py::test_a_guest_is_ready_as_its_probe_says_and_ended_when_it_is_dead"
 HOTPLUG = "tests/unit/app/subresources/test_volumes.py::test_a_volume_of_a_machine_stays_in_its_template_and_comes_to_what_runs"
 PLACEMENT = "tests/unit/plan/test_placement.py::test_alone_on_the_host"
+RESOLVERS = "tests/unit/plan/instance/test_cards.py::test_the_resolver_of_a_guest_is_told_with_its_card"
 # What neither the command line nor a limit shows, and the test that does.
 ELSEWHERE = {
     "domain.memory.reservedOverhead.addedOverhead": "tests/unit/translate/machine/test_config.py::test_memory_is_set_aside",
@@ -40,7 +41,9 @@ ELSEWHERE = {
     "networks[].multus.**": CARDS,
     "hostname": CARDS,
     "subdomain": "tests/unit/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
-    "dnsConfig.**": "tests/unit/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
+    "dnsPolicy": RESOLVERS,
+    "dnsConfig.nameservers": RESOLVERS,
+    "dnsConfig.searches": RESOLVERS,
     "terminationGracePeriodSeconds": (
         "tests/unit/controllers/virtualmachineinstance/test_life.py::test_a_guest_that_does_not_listen_is_ended_after_its_grace"
     ),
