@@ -95,6 +95,7 @@ EXCEPTIONS = {
         "plan.instance.* -> engine.machine.guest",
         "plan.instance.* -> engine.machine.observation",
         "plan.instance.* -> engine.networks.nics",
+        "plan.instance.* -> engine.networks.resolver",
         "plan.instance.facts -> engine.seeds.configdrive",
         "plan.instance.facts -> engine.seeds.errors",
         "plan.network.* -> engine.networks.nics",
@@ -104,7 +105,14 @@ EXCEPTIONS = {
 EXCEPTED = tuple((importer, imported) for each in EXCEPTIONS.values() for importer, _, imported in (one.partition(" -> ") for one in each))
 
 # The modules of the engine that hold values alone.
-VALUES = ("engine.machine.config", "engine.machine.guest", "engine.machine.observation", "engine.networks.nics", "engine.seeds.configdrive")
+VALUES = (
+    "engine.machine.config",
+    "engine.machine.guest",
+    "engine.machine.observation",
+    "engine.networks.nics",
+    "engine.networks.resolver",
+    "engine.seeds.configdrive",
+)
 
 FAMILIES = ("dialects", "translate", "controllers", "drivers")
 

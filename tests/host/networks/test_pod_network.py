@@ -8,7 +8,7 @@ import pytest
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.netlink import MAIN, Netlink
 from paddock.engine.networks.nics import AttachedNic, DhcpOptions, NicSpec, Ports
-from paddock.engine.networks.resolver import GuestResolver, Resolver
+from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, run
 from tests.host.networks.talking import talk, tcp_ask, tcp_echo, tcp_peer, tcp_serve, udp_ask, udp_serve
@@ -43,8 +43,12 @@ def test_a_guest_is_told_everything_by_dhcp(play: Play) -> None:
 @pytest.mark.parametrize(
     ("resolver", "servers", "search"),
     [
-        (GuestResolver(given=Resolver(("9.9.9.9",), ("corp.example",))), "10.0.2.1 9.9.9.9", ["shop.svc.cluster.local", "corp.example"]),
-        (GuestResolver("None", Resolver(("9.9.9.9",), ("corp.example",))), "9.9.9.9", ["corp.example", "corp.example"]),
+        (
+            GuestResolver(given=ResolverConfig(("9.9.9.9",), ("corp.example",))),
+            "10.0.2.1 9.9.9.9",
+            ["shop.svc.cluster.local", "corp.example"],
+        ),
+        (GuestResolver("None", ResolverConfig(("9.9.9.9",), ("corp.example",))), "9.9.9.9", ["corp.example", "corp.example"]),
     ],
 )
 def test_a_guest_is_told_the_resolver_of_its_machine(play: Play, resolver: GuestResolver, servers: str, search: list[str]) -> None:

@@ -48,7 +48,7 @@ def test_a_snapshot_that_a_quota_refuses_ends_at_its_deadline(play: Play) -> Non
         await host.make(snapshot(failureDeadline="1m"))
         await asyncio.sleep(30)
         status = await taken(host)
-        assert status["phase"] == "InProgress" and "exceeded quota: q" in status["conditions"][1]["reason"]
+        assert status["phase"] == "InProgress" and "exceeded quota: q" in status["conditions"][1]["message"]
         await asyncio.sleep(60)
         status = await taken(host)
         assert status["phase"] == "Failed" and "exceeded quota: q" in status["error"]["message"]

@@ -10,7 +10,7 @@ from paddock.engine.networks.addresses import AddressTable
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
-from paddock.engine.networks.resolver import Resolver
+from paddock.engine.networks.resolver import ResolverConfig
 
 _DEVICE_NAME = 15
 
@@ -75,7 +75,7 @@ def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: 
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
     server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
-    told = card.resolver.over(Resolver(bridge.dns, bridge.search), host_search)
+    told = card.resolver.over(ResolverConfig(bridge.dns, bridge.search), host_search)
     return DhcpLease(
         mac=mac,
         address=given.address,

@@ -16,7 +16,7 @@ from msgspec import Struct
 from paddock.engine.machine import limits
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 from paddock.engine.networks.nics import NicSpec
-from paddock.engine.networks.resolver import Resolver
+from paddock.engine.networks.resolver import ResolverConfig
 
 # Whom it becomes when it is started as root for a machine without a user of its own.
 NOBODY = 65534
@@ -34,7 +34,7 @@ class PasstRequest(Struct, frozen=True):
     inner: str
     mac: str
     user: int = 0
-    dns: Resolver = Resolver()
+    dns: ResolverConfig = ResolverConfig()
     # (protocol, address on the host, port on the host, port in the guest)
     forwards: tuple[tuple[str, str, int, int], ...] = ()
 

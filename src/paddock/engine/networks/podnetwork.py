@@ -26,7 +26,7 @@ from paddock.engine.networks.dhcpserver import DhcpServer
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
-from paddock.engine.networks.resolver import Resolver
+from paddock.engine.networks.resolver import ResolverConfig
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
@@ -248,7 +248,7 @@ class RoutedPodNetwork:
         else:
             rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports, traffic=card.traffic)
             guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
-        network = Resolver((gateway,), dns.search(card.group, self._surroundings.zone))
+        network = ResolverConfig((gateway,), dns.search(card.group, self._surroundings.zone))
         told = card.resolver.over(network, hostnetwork.search())
         own = dns.own_names(card, self._surroundings.zone)
         lease = DhcpLease(

@@ -12,7 +12,7 @@ DnsPolicy = Literal["ClusterFirst", "Default", "None"]
 _MOST_SERVERS = 3
 
 
-class Resolver(Struct, frozen=True):
+class ResolverConfig(Struct, frozen=True):
     """Addresses of name servers, and domains that short names are looked for in."""
 
     servers: tuple[str, ...] = ()
@@ -24,10 +24,10 @@ class GuestResolver(Struct, frozen=True):
 
     policy: DnsPolicy = "ClusterFirst"
     # of dnsConfig, IPv4
-    given: Resolver = Resolver()
+    given: ResolverConfig = ResolverConfig()
 
-    def over(self, network: Resolver, host_search: tuple[str, ...] = ()) -> Resolver:
-        """Return what the guest is told: the network's resolver, the host's search list or nothing, then what the machine names."""
-        below = {"ClusterFirst": network, "Default": Resolver(network.servers, host_search), "None": Resolver()}[self.policy]
+    def over(self, network: ResolverConfig, host_search: tuple[str, ...] = ()) -> ResolverConfig:
+        """Return what the guest gets: the network's resolver, the host's search list or nothing, then what the machine names."""
+        below = {"ClusterFirst": network, "Default": ResolverConfig(network.servers, host_search), "None": ResolverConfig()}[self.policy]
         servers = dict.fromkeys((*below.servers, *self.given.servers))
-        return Resolver(tuple(servers)[:_MOST_SERVERS], tuple(dict.fromkeys((*below.search, *self.given.search))))
+        return ResolverConfig(tuple(servers)[:_MOST_SERVERS], tuple(dict.fromkeys((*below.search, *self.given.search))))

@@ -19,7 +19,7 @@ from paddock.engine.networks import hostnetwork, passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.nics import INNER_NETWORK, NO_LIMIT, AttachedNic, NicSpec, Protocol
-from paddock.engine.networks.resolver import Resolver
+from paddock.engine.networks.resolver import ResolverConfig
 
 # owner, name of the card, protocol, address and port on the host, port of the guest
 Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]
@@ -195,8 +195,8 @@ def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
     return set(listed[:_MOST_AHEAD])
 
 
-def _told(card: NicSpec, inner: ipaddress.IPv4Network) -> Resolver:
-    return card.resolver.over(Resolver((str(inner[3]),)), hostnetwork.search())
+def _told(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
+    return card.resolver.over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
 
 
 def _check_inner(inner: ipaddress.IPv4Network) -> None:

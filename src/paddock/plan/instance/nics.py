@@ -21,7 +21,7 @@ from paddock.engine.networks.nics import (
     Ports,
     Protocol,
 )
-from paddock.engine.networks.resolver import DnsPolicy, GuestResolver, Resolver
+from paddock.engine.networks.resolver import DnsPolicy, GuestResolver, ResolverConfig
 from paddock.plan.instance.identity import owner_of
 from paddock.plan.instance.traffic import traffic_of
 
@@ -111,13 +111,13 @@ def _card(
 
 
 def _resolver(spec: VirtualMachineInstanceSpec) -> GuestResolver:
-    """What the guest is told of names. The only network is the pods', so the policy for the host's is that for theirs."""
+    """Return what a guest learns of names. The only network is the pods', so the policy for the host's is that for theirs."""
     config = spec.dnsConfig
     policy = _POLICIES.get(spec.dnsPolicy or "", "ClusterFirst")
     if config is None:
         return GuestResolver(policy)
     servers = tuple(addresses.without_zeros(each) for each in config.nameservers or () if ":" not in each)
-    return GuestResolver(policy, Resolver(servers, tuple(config.searches or ())))
+    return GuestResolver(policy, ResolverConfig(servers, tuple(config.searches or ())))
 
 
 def hostname_of(instance: VirtualMachineInstance) -> str:

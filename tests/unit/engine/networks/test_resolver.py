@@ -3,26 +3,30 @@
 import pytest
 
 from paddock.engine.networks import hostnetwork
-from paddock.engine.networks.resolver import DnsPolicy, GuestResolver, Resolver
+from paddock.engine.networks.resolver import DnsPolicy, GuestResolver, ResolverConfig
 
-NETWORK = Resolver(("10.0.2.1",), ("shop.svc.cluster.local", "cluster.local"))
-GIVEN = Resolver(("1.1.1.1", "9.9.9.9"), ("corp.example",))
+NETWORK = ResolverConfig(("10.0.2.1",), ("shop.svc.cluster.local", "cluster.local"))
+GIVEN = ResolverConfig(("1.1.1.1", "9.9.9.9"), ("corp.example",))
 HOST = ("lab.example",)
 
 
 @pytest.mark.parametrize(
     ("policy", "given", "told"),
     [
-        ("ClusterFirst", Resolver(), NETWORK),
-        ("ClusterFirst", GIVEN, Resolver(("10.0.2.1", "1.1.1.1", "9.9.9.9"), (*NETWORK.search, "corp.example"))),
-        ("Default", Resolver(), Resolver(("10.0.2.1",), HOST)),
-        ("Default", GIVEN, Resolver(("10.0.2.1", "1.1.1.1", "9.9.9.9"), ("lab.example", "corp.example"))),
+        ("ClusterFirst", ResolverConfig(), NETWORK),
+        ("ClusterFirst", GIVEN, ResolverConfig(("10.0.2.1", "1.1.1.1", "9.9.9.9"), (*NETWORK.search, "corp.example"))),
+        ("Default", ResolverConfig(), ResolverConfig(("10.0.2.1",), HOST)),
+        ("Default", GIVEN, ResolverConfig(("10.0.2.1", "1.1.1.1", "9.9.9.9"), ("lab.example", "corp.example"))),
         ("None", GIVEN, GIVEN),
-        ("ClusterFirst", Resolver(("10.0.2.1",), ("cluster.local",)), NETWORK),
-        ("ClusterFirst", Resolver(("1.1.1.1", "2.2.2.2", "3.3.3.3")), Resolver(("10.0.2.1", "1.1.1.1", "2.2.2.2"), NETWORK.search)),
+        ("ClusterFirst", ResolverConfig(("10.0.2.1",), ("cluster.local",)), NETWORK),
+        (
+            "ClusterFirst",
+            ResolverConfig(("1.1.1.1", "2.2.2.2", "3.3.3.3")),
+            ResolverConfig(("10.0.2.1", "1.1.1.1", "2.2.2.2"), NETWORK.search),
+        ),
     ],
 )
-def test_a_policy_decides_what_comes_before_the_machines_own(policy: DnsPolicy, given: Resolver, told: Resolver) -> None:
+def test_a_policy_decides_what_comes_before_the_machines_own(policy: DnsPolicy, given: ResolverConfig, told: ResolverConfig) -> None:
     assert GuestResolver(policy, given).over(NETWORK, HOST) == told
 
 

@@ -11,7 +11,7 @@ from paddock.engine.networks import passt, usermode
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec, Ports, Protocol, TrafficLimit
-from paddock.engine.networks.resolver import GuestResolver, Resolver
+from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 
 USER = NetworkSettings(mode="user")
 PLACES = [
@@ -48,11 +48,11 @@ def test_a_card_is_behind_masquerade_with_its_addresses(tmp_path: Path) -> None:
 def test_qemu_tells_a_guest_its_search_list_and_not_its_name_servers(tmp_path: Path) -> None:
     async def script() -> None:
         networks = Networks(tmp_path, USER)
-        card = NicSpec("vm", "default", resolver=GuestResolver("None", Resolver(("1.1.1.1",), ("a.example",))))
+        card = NicSpec("vm", "default", resolver=GuestResolver("None", ResolverConfig(("1.1.1.1",), ("a.example",))))
         plug = await networks.plug(card)
         assert isinstance(plug.backend, UserNetwork) and plug.backend.search == ("a.example",)
         assert usermode.NO_SERVERS in plug.limits
-        searched = await networks.plug(NicSpec("other", "default", resolver=GuestResolver(given=Resolver((), ("a.example",)))))
+        searched = await networks.plug(NicSpec("other", "default", resolver=GuestResolver(given=ResolverConfig((), ("a.example",)))))
         assert isinstance(searched.backend, UserNetwork) and searched.backend.search == ("a.example",)
         assert usermode.NO_SERVERS not in searched.limits
 
@@ -171,7 +171,7 @@ def test_passt_shuts_the_way_to_the_hosts_loopback_and_takes_no_options_from_use
         Path("/m/passt.sock"),
         "10.0.2.0/24",
         "02:00:00:00:00:00",
-        dns=Resolver(("10.0.2.3",), ("--log-file", "x")),
+        dns=ResolverConfig(("10.0.2.3",), ("--log-file", "x")),
         forwards=(("tcp", "127.64.0.5", 64592, 80),),
     )
     command = passt.argv("passt", wanted)

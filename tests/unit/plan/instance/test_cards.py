@@ -7,7 +7,7 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
-from paddock.engine.networks.resolver import GuestResolver, Resolver
+from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 from paddock.meta.pods import DNSConfig
 from paddock.plan.instance import nics
 
@@ -84,10 +84,13 @@ def test_the_names_of_a_guest_are_told_with_its_card() -> None:
         ({"dnsPolicy": "ClusterFirst"}, GuestResolver()),
         ({"dnsPolicy": "ClusterFirstWithHostNet"}, GuestResolver()),
         ({"dnsPolicy": "Default"}, GuestResolver("Default")),
-        ({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["01.1.1.1", "fd00::53"]}}, GuestResolver("None", Resolver(("1.1.1.1",)))),
+        (
+            {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["01.1.1.1", "fd00::53"]}},
+            GuestResolver("None", ResolverConfig(("1.1.1.1",))),
+        ),
         (
             {"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.example"]}},
-            GuestResolver(given=Resolver(("1.1.1.1",), ("a.example",))),
+            GuestResolver(given=ResolverConfig(("1.1.1.1",), ("a.example",))),
         ),
     ],
 )
