@@ -17,13 +17,15 @@ REFUSED = Answer(422, {"details": {"causes": [{"field": "spec.size", "reason": "
 
 
 class Server(Api):
-    """Refuses a size of 0, and makes up a uid for each object."""
+    """Refuses a size of 0, and makes up a uid for each object. What was deleted is gone at once."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str]] = []
 
     def request(self, method: str, path: str, body: Any = None, **_: Any) -> Answer:
         self.requests.append((method, path))
+        if method == "GET":
+            return Answer(404, {})
         if method != "DELETE" and body["spec"]["size"] == 0:
             return REFUSED
         made = {**(body or {}), "metadata": {**(body or THING)["metadata"], "uid": str(len(self.requests)), "resourceVersion": "7"}}
@@ -72,7 +74,13 @@ def test_a_status_is_written_to_an_object_that_is_stored_meanwhile(open_answers:
     statuses = [Question({**THING, "status": {"ready": ready}}, MACHINES, status_of=base) for ready in (True, False)]
     assert len(list(answers.ask_all(statuses))) == 2
     one = "/apis/example.com/v1/namespaces/b/machines"
-    assert sorted(server.requests) == [("DELETE", f"{one}/a"), ("POST", one), ("PUT", f"{one}/a/status"), ("PUT", f"{one}/a/status")]
+    assert sorted(server.requests) == [
+        ("DELETE", f"{one}/a"),
+        ("GET", f"{one}/a"),
+        ("POST", one),
+        ("PUT", f"{one}/a/status"),
+        ("PUT", f"{one}/a/status"),
+    ]
 
 
 @pytest.mark.parametrize("changed", ["question", "release", "definition"])
