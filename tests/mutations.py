@@ -52,9 +52,14 @@ def mutations(kind: Kind, chosen: Callable[[Path, int], bool] = lambda path, num
     """Every document with one mistake, in the order of the declaration, at the places that are chosen by their path and number."""
     for number, place in enumerate(documents.places(kind)):
         for broken in _breaks(place) if chosen(place.path, number) else ():
-            if kind.takes_fractions and isinstance(place.shape, shape.QuantityShape) and broken.value == _TYPES["fraction"]:
+            if kind.takes_fractions and _takes_fraction(place) and broken.value == _TYPES["fraction"]:
                 continue
             yield Mutation(kind, place.wrap(broken.value), (*place.path, *broken.below), broken.what)
+
+
+def _takes_fraction(place: Place) -> bool:
+    """Return whether 1.5 is as good as "1.5" at a place, to a kind that takes fractions."""
+    return isinstance(place.shape, shape.QuantityShape) and not place.shape.field.whole and not place.shape.field.at_least
 
 
 def _breaks(place: Place) -> Iterator[Break]:

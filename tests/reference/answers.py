@@ -27,7 +27,7 @@ _OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generat
 
 
 class Answers:
-    """What a server has answered to the questions of one test module; `live` starts one."""
+    """The answers of a server to the questions of one test module; `live` starts one."""
 
     def __init__(self, file: Path, live: Callable[[], Api]) -> None:
         self._file, self._live = file, live

@@ -71,7 +71,7 @@ def server(tmp_path: Path) -> Iterator[Embedded]:
 
 @pytest.fixture(scope="module")
 def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
-    """What a real server answers to the questions of this module; one is started for those whose answers are not recorded."""
+    """The answers of a real server to the questions of this module; one starts for those whose answers are not recorded."""
 
     def live() -> Api:
         request.getfixturevalue("installed")

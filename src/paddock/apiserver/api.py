@@ -241,9 +241,9 @@ class Api:
         if request.method not in ("GET", "HEAD"):
             raise failure.method_not_allowed()
         check_timeout(request)
-        found = self.health.answer(request) or self._discovery.answer(request) or await self._openapi.answer(request)
-        if found is not None:
-            return found
+        response = self.health.answer(request) or self._discovery.answer(request) or await self._openapi.answer(request)
+        if response is not None:
+            return response
         if request.path == "/":
             paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
             return HttpResponse(200, orjson.dumps({"paths": paths}), (("content-type", "application/json"),))

@@ -48,7 +48,7 @@ async def run_one(talk: Talk) -> None:
 
 
 async def adopt_one(talk: Talk) -> None:
-    """The machine is looked after: it ends when it is told to."""
+    """The server looks after the machine: a stop ends it."""
     await talk.running("web", SECONDS)
     await talk.verb("web", "stop", gracePeriod=0)
     await talk.until(f"{VMIS}/web", lambda found: not found, "it is gone", SECONDS)

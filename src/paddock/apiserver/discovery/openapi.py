@@ -27,7 +27,7 @@ _FAR_FUTURE = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
 class _Edition(msgspec.Struct):
-    """What is served at one time, by the path of its document, and the documents that were made of it: text and digest."""
+    """The resources served at one time, by the path of their document, and the documents made of them: text and digest."""
 
     number: int = -1
     sources: dict[str, tuple[ServedResource, ...]] = {}

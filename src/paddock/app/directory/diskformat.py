@@ -40,34 +40,33 @@ class FormatUnreadable(Terminal):
     """The file with the format cannot be read or written."""
 
 
-def check(root: Path) -> None:
-    """Raise `NewerDirectory` if this Paddock does not know the directory's format. Nothing is changed."""
-    found = read(root)
-    if found is None or found.version <= FORMAT:
-        return
+def check(root: Path) -> DirectoryFormat | None:
+    """Return what the file says. Raise `NewerDirectory` if this Paddock does not know that format. Nothing is changed."""
+    written = read(root)
+    if written is None or written.version <= FORMAT:
+        return written
     why = (
-        f"Paddock {found.program or 'of a newer version'} wrote it in format {found.version}, and Paddock {paddock.__version__} knows"
+        f"Paddock {written.program or 'of a newer version'} wrote it in format {written.version}, and Paddock {paddock.__version__} knows"
         f" formats up to {FORMAT} (nothing was changed, guests run on)"
     )
     fix = versions.FIX
-    if found.after_purge <= FORMAT:
+    if written.after_purge <= FORMAT:
         fix += "; to go back to this one, let the other shut the guests down first: `paddock down --guests --purge`"
     raise NewerDirectory(f"cannot use {root}", why=why, fix=fix)
 
 
 def note(root: Path) -> None:
     """Write down that this Paddock works in the directory. Raises as `check` does."""
-    check(root)
     own = DirectoryFormat(FORMAT, AFTER_PURGE, paddock.__version__)
-    if read(root) != own:
+    if check(root) != own:
         _write(root, own)
 
 
 def note_purge(root: Path) -> None:
     """Write down that the directory has only what a purge leaves."""
-    found = read(root)
-    if found is not None and found.version > AFTER_PURGE:
-        _write(root, msgspec.structs.replace(found, version=AFTER_PURGE))
+    written = read(root)
+    if written is not None and written.version > AFTER_PURGE:
+        _write(root, msgspec.structs.replace(written, version=AFTER_PURGE))
 
 
 def read(root: Path) -> DirectoryFormat | None:
@@ -87,12 +86,12 @@ def read(root: Path) -> DirectoryFormat | None:
         ) from error
 
 
-def _write(root: Path, found: DirectoryFormat) -> None:
+def _write(root: Path, directory_format: DirectoryFormat) -> None:
     path = root / NAME
     fresh = path.with_name(f"{NAME}.new")
     try:
         with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(found) + b"\n")
+            file.write(msgspec.json.encode(directory_format) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)

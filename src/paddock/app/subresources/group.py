@@ -38,11 +38,14 @@ def serve(registry: ResourceRegistry, api: Api, rows: Iterable[SubresourceRow]) 
         mine = list(of_plural)
         own = tuple(row.verb for row in mine if not row.subresource)
         below = tuple(
-            Subresource(name, tuple(row.verb for row in of_name), below=any(row.below for row in of_name))
-            for name, group in groupby((row for row in mine if row.subresource), key=lambda row: row.subresource)
-            for of_name in [list(group)]
+            _described(name, list(of_name))
+            for name, of_name in groupby((row for row in mine if row.subresource), key=lambda row: row.subresource)
         )
         for version in VERSIONS:
             registry.add_paths(path_only(GROUP, version, plural, namespaced=mine[0].namespaced, verbs=own, subresources=below))
         for row in mine:
             api.subresources[GROUP, row.plural, f"{row.subresource}/*" if row.below else row.subresource, row.verb] = row.handler
+
+
+def _described(name: str, rows: list[SubresourceRow]) -> Subresource:
+    return Subresource(name, tuple(row.verb for row in rows), below=any(row.below for row in rows))

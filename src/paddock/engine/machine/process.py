@@ -271,7 +271,7 @@ def _handles(pid: str) -> list[str]:
 
 
 def _is_open(link: str, name: str, wanted: os.stat_result) -> bool:
-    """Whether a descriptor is of this file. One that its process has closed meanwhile, as while it executes another program, is not."""
+    """Return whether a descriptor is of this file. One that its process has closed meanwhile, as at the start of a program, is not."""
     try:
         return os.path.basename(os.readlink(link)) == name and os.path.samestat(os.stat(link), wanted)
     except OSError:

@@ -31,10 +31,11 @@ from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFail
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.observation import RenewalResult
 from paddock.engine.machine.owner import MachineOwner
-from paddock.engine.machine.process import Process, holders, start_ticks
+from paddock.engine.machine.process import Process, end_process, holders, start_ticks
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.startup import (
+    LOOK_SECONDS,
     end_helpers,
     listens,
     make_files_beside,
@@ -48,7 +49,6 @@ from paddock.engine.machine.startup import (
 FORCE_SECONDS = 30.0
 # The host keeps so much memory besides the second copy of a guest's.
 _SPARE = 256 << 20
-_LOOK_SECONDS = 0.01
 _STAYS = "the guest runs on in the old QEMU"
 # Told to who follows a machine.
 MOVED = "MOVED"
@@ -346,8 +346,8 @@ async def _end_holders(directory: Directory, patience: float) -> None:
         async with asyncio.timeout(patience):
             while directory.beside.locked():
                 for pid in holders(directory.path / "next.lock"):
-                    await _ended(pid, start_ticks(pid), patience)
-                await asyncio.sleep(_LOOK_SECONDS)
+                    end_process(pid, start_ticks(pid))
+                await asyncio.sleep(LOOK_SECONDS)
 
 
 def _has_moved(owner: MachineOwner) -> bool:

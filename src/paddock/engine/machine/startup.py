@@ -22,7 +22,7 @@ from paddock.engine.machine.process import ProcessLaunch, end_process, spawn, st
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.users import UserRange, groups, hand_over, hand_over_disk, hand_over_memory
 
-_LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.01
 # A QEMU that ends closes its monitor this much before it is gone.
 _ENDING_SECONDS = 1.0
 
@@ -191,7 +191,7 @@ async def lets_go(directory: Directory, patience: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(patience):
             while directory.locked():
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(LOOK_SECONDS)
 
 
 async def reach(directory: Directory, name: str, patience: float) -> socket.socket:

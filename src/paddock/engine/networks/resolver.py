@@ -1,4 +1,4 @@
-"""How a guest resolves names: what its machine asks for (dnsPolicy, dnsConfig), and what a network adds. Pure.
+"""The resolver of a guest: the wishes of its machine (dnsPolicy, dnsConfig) over those of its network. Pure.
 
 The rules are a kubelet's for a Pod, whose resolv.conf KubeVirt hands to the guest by DHCP. One thing is wider: under `Default` the name
 server of the network stays, because it asks the host's resolvers, which a guest often cannot reach (loopback, the host's own addresses).

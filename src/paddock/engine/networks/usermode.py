@@ -38,7 +38,7 @@ NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
 LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) as this host does, such as a cloud's metadata service"
 NO_LIMITS = "traffic is not limited: that needs root"
-NO_SERVERS = "the machine is not told the name servers of its dnsConfig: QEMU's user-mode network has its own; passt tells them"
+NO_SERVERS = "the machine does not get the name servers of its dnsConfig: QEMU's user-mode network has its own; passt hands them on"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -133,7 +133,7 @@ class UserMode:
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
         forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(card)))
-        told = _told(card, inner)
+        resolver = _resolver(card, inner)
         backend = UserNetwork(
             network=str(inner),
             gateway=str(inner[1]),
@@ -141,7 +141,7 @@ class UserMode:
             dns=str(inner[3]),
             hostname=card.hostname,
             domain=card.domain,
-            search=told.search,
+            search=resolver.search,
             forwards=forwards,
         )
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
@@ -149,45 +149,47 @@ class UserMode:
             limits.append(ONE_QUEUE)
         if card.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
-        if told.servers != (backend.dns,):
+        if resolver.servers != (backend.dns,):
             limits.append(NO_SERVERS)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: bridges need root")
-        return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits))
+        reached = ResolverConfig((backend.dns,), resolver.search)
+        return _Plugged(card, entry, _attached(entry, backend, inner, reached, limits))
 
     async def _with_passt(self, card: NicSpec, entry: AddressEntry) -> _Plugged:
         if self._passt is None:
             raise NetworkUnusable(f"cannot connect {card.name} by passt", why="there is no passt on this host", fix="install passt")
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
-        opened = _ahead(card)
+        opened, resolver = _ahead(card), _resolver(card, inner)
         wanted = passt.PasstRequest(
             socket=self._places.socket(card, entry.mac),
             inner=str(inner),
             mac="02:00:00:00:00:00",
             user=card.user or passt.NOBODY,
-            dns=_told(card, inner),
+            dns=resolver,
             forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
         if card.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
-        return _Plugged(card, entry, self._plug(card, entry, StreamNetwork(wanted.socket), inner, limits), helper)
+        return _Plugged(card, entry, _attached(entry, StreamNetwork(wanted.socket), inner, resolver, limits), helper)
 
-    def _plug(
-        self, card: NicSpec, entry: AddressEntry, backend: UserNetwork | StreamNetwork, inner: ipaddress.IPv4Network, limits: list[str]
-    ) -> AttachedNic:
-        return AttachedNic(
-            mac=entry.mac,
-            address=loopback(entry.index),
-            guest_address=f"{inner[2]}/{inner.prefixlen}",
-            backend=backend,
-            limits=tuple(limits),
-            gateway=str(inner[1]),
-            dns=(str(inner[3]),) if isinstance(backend, UserNetwork) else _told(card, inner).servers,
-            search=_told(card, inner).search,
-        )
+
+def _attached(
+    entry: AddressEntry, backend: UserNetwork | StreamNetwork, inner: ipaddress.IPv4Network, resolver: ResolverConfig, limits: list[str]
+) -> AttachedNic:
+    return AttachedNic(
+        mac=entry.mac,
+        address=loopback(entry.index),
+        guest_address=f"{inner[2]}/{inner.prefixlen}",
+        backend=backend,
+        limits=tuple(limits),
+        gateway=str(inner[1]),
+        dns=resolver.servers,
+        search=resolver.search,
+    )
 
 
 def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
@@ -195,7 +197,7 @@ def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
     return set(listed[:_MOST_AHEAD])
 
 
-def _told(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
+def _resolver(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
     return card.resolver.over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
 
 

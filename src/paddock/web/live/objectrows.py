@@ -45,7 +45,7 @@ def images(objects: LiveObjects) -> Iterator[WebObjectRow]:
 
 
 class _Trial(NamedTuple):
-    """What became of the disks that were made from a DataSource."""
+    """The outcome of the disks that were made from a DataSource."""
 
     verdict: ObjectVerdict
     message: str = ""

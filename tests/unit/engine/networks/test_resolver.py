@@ -1,4 +1,4 @@
-"""What a guest is told of names: its machine's dnsPolicy and dnsConfig over what its network has."""
+"""The resolver of a guest: its machine's dnsPolicy and dnsConfig over its network's own."""
 
 import pytest
 
