@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from paddock.base.descriptors import write_all
@@ -199,6 +199,13 @@ def _locked_at(path: Path, first: int, count: int) -> bool:
         return is_locked(number, first, count)
     finally:
         os.close(number)
+
+
+def remove_others(directory: Path, kept: Collection[str]) -> None:
+    """Remove the disk images of a directory that are not among these."""
+    for image in directory.glob("[!.]*.img"):
+        if image.name not in kept:
+            image.unlink(missing_ok=True)
 
 
 def allocated(path: Path) -> int:

@@ -1,7 +1,7 @@
 """The names of lower files in the headers of qcow2 layers, for people who read a disk without Paddock. Paddock itself follows none of them.
 
-After a merge the layers above name a file that is gone. A header is corrected when nobody has its file open for writing; one that is in
-use keeps the old name until its volume is at rest.
+After a merge the layers above name the merged file, which stays until each of them is corrected. A layer that is in use keeps the old name until
+its volume is at rest.
 """
 
 import asyncio
@@ -51,26 +51,33 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: VolumePaths, volume: str) -> None:
-    """Correct the headers of the layers of a volume that nobody changes meanwhile. There may be thousands: each has a turn of its own."""
+async def correct(places: VolumePaths, volume: str) -> bool:
+    """Correct the headers of a volume that nobody changes meanwhile, and return whether all are right. There may be thousands: each has
+    a turn of its own."""
     await asyncio.sleep(0)
     # What cannot be corrected keeps no other volume from its end.
-    with contextlib.suppress(VolumeBroken):
+    with contextlib.suppress(VolumeBroken, VolumeBusy):
         directory = places.find(volume)
         record = records.read(directory / RECORD) if directory is not None else None
-        if directory is None or record is None:
-            return
-        for layer, wanted in _wrong(places, directory, record):
-            with contextlib.suppress(VolumeBusy):
-                await qemuimg.rename_below(layer, wanted.name, wanted.format)
+        if directory is not None and record is not None:
+            for layer in _own(places, directory, record):
+                await correct_layer(layer)
+            return True
+    return False
 
 
-def _wrong(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[tuple[DiskLayer, BackingFile]]:
+async def correct_layer(layer: DiskLayer) -> None:
+    """Correct the header of one layer. Raises `VolumeBusy` when somebody has it open."""
+    if layer.format == "qcow2" and layer.backing is not None:
+        wanted = BackingFile(overlays.name_of(layer.backing.path, layer.path.parent), layer.backing.format)
+        found = read(layer.path)
+        if found is not None and found != wanted:
+            await qemuimg.rename_below(layer, wanted.name, wanted.format)
+
+
+def _own(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[DiskLayer]:
+    """Yield the layers of a volume, and none of those below it."""
     layer: DiskLayer | None = chains.top(places, directory, record)
     while layer is not None and layer.path.parent == directory:
-        if layer.format == "qcow2" and layer.backing is not None:
-            wanted = BackingFile(overlays.name_of(layer.backing.path, directory), layer.backing.format)
-            found = read(layer.path)
-            if found is not None and found != wanted:
-                yield layer, wanted
+        yield layer
         layer = layer.backing

@@ -347,11 +347,19 @@ class Volumes(ScratchFiles):
         async with self._locks.hold(id):
             while await self._merge(id):
                 pass
+        corrected = []
         for each in (id, *self._users.volumes(id)):
             # One that is being copied or changed keeps its old names until the next merge.
-            if each not in self._locks:
+            if is_free := each not in self._locks:
                 async with self._locks.hold(each):
-                    await headers.correct(self._places, each)
+                    is_free = await headers.correct(self._places, each)
+            corrected.append(is_free)
+        # Last: whenever this ends early, each header names a file that is there, and the next time goes on from there.
+        if all(corrected):
+            async with self._locks.hold(id):
+                directory = self._there(id).directory
+                layers = {each.path for each in self._record(directory).layers}
+                await blocking("cannot remove a merged layer", directory, files.remove_others, directory, layers)
 
     async def _merge(self, id: str) -> bool:
         """Merge two layers; False when each of them is needed."""
@@ -370,7 +378,6 @@ class Volumes(ScratchFiles):
         merged = LayerFile(above.name, below.format, below.path)
         layers = (*record.layers[:place], merged, *record.layers[place + 2 :])
         await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
-        (volume.directory / above.path).unlink(missing_ok=True)
         return True
 
     async def flatten(self, id: str) -> StoredVolume:
@@ -437,6 +444,8 @@ class Volumes(ScratchFiles):
             raise NotAllowed(f"cannot make volume {id}", why="others have layers of a deleted volume of this id below theirs")
 
         self._users.put(target, record)
+        # The header was copied, or what it names was merged meanwhile. From here on a merged file waits for this volume.
+        await headers.correct_layer(chains.top(self._places, fresh, record))
         await blocking(f"cannot make volume {id}", fresh.parent, records.write, fresh / RECORD, record)
         await blocking(f"cannot make volume {id}", fresh.parent, files.publish, fresh, target)
 

@@ -16,7 +16,7 @@ import pytest
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import files, qemuimg, volumes
+from paddock.engine.storage import files, headers, qemuimg, volumes
 from paddock.engine.storage.errors import NotAllowed, VolumeMissing
 from paddock.engine.storage.paths import VolumePaths
 from paddock.engine.storage.pools import MARKER
@@ -48,11 +48,24 @@ def check(root: Path) -> None:
     records = {directory.name: record for directory, record in places.volumes()}
     for volume, record in records.items():
         for layer in record.layers:
-            assert (root / "volumes" / volume / layer.path).exists(), (volume, layer)
+            path = root / "volumes" / volume / layer.path
+            assert path.exists(), (volume, layer)
+            if layer.format == "qcow2" and (below := headers.read(path)) is not None:
+                assert (path.parent / below.name).exists(), (volume, layer, below)
     bases = [record.base for record in records.values() if isinstance(record.base, FrozenBase)]
     frozen = filter(None, map(read_snapshot, places.snapshot_records()))
     for base in (*bases, *(FrozenBase(each.volume, each.layer) for each in frozen)):
         assert base.volume in records and base.layer in [each.name for each in records[base.volume].layers], base
+
+
+def renamed(path: Path, name: str) -> None:
+    """Write another name of what lies below into a header, as `qemu-img rebase -u` does."""
+    with path.open("r+b") as file:
+        offset = int.from_bytes(file.read(16)[8:], "big")
+        file.seek(16)
+        file.write(len(name).to_bytes(4, "big"))
+        file.seek(offset)
+        file.write(name.encode())
 
 
 class Storm:
@@ -245,7 +258,10 @@ def test_no_layer_goes_that_somebody_needs(tmp_path: Path, monkeypatch: pytest.M
         storm.step()
         await pause()
 
-    async def rename_below(*arguments: object) -> None:
+    async def rename_below(layer: DiskLayer, name: str, format: str) -> None:
+        await pause()
+        storm.step()
+        renamed(layer.path, name)
         await pause()
 
     def copied(source: Path, target: Path, tell: Any = None) -> bool:
