@@ -34,6 +34,14 @@ def applied_fields(found: Data, manager: str) -> Mapping[str, Any] | None:
     return None
 
 
+def changed_labels(wanted: Data, found: Data, manager: str) -> dict[str, str | None]:
+    """The labels that a manager has to write on an object that is there, and None for those that it applied and no longer wants."""
+    labels, there = wanted["metadata"].get("labels") or {}, found["metadata"].get("labels") or {}
+    applied = ((applied_fields(found, manager) or {}).get("f:metadata") or {}).get("f:labels") or {}
+    gone = {name[2:] for name in applied if name.startswith("f:")} & there.keys() - labels.keys()
+    return {**{name: value for name, value in labels.items() if there.get(name) != value}, **dict.fromkeys(gone)}
+
+
 def _without_identity(wanted: Data) -> Data:
     body = {name: value for name, value in wanted.items() if name not in (*_IDENTITY, "metadata", "status")}
     metadata = {name: value for name, value in wanted["metadata"].items() if name not in _META_IDENTITY}

@@ -24,7 +24,7 @@ from paddock.plan.vitistack.observed import Aspect, MachineProblem, ObservedClai
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
-from paddock.runtime.comparing import applied_fields
+from paddock.runtime.comparing import applied_fields, changed_labels
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
 from paddock.runtime.reference import InvolvedObject, is_owned
@@ -71,7 +71,19 @@ class DiskStorage:
             if act.verb == "grow":
                 patch = merge_patch({"spec": {"resources": {"requests": {"storage": act.size}}}})
                 await self._client.patch(targets.CLAIM_DATA, Key(owner.namespace, act.name), patch, WriteOptions(manager=targets.MANAGER))
+        for disk in disks:
+            await self._label(owner, disk)
         return [await self._claim(owner.namespace, act, found.get(act.name)) for act in acts]
+
+    async def _label(self, owner: InvolvedObject, disk: Data) -> None:
+        """Keep the labels of a DataVolume that is there. Nothing else of one can change."""
+        key = Key(owner.namespace, disk["metadata"]["name"])
+        seen = self._caches.volumes.cache.get(key) if disk["kind"] == "DataVolume" else None
+        if seen is None or seen.meta.going or not is_owned(seen.meta, owner.uid):
+            return
+        if changed := changed_labels(disk, orjson.loads(seen.raw), targets.MANAGER):
+            patch = merge_patch({"metadata": {"labels": changed}})
+            await self._client.patch(targets.VOLUMES, key, patch, WriteOptions(manager=targets.MANAGER))
 
     async def _take_back(self, owner: InvolvedObject, names: Iterable[str], vm: str) -> set[str]:
         """Own the claims of the VirtualMachine, too: a restore in place makes them anew for it, and they would go with it."""

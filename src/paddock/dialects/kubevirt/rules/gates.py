@@ -186,7 +186,8 @@ def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
 
 
 def is_open(gate: str, settings: AdmissionSettings) -> bool:
-    """Return whether a feature behind a gate can be used: as the cluster has it, or as the engine does."""
+    """Return whether a feature behind a gate can be used: as the cluster has it, or as the engine does. A server without controllers has
+    no engine, and leaves that to whoever carries out what it stores."""
     if settings.target == "cluster":
         return cluster_gates(settings).has(gate)
-    return gate in settings.gates or _ENGINE.get(gate, True)
+    return not settings.controllers or gate in settings.gates or _ENGINE.get(gate, True)
