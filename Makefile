@@ -16,7 +16,7 @@ FIRST ?= 0
 SEEDS ?= 1000
 DEB_PYTHON ?= 3.11
 IMAGE ?=
-# A long suite's record of what passed (docs/dev/gate.md): LIMIT is judged by it, RECORD=1 writes it, WHICH=missing or covered runs a part.
+# A long suite's record of what passed (docs/contribute/gate.md): LIMIT is judged by it, RECORD=1 writes it, WHICH=missing or covered runs a part.
 recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--record=$(1)) $(if $(RECORD),--record-write) $(if $(WHICH),--record-part=$(WHICH))
 # Each module of a whole suite goes to one process, in the order of the suite.
 SPREAD := --dist loadfile --no-loadscope-reorder
@@ -67,7 +67,7 @@ gen-check: setup ## fail when a generated file is missing, stale or surplus
 golden: setup ## rewrite the golden files; read the difference before you commit it
 	$(PYTEST) -n auto --golden-update
 
-conformance: test ## run the tests and write docs/reference/conformance.md
+conformance: test ## run the tests and write docs/evidence/conformance.md
 	$(PY) -m tools.conformance --results $(RESULTS)
 
 conformance-check: setup ## fail when the page is not what the last `make test` gave
@@ -127,7 +127,7 @@ answers: setup ## ask a kube-apiserver the questions of tests/reference that hav
 test-kubevirt: setup ## run groups of KubeVirt's functional tests with real guests: GROUP="access pools", GROUP=all; ONLY=regex runs specs by name, FAILED=1 those that failed last, NEW=1 those that have not run (needs Go)
 	@$(PY) -m tests.reference.functional $(GROUP) $(if $(ONLY),--only '$(ONLY)') $(if $(FAILED),--failed) $(if $(NEW),--new)
 
-cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt, also on a node that runs; WEIGHT=N (docs/guide/cluster.md)
+cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt, also on a node that runs; WEIGHT=N (docs/cluster/local-cluster.md)
 	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt) $(if $(WEIGHT),--weight $(WEIGHT))
 
 cluster-down: setup ## end what `make cluster` started

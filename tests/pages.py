@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# The folders below docs of the pages for users; those that are generated, and those for contributors, lie beside them.
+GUIDES = ("start", "use", "manifests", "run", "cluster", "dialects", "providers", "testing", "about")
 SHELLS = ("bash", "console", "sh", "shell")
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[\w-]*)(?P<rest>[^\n`]*)$")
 _TITLE = re.compile(r'\btitle="([^"]+)"')
@@ -64,6 +66,11 @@ class Block:
             if not command and line.strip():
                 lines.append(line)
         return lines
+
+
+def guides() -> list[Path]:
+    """Return the pages for users that people write."""
+    return [page for folder in GUIDES for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
 
 
 def blocks(page: Path) -> list[Block]:

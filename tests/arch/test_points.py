@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "console.md"
+PAGE = ROOT / "docs" / "evidence" / "console.md"
 ROW = re.compile(r"^\| (?P<point>[^|]+) \| (?P<state>[^|]+) \| (?P<proof>[^|]+) \|$", re.MULTILINE)
 PROOF = re.compile(r"`([^`]+)`")
 
@@ -61,7 +61,7 @@ def test_a_proof_that_is_gone_is_seen(proof: str) -> None:
 
 def test_the_pictures_of_the_guide_are_small_and_shown() -> None:
     pictures = sorted((ROOT / "docs" / "recordings").glob("console-*.webp"))
-    shown = re.findall(r"\(\.\./recordings/(console-[^)]+)\)", (ROOT / "docs" / "guide" / "console.md").read_text(encoding="utf-8"))
+    shown = re.findall(r"\(\.\./recordings/(console-[^)]+)\)", (ROOT / "docs" / "use" / "console.md").read_text(encoding="utf-8"))
     assert [each.name for each in pictures] == sorted(shown)
     assert pictures
     assert max(each.stat().st_size for each in pictures) < 60_000

@@ -21,7 +21,7 @@ from tests.reference.embedded import serving
 from tests.reference.recipes import CONFORMANCE
 
 HERE = Path(__file__).parent / "conformance"
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "kubernetes-conformance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "kubernetes-conformance.md"
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _AREAS = (

@@ -185,7 +185,7 @@ S3_GATEWAY = Recipe(
     variables=(),
 )
 
-# Programs that people bring to a Kubernetes API, each with a page in docs/guide/clients.
+# Programs that people bring to a Kubernetes API, each with a page in docs/manifests or docs/testing.
 FLUX = Recipe(
     name="flux",
     module=HERE / "flux",

@@ -8,7 +8,7 @@ from tools.commandpages.model import CommandText, OptionGroup, commands, paragra
 _INTRODUCTION = """# Commands
 
 Every command of `paddock` with its options and exit codes. `paddock COMMAND --help` prints the same, and so do the man pages
-(`man paddock-COMMAND`). [The command line](../guide/cli.md) describes what the commands have in common.
+(`man paddock-COMMAND`). [The command line](../manifests/cli.md) describes what the commands have in common.
 """
 
 

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", type=Path, default=ROOT / "tests" / "host" / "results.json", help="what real guests showed")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
     parser.add_argument("--specs", type=Path, default=ROOT / "docs" / "spec")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "reference" / "conformance.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "evidence" / "conformance.md")
     parser.add_argument("--providers", type=Path, default=ROOT / "docs" / "reference" / "providers.md")
     return parser
 

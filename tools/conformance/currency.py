@@ -12,8 +12,8 @@ from tools.conformance.verdict import REAL_ENGINE, Verdict
 _HEADING = "\n## How current the proofs are\n"
 _NOTE = """
 Real programs and guests do not run for each commit. A result of theirs is current if the code that its test uses is still the same
-([the gate](../dev/gate.md#the-code-that-a-test-uses)). Each row counts the items that only current results prove and names the others,
-whose code has changed since. It holds for the code with which this page was written.
+([the gate](../contribute/gate.md#the-code-that-a-test-uses)). Each row counts the items that only current results prove and names the
+others, whose code has changed since. It holds for the code with which this page was written.
 """
 
 

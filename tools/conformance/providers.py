@@ -14,8 +14,8 @@ from tools.conformance.results import Outcome, ProviderRun, TestResult
 
 _NOTE = (
     "Written by `make conformance` from the runs of the providers' conformance suite in `make test`, and in the last `make test-reference`",
-    "and `make test-host SLOW=1`; do not edit. [Writing a driver](../dev/writing-a-driver.md) describes the suite. The",
-    "[guide](../guide/providers/README.md) has a page for each driver.",
+    "and `make test-host SLOW=1`; do not edit. [Writing a driver](../contribute/writing-a-driver.md) describes the suite. The",
+    "[guide](../providers/README.md) has a page for each driver.",
 )
 _SIGNS = (
     "| sign | meaning |",

@@ -1,1 +1,1 @@
-"""The gate: which tests a run leaves out, and whether a committed record proves them for the same code (docs/dev/gate.md)."""
+"""The gate: which tests a run leaves out, and whether a committed record proves them for the same code (docs/contribute/gate.md)."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-HEADER = "# digest of the code, number of tests, commit, date, module or test; docs/dev/gate.md\n"
+HEADER = "# digest of the code, number of tests, commit, date, module or test; docs/contribute/gate.md\n"
 
 
 class BadRecord(Exception):

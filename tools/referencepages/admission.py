@@ -1,4 +1,4 @@
-"""docs/reference/kubevirt-admission.md: where a dry-run here ends otherwise than at KubeVirt's webhooks, and why.
+"""docs/evidence/kubevirt-admission.md: where a dry-run here ends otherwise than at KubeVirt's webhooks, and why.
 
 The list is the one that the reference tests hold the requests of KubeVirt's unit tests against (`tests/reference/kubevirt-tables.toml`).
 """

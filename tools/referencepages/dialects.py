@@ -36,7 +36,7 @@ _ABOUT = f"""# Five dialects side by side
 {reference.HEADER}
 
 Paddock takes machines in five dialects. This page shows one machine in each of them, which values only some of them can hold, and
-what `paddock convert` reports as lost between each two. [The tutorial](../guide/tutorials/five-dialects.md) makes the machine five times.
+what `paddock convert` reports as lost between each two. [The tutorial](../start/five-dialects.md) makes the machine five times.
 """
 _MACHINE = f"""## The same machine
 

@@ -1,4 +1,4 @@
-"""docs/reference/kubevirt-tests.md: what became of each of KubeVirt's functional tests that ran against `paddock up`, and why.
+"""docs/evidence/kubevirt-tests.md: what became of each of KubeVirt's functional tests that ran against `paddock up`, and why.
 
 The results are those that `make test-kubevirt` recorded, the reasons those that the run holds them against (`tests/reference/functional`).
 """

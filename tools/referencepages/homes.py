@@ -27,7 +27,7 @@ _ABOUT = f"""# The same machine in both homes
 
 {reference.HEADER}
 
-A manifest makes the same machine on `paddock up` and, through [`paddock operator`](../guide/operator.md), on a cluster with
+A manifest makes the same machine on `paddock up` and, through [`paddock operator`](../cluster/operator.md), on a cluster with
 KubeVirt. This page lists every line that a user sees in one of these homes and not in the other.
 
 A test plays one script in both. It creates the example of each dialect switched off, starts it, waits until the guest's agent

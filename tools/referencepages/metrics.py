@@ -24,7 +24,7 @@ _INTRODUCTION = f"""# Metrics
 
 {reference.HEADER}
 
-Every metric of `/metrics`. [Metrics](../guide/metrics.md) describes how to read them, and what their labels mean.
+Every metric of `/metrics`. [Metrics](../run/metrics.md) describes how to read them, and what their labels mean.
 """
 _SERVED: Sequence[tuple[str, str, Sequence[MetricFamily]]] = (
     ("The API server", "", (*requestmetrics.FAMILIES, *(family for family, _ in flow.COUNTS), *audit.FAMILIES)),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from tools.site import redirects
 from tools.site.navigation import menu
 from tools.site.staging import stage
 
@@ -30,6 +31,7 @@ def main() -> int:
     command = [str(python), "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
     done = subprocess.run(command, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     if done.returncode == 0:
+        redirects.write(SITE, redirects.moved())
         print(f"the site is in {SITE.relative_to(ROOT)}: open index.html")
     return done.returncode
 

@@ -1,26 +1,28 @@
 """The menu of the site: the headings and links of `docs/README.md`, which people read in the repository too.
 
-A page's title in the menu is its own heading.
+A page's title in the menu is its own heading. No menu has specifications, design notes and evidence: the index for contributors links
+them.
 """
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 _INDEX = Path("docs/README.md")
 _KINDS = "docs/reference/README.md"
+_CONTRIBUTE = "docs/contribute/README.md"
 _HEADING = re.compile(r"## (.+)")
 _GROUP = re.compile(r"\*\*(.+)\*\*")
 _LINK = re.compile(r"\]\(([^)#]+\.md)")
-# A heading such as "Learn: tutorials" is "Learn" in the menu.
+# A heading such as "Use: machines on this host" is "Use" in the menu.
 _AFTER_COLON = re.compile(r":.*")
 
 
-def menu(index: str, pages: Iterable[Path]) -> list[Any]:
+def menu(index: str, pages: Collection[Path]) -> list[Any]:
     """Return MkDocs' `nav`: one entry a heading, below it groups in bold and pages. `pages` are all that there are."""
-    found: list[Any] = [{"Home": "README.md"}]
+    found: list[Any] = [{"Home": ["README.md", _INDEX.as_posix()]}]
     section: list[Any] = []
     place = section
     seen: set[str] = set()
@@ -36,11 +38,14 @@ def menu(index: str, pages: Iterable[Path]) -> list[Any]:
             if "://" not in link and path not in seen:
                 seen.add(path)
                 place.append({"Kinds": [path, *_dialects(pages)]} if path == _KINDS else path)
-    found.append({"All pages": _INDEX.as_posix()})
+                if path == _CONTRIBUTE:
+                    place.extend(
+                        page.as_posix() for page in sorted(pages) if page.match("docs/contribute/*.md") and page.name != "README.md"
+                    )
     return found
 
 
-def _dialects(pages: Iterable[Path]) -> list[Any]:
+def _dialects(pages: Collection[Path]) -> list[Any]:
     """Return the generated pages of kinds, by dialect; the index names only the first page."""
     folders: dict[str, list[str]] = {}
     for page in sorted(pages):

@@ -9,6 +9,9 @@ from urllib.parse import unquote
 
 # The start page is the README, as it is in the repository.
 _PAGES = ("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.png", "docs/**/*.webp")
+# The folders that the search leaves out, as the menu does.
+_UNSEARCHED = ("docs/spec/", "docs/design/", "docs/evidence/", "tests/")
+_NO_SEARCH = "---\nsearch:\n  exclude: true\n---\n\n"
 _LINK = re.compile(r"\]\(([^)\s#]+)")
 
 
@@ -20,6 +23,8 @@ def stage(root: Path, target: Path) -> list[Path]:
     for place in places:
         (target / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / place, target / place)
+        if place.suffix == ".md" and place.as_posix().startswith(_UNSEARCHED):
+            (target / place).write_text(_NO_SEARCH + (root / place).read_text(encoding="utf-8"), encoding="utf-8")
     return places
 
 

@@ -1,4 +1,4 @@
-"""Exit codes, the same for every command (docs/guide/cli.md)."""
+"""Exit codes, the same for every command (docs/manifests/cli.md)."""
 
 GOOD = 0
 # the manifests have findings: errors, or differences where a command looks for differences

@@ -1,6 +1,6 @@
 """The SQLite file of a store: its tables, what holds them together, and the errors when they do not hold.
 
-The tables (docs/dev/on-disk.md):
+The tables (docs/reference/on-disk.md):
 
     log(revision, collection, namespace, name, value, previous, deleted, checksum)
                                                             every write since the last compaction, and every current one

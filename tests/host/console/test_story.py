@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/console.md: from the empty page to a shell, and from a broken machine to its cause and its cure.
+"""The pictures of docs/use/console.md: from the empty page to a shell, and from a broken machine to its cause and its cure.
 
 `make screenshots` takes them anew. Other runs go the same way and leave the committed pictures alone.
 """

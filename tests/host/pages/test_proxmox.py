@@ -11,7 +11,7 @@ import pytest
 from paddock.engine.images.build import places
 from tests.pages import ROOT, Reader
 
-PAGE = ROOT / "docs" / "guide" / "tutorials" / "from-proxmox.md"
+PAGE = ROOT / "docs" / "start" / "from-proxmox.md"
 NODE = "pve1.example"
 pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft", "kubectl")
 

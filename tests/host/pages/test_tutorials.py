@@ -13,10 +13,10 @@ import pytest
 from paddock.engine.images.build import places
 from tests.pages import ROOT, Reader
 
-GUIDE = ROOT / "docs" / "guide"
-TUTORIALS = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "gitops.md", "lab.md")
-EXPOSE = pytest.param("expose.md", marks=pytest.mark.needs("kubectl"))
-PAGES = (*(f"tutorials/{name}" for name in TUTORIALS), "airgap.md", "backup.md", EXPOSE, "production.md")
+DOCS = ROOT / "docs"
+TUTORIALS = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "lab.md")
+EXPOSE = pytest.param("run/expose.md", marks=pytest.mark.needs("kubectl"))
+PAGES = (*(f"start/{name}" for name in TUTORIALS), "manifests/gitops.md", "run/airgap.md", "run/backup.md", EXPOSE, "run/production.md")
 pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 
@@ -48,6 +48,6 @@ def test_the_commands_of_the_readme_print_what_it_says(reader: Reader) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_reader_gets_to_the_end(page: str, reader: Reader) -> None:
-    reader.follow(GUIDE / page)
+    reader.follow(DOCS / page)
     assert reader.printed
     assert not Path(reader.environment["PADDOCK_DIR"]).exists()

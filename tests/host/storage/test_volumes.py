@@ -382,8 +382,8 @@ def test_a_copy_takes_no_more_than_there_is_data(work: Path) -> None:
 
 
 def read_by_hand(path: Path, to: Path) -> bytes:
-    """The command of docs/dev/on-disk.md, as it stands there."""
-    text = (Path(__file__).parents[3] / "docs" / "dev" / "on-disk.md").read_text()
+    """The command of docs/reference/on-disk.md, as it stands there."""
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "on-disk.md").read_text()
     found = re.search(r"`(qemu-img convert [^`]*)`", text)
     assert found is not None
     words = [{"LAYER": str(path), "DISK": str(to)}.get(word, word) for word in found.group(1).split()]

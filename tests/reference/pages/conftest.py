@@ -28,7 +28,7 @@ from tests.reference.embedded import Embedded, serving
 
 # A fixture that pytest finds here.
 __all__ = ["tiny_guest"]
-GUIDE = ROOT / "docs" / "guide" / "clients"
+DOCS = ROOT / "docs"
 # The directory of the command `paddock`.
 OURS = Path(sys.executable).parent
 # The container disks that the pages name.

@@ -1,4 +1,4 @@
-"""Ansible with kubevirt.core and kubernetes.core, as docs/guide/clients/ansible.md uses them."""
+"""Ansible with kubevirt.core and kubernetes.core, as docs/manifests/ansible.md uses them."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.pages import Reader
 from tests.reference.clients import venv
-from tests.reference.pages.conftest import GUIDE
+from tests.reference.pages.conftest import DOCS
 
 pytestmark = [pytest.mark.reference, pytest.mark.long]
 
@@ -15,4 +15,4 @@ def test_the_page(reader: Callable[..., Reader], pytestconfig: pytest.Config) ->
     terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
     python = venv.python(terminal.write_line if terminal else print, requirements=venv.ANSIBLE)
     # Modules run in the interpreter that finds the Kubernetes client.
-    reader(python.parent, ANSIBLE_PYTHON_INTERPRETER=str(python), ANSIBLE_NOCOLOR="1").follow(GUIDE / "ansible.md")
+    reader(python.parent, ANSIBLE_PYTHON_INTERPRETER=str(python), ANSIBLE_NOCOLOR="1").follow(DOCS / "manifests/ansible.md")

@@ -1,4 +1,4 @@
-"""Cluster API's core controllers, as docs/guide/clients/cluster-api.md uses them."""
+"""Cluster API's core controllers, as docs/testing/cluster-api.md uses them."""
 
 import subprocess
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 from tests.reference import projects, recipes
 from tests.reference.build import Binaries, Recipe
 from tests.reference.embedded import Embedded
-from tests.reference.pages.conftest import GUIDE, ended, on_path, reading
+from tests.reference.pages.conftest import DOCS, ended, on_path, reading
 
 # The build takes minutes of processor time.
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
@@ -21,8 +21,8 @@ def test_the_page(server: Embedded, binaries: Binaries, program: Callable[[Recip
     components = [str(binaries.kubectl), "kustomize", str(projects.fetched(MODULE) / "core" / "config" / "default")]
     (one.folder / "core-components.yaml").write_bytes(subprocess.run(components, stdout=subprocess.PIPE, check=True).stdout)
     with ended(one.folder / "manager.pid"):
-        one.follow(GUIDE / "cluster-api.md")
+        one.follow(DOCS / "testing/cluster-api.md")
 
 
 def test_the_page_names_the_version() -> None:
-    assert recipes.CLUSTER_API.version in (GUIDE / "cluster-api.md").read_text()
+    assert recipes.CLUSTER_API.version in (DOCS / "testing/cluster-api.md").read_text()

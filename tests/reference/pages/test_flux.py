@@ -1,4 +1,4 @@
-"""Flux's kustomize-controller, as docs/guide/clients/flux.md uses it."""
+"""Flux's kustomize-controller, as docs/manifests/flux.md uses it."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from tests.pages import Reader
 from tests.reference import projects, recipes
 from tests.reference.build import Recipe, version_of
 from tests.reference.client import Api
-from tests.reference.pages.conftest import GUIDE, OURS, ended, on_path
+from tests.reference.pages.conftest import DOCS, OURS, ended, on_path
 from tests.reference.pages.gitsources import serving_sources
 
 pytestmark = [pytest.mark.reference, pytest.mark.long]
@@ -60,11 +60,11 @@ def git(repository: Path) -> dict[str, str]:
 def test_the_page(reader: Callable[..., Reader], program: Callable[[Recipe], Path], api: Api, repository: Path) -> None:
     one = reader(program(recipes.FLUX), OURS, on_path("git"), **git(repository))
     with serving_sources(api, {REMOTE: repository}), ended(one.folder / "kustomize-controller.pid"):
-        one.follow(GUIDE / "flux.md")
+        one.follow(DOCS / "manifests/flux.md")
 
 
 def test_the_page_names_the_versions() -> None:
-    page = (GUIDE / "flux.md").read_text()
+    page = (DOCS / "manifests/flux.md").read_text()
     assert recipes.FLUX.version.removeprefix("v") in page
     required = version_of(recipes.FLUX.module, "github.com/fluxcd/source-controller/api")
     assert required == DEFINITIONS[1].version and required in page

@@ -1,4 +1,4 @@
-"""k9s at a terminal, as docs/guide/clients/k9s.md uses it."""
+"""k9s at a terminal, as docs/manifests/k9s.md uses it."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import pytest
 from tests.pages import Block, Reader, blocks
 from tests.reference import recipes
 from tests.reference.build import Recipe
-from tests.reference.pages.conftest import GUIDE, OURS
+from tests.reference.pages.conftest import DOCS, OURS
 from tests.reference.pages.screen import Screen, at_screen
 
 # The build takes five minutes of processor time.
@@ -56,8 +56,8 @@ def steps(block: Block) -> Iterator[tuple[str, str]]:
 
 def test_the_page(reader: Callable[..., Reader], program: Callable[[Recipe], Path]) -> None:
     with ExitStack() as ending:
-        Typist(reader(program(recipes.K9S), OURS), ending).follow(GUIDE / "k9s.md")
+        Typist(reader(program(recipes.K9S), OURS), ending).follow(DOCS / "manifests/k9s.md")
 
 
 def test_the_page_names_the_version() -> None:
-    assert recipes.K9S.version.removeprefix("v") in (GUIDE / "k9s.md").read_text()
+    assert recipes.K9S.version.removeprefix("v") in (DOCS / "manifests/k9s.md").read_text()

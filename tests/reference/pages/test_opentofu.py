@@ -1,4 +1,4 @@
-"""OpenTofu with a provider for Kubernetes manifests, as docs/guide/clients/opentofu.md uses them."""
+"""OpenTofu with a provider for Kubernetes manifests, as docs/manifests/opentofu.md uses them."""
 
 import platform
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 from tests.pages import Reader
 from tests.reference import recipes
 from tests.reference.build import Recipe
-from tests.reference.pages.conftest import GUIDE, OURS
+from tests.reference.pages.conftest import DOCS, OURS
 
 # Both builds take five minutes of processor time.
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
@@ -31,10 +31,10 @@ def test_the_page(reader: Callable[..., Reader], program: Callable[[Recipe], Pat
     settings = mirror(tmp_path / "mirror", program(recipes.OPENTOFU_KUBECTL) / "terraform-provider-kubectl")
     # CHECKPOINT_DISABLE: it asks nobody for newer versions.
     environment = {"TF_CLI_CONFIG_FILE": str(settings), "CHECKPOINT_DISABLE": "1"}
-    reader(program(recipes.OPENTOFU), OURS, **environment).follow(GUIDE / "opentofu.md")
+    reader(program(recipes.OPENTOFU), OURS, **environment).follow(DOCS / "manifests/opentofu.md")
 
 
 def test_the_page_names_the_versions() -> None:
-    page = (GUIDE / "opentofu.md").read_text()
+    page = (DOCS / "manifests/opentofu.md").read_text()
     for recipe in (recipes.OPENTOFU, recipes.OPENTOFU_KUBECTL):
         assert recipe.version.removeprefix("v") in page

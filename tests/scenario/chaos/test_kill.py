@@ -1,7 +1,7 @@
 """The server is killed at random moments, under load, and nothing that it has acknowledged is ever lost.
 
 `make test` does a few moments, always the same. `make soak` does a thousand, in rounds; the seed of a round is in the name of its
-test. See docs/dev/soak.md for how to repeat or to continue them.
+test. See docs/contribute/soak.md for how to repeat or to continue them.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a damaged file does, for every kind of file that docs/dev/on-disk.md lists, and every kind of damage."""
+"""What a damaged file does, for every kind of file that docs/reference/on-disk.md lists, and every kind of damage."""
 
 import asyncio
 import fcntl
@@ -403,7 +403,7 @@ def _store(root: Path) -> tuple[Path, Callable[[], None]]:
 
 
 def test_the_page_has_a_row_for_each_kind_and_no_other() -> None:
-    text = (ROOT / "docs" / "dev" / "on-disk.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "on-disk.md").read_text(encoding="utf-8")
     section = text.partition("\n## Damaged files\n")[2].partition("\n## ")[0]
     cells = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| `")]
     assert cells == list(ROWS)

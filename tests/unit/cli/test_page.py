@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.pages import ROOT, Reader, blocks
 
-PAGE = ROOT / "docs" / "guide" / "cli.md"
+PAGE = ROOT / "docs" / "manifests" / "cli.md"
 MANIFESTS = Path(__file__).parent / "page"
 
 

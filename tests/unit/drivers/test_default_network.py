@@ -1,4 +1,4 @@
-"""A network card that names no network: where each driver puts it (docs/guide/virtrigaud.md). That of vSphere stands in its own tests."""
+"""A network card that names no network: where each driver puts it (docs/dialects/virtrigaud.md). vSphere has tests of its own."""
 
 from pathlib import Path
 

@@ -11,6 +11,6 @@ _MADE = re.compile(r"\.(?:counter|gauge|histogram)\(\s*\"(paddock_[a-z_]+)\"")
 
 def test_the_page_and_the_code_name_the_same_metrics() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src/paddock/runtime").glob("*.py")))
-    page = (ROOT / "docs/dev/controllers.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/contribute/controllers.md").read_text(encoding="utf-8")
     assert set(_MADE.findall(code)) == set(re.findall(r"`(paddock_[a-z_]+)`", page))
     assert MetricsRegistry().names() == ()

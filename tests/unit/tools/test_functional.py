@@ -11,7 +11,7 @@ from tools import upstream
 from tools.referencepages import functional
 from tools.upstream import Case, Inventory
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "kubevirt-tests.md"
+PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "kubevirt-tests.md"
 SPEC = Spec("VM should start", "vm_test.go", 3, frozenset())
 FAILURE = Ending(SPEC.name, "failed", 1.0, SPEC.file, "vm_test.go:7", "Timed out after 60 s")
 REASON = Verdict("differs", "it starts elsewhere", spec="should start", where="vm_test.go:7")

@@ -59,7 +59,7 @@ def test_no_test_of_the_page_failed_in_the_recorded_runs() -> None:
 
 
 def test_the_hosts_are_those_of_the_guide() -> None:
-    page = (ROOT / "docs" / "guide" / "hosts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "run" / "hosts.md").read_text(encoding="utf-8")
     releases = set(re.findall(r"^\| (Debian \d+)", page, re.MULTILINE))
     said = {match[0] for row in ROWS if row.state != "no" and (match := re.match(r"(?:Debian|Ubuntu|Fedora) [\d.]+", row.what))}
     hosts = next(group for group in tried.groups() if group.title == "Hosts")

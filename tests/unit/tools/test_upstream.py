@@ -27,7 +27,7 @@ def test_the_page_names_what_is_skipped_with_its_reason() -> None:
         if case.verdict in ("skipped", "differs"):
             assert f"- `{case.file}`: {upstream.plain(case.name)}" in page
     assert all(f"### {reason} (" in page and why in page for reason, why in inventory.reasons.items())
-    assert page == (ROOT / "docs" / "reference" / "upstream-tests.md").read_text("utf-8")
+    assert page == (ROOT / "docs" / "evidence" / "upstream-tests.md").read_text("utf-8")
 
 
 HERE = "tests/unit/tools/test_upstream.py::test_what_is_wrong_is_found"

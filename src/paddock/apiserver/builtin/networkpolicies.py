@@ -1,4 +1,4 @@
-"""`networking.k8s.io/v1 NetworkPolicy`: what machines may receive and send. The engine carries it out (docs/guide/networks.md)."""
+"""`networking.k8s.io/v1 NetworkPolicy`: what machines may receive and send. The engine carries it out (docs/use/networks.md)."""
 
 import ipaddress
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`paddock envtest-assets`: writes the programs that controller-runtime's envtest starts (docs/guide/envtest.md).
+"""`paddock envtest-assets`: writes the programs that controller-runtime's envtest starts (docs/testing/envtest.md).
 
 `kube-apiserver` starts this server. `etcd` starts a process that reports health and stores nothing. `kubectl` is the installed one, if
 any.

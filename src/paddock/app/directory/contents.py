@@ -1,4 +1,4 @@
-"""The entries that Paddock makes in a directory (docs/dev/on-disk.md): the marks that prove one, and what a deletion takes.
+"""The entries that Paddock makes in a directory (docs/reference/on-disk.md): the marks that prove one, and what a deletion takes.
 
 A person may have named a home directory by mistake, or keep files of their own beside those of a server. So nothing is deleted that is not
 on the list, and nothing at all where no mark is.

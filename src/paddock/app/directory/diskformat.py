@@ -1,4 +1,4 @@
-"""The format of a server's directory: a number that rises when what lies there means something else than before (docs/dev/on-disk.md).
+"""The format of a server's directory: a number that rises when what lies there changes its meaning (docs/reference/on-disk.md).
 
 `format.json` holds it. Whoever works in a directory looks at it first, and leaves a directory of a newer format alone: its files, and the
 guests that run on them. The store has a format of its own, because a backup leads from a newer one back to an older one.

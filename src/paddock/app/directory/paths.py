@@ -1,4 +1,4 @@
-"""Paths of a server's files (docs/dev/on-disk.md)."""
+"""Paths of a server's files (docs/reference/on-disk.md)."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits for clients (docs/guide/limits.md)."""
+    """The limits for clients (docs/run/limits.md)."""
 
     # requests that are worked on at once, shared out by priority levels
     requests: int = 240
@@ -52,7 +52,7 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of requests (docs/guide/audit.md)."""
+    """The record of requests (docs/run/audit.md)."""
 
     level: str = "Metadata"
     policy: Path | None = None
@@ -66,7 +66,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of machines on this host (docs/guide/machines.md)."""
+    """The settings of machines on this host (docs/use/machines.md)."""
 
     # auto, routed or user
     network: str = "auto"
@@ -92,7 +92,7 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderProgramSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of VirtRigaud's Providers (docs/guide/virtrigaud.md)."""
+    """The settings of VirtRigaud's Providers (docs/dialects/virtrigaud.md)."""
 
     # hosts and networks of this very host that Providers may name
     hosts: tuple[str, ...] = ()

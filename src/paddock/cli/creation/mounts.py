@@ -1,7 +1,7 @@
 """Directories of the host for a new machine: `--mount HOST:GUEST[:ro]`, and the objects that it becomes.
 
 An administrator's PersistentVolume names the directory, a claim is bound to it, and the machine shares the claim by virtiofs
-(docs/guide/storage.md). Objects of one machine have its name, so that `paddock rm` finds them by the label.
+(docs/use/storage.md). Objects of one machine have its name, so that `paddock rm` finds them by the label.
 """
 
 import os

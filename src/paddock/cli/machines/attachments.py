@@ -37,7 +37,7 @@ async def check(server: ServerSession, machine: MachineView, network: str) -> No
 def _fix(name: str, known: Sequence[str]) -> str:
     if meant := nearest(name, known):
         return f'did you mean "{meant}"?'
-    return f"the namespace has {', '.join(known)}" if known else "make it first (docs/guide/networks.md)"
+    return f"the namespace has {', '.join(known)}" if known else "make it first (docs/use/networks.md)"
 
 
 async def _names(server: ServerSession, target: Target[Data], namespace: str) -> list[str]:

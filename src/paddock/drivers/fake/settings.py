@@ -14,7 +14,7 @@ _Seconds = Annotated[float, Meta(ge=0, le=86400)]
 _Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 # How calls that take time answer: with a task, when they are done, or each as chance decides.
 TaskMode = Literal["async", "sync", "mixed"]
-# What a fault does to a call (docs/dev/writing-a-driver.md has the table).
+# What a fault does to a call (docs/contribute/writing-a-driver.md has the table).
 FaultEffect = Literal["error", "lost-answer", "delay", "task-error", "task-hang", "restart"]
 
 
@@ -121,4 +121,6 @@ def read(path: Path) -> FakeSettings:
     except OSError as error:
         raise BadScript(f"cannot read the script {path}", why=error.strerror or str(error)) from error
     except (ValueError, tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
-        raise BadScript(f"the script {path} has a mistake", why=str(error), fix="docs/dev/writing-a-driver.md lists its members") from error
+        raise BadScript(
+            f"the script {path} has a mistake", why=str(error), fix="docs/contribute/writing-a-driver.md lists its members"
+        ) from error

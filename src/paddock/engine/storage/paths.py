@@ -1,4 +1,4 @@
-"""The places of volumes: a directory each, in one of several pools (docs/dev/on-disk.md)."""
+"""The places of volumes: a directory each, in one of several pools (docs/reference/on-disk.md)."""
 
 import contextlib
 import re

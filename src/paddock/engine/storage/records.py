@@ -1,4 +1,4 @@
-"""The record beside a disk: its files, oldest first, and the layers below them (docs/dev/on-disk.md)."""
+"""The record beside a disk: its files, oldest first, and the layers below them (docs/reference/on-disk.md)."""
 
 from pathlib import Path
 from typing import Literal

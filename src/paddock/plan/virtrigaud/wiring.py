@@ -56,7 +56,7 @@ def encoded(made: Sequence[NetworkPayload], provider_type: str) -> str:
 
 def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Provider) -> NetworkPayload:
     payload = NetworkPayload(name=ref.name)
-    # Without a network, the provider has a default of its own where the Provider names none: docs/guide/virtrigaud.md says which.
+    # Without a network, the provider has a default of its own where the Provider names none: docs/dialects/virtrigaud.md says which.
     payload = _on_default(payload, provider) if network is None else _from_block(payload, network, provider)
     allocation = network.spec.ipAllocation if network is not None else None
     static = _static(allocation)

@@ -238,13 +238,13 @@ def contents(dialects: Mapping[str, str], kinds: Sequence[Kind]) -> str:
         for dialect, text in dialects.items()
     )
     others = (
-        "- [Manifests in an editor](../guide/editors.md): the same facts while you type\n"
+        "- [Manifests in an editor](../manifests/editors.md): the same facts while you type\n"
         "- [Commands](commands.md) and [settings](settings.md): options, environment variables, annotations\n"
         "- [Events](events.md), [conditions](conditions.md) and [metrics](metrics.md)\n"
         "- [Drivers and what they can do](providers.md), written from runs of the conformance suite\n"
         "- [Migrations between drivers](migrations.md): over which storage each pair moves machines, and what is refused\n"
-        "- [Conformance](conformance.md): each item of the specifications, and the test that proves it\n"
-        "- [KubeVirt's own tests](upstream-tests.md): what stands for them here, what differs, and what is skipped"
+        "- [Conformance](../evidence/conformance.md): each item of the specifications, and the test that proves it\n"
+        "- [KubeVirt's own tests](../evidence/upstream-tests.md): what stands for them here, what differs, and what is skipped"
     )
     text = "Every kind with its fields, its rules and its columns, by dialect."
     return "\n\n".join(["# Reference", HEADER, text, _table(("Dialect", "What it is", "Kinds"), lines), others]) + "\n"

@@ -64,7 +64,7 @@ def said(root: Path) -> str:
 
 def test_everything_that_the_page_of_files_names_goes(tmp_path: Path) -> None:
     """A developer who adds a file to a server's directory describes it there."""
-    page = (Path(__file__).parents[4] / "docs/dev/on-disk.md").read_text()
+    page = (Path(__file__).parents[4] / "docs/reference/on-disk.md").read_text()
     table = page.partition("| file | content |")[2].partition("\n\n")[0]
     names = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
     places = [

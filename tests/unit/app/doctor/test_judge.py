@@ -23,7 +23,7 @@ from paddock.app.doctor.facts import (
 )
 
 GIB = 1 << 30
-DOCUMENT = Path(__file__).parents[4] / "docs" / "guide" / "doctor.md"
+DOCUMENT = Path(__file__).parents[4] / "docs" / "run" / "doctor.md"
 QEMU = QemuFacts("/usr/bin/qemu-system-x86_64", (7, 2, 22), "", has_efi=True, has_secure_boot=True)
 GOOD = DoctorFacts(
     tools=ToolFacts(

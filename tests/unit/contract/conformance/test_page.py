@@ -1,4 +1,4 @@
-"""docs/dev/writing-a-driver.md: its driver passes the suite as the page says, its script is one, and its tables are complete."""
+"""docs/contribute/writing-a-driver.md: its driver passes the suite as the page says, its script is one, and its tables are complete."""
 
 import importlib.util
 import random
@@ -20,7 +20,7 @@ from paddock.contract.factory import DriverContext
 from paddock.drivers.fake.settings import FakeSettings, FaultEffect
 from tests import virtualtime
 
-PAGE = Path(__file__).parents[4] / "docs" / "dev" / "writing-a-driver.md"
+PAGE = Path(__file__).parents[4] / "docs" / "contribute" / "writing-a-driver.md"
 
 
 def block(language: str) -> str:

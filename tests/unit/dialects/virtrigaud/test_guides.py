@@ -10,8 +10,7 @@ from paddock.schema.finding import Severity, format_path
 from paddock.schema.kind import AdmissionSettings
 from tests.pages import ROOT, Block, blocks
 
-GUIDE = ROOT / "docs/guide"
-PAGES = (GUIDE / "virtrigaud.md", *sorted((GUIDE / "providers").glob("*.md")))
+PAGES = (ROOT / "docs/dialects/virtrigaud.md", *sorted((ROOT / "docs/providers").glob("*.md")))
 MANIFESTS = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
 # What a block completes that shows a part of a Provider.
 PROVIDER: dict[str, Any] = {

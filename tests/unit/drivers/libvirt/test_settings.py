@@ -73,7 +73,7 @@ def test_a_local_endpoint_is_left_as_it_is() -> None:
 
 
 def test_each_documented_endpoint_is_one_that_a_provider_may_have() -> None:
-    page = (Path(__file__).parents[4] / "docs/guide/providers/libvirt.md").read_text()
+    page = (Path(__file__).parents[4] / "docs/providers/libvirt.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `qemu")]
     words = (("[USER@]", "root@"), ("[:PORT]", ":22"), ("HOST", "kvm1.example"), ("PATH", "/run/libvirt/libvirt-sock"))
     found = re.findall(r"`(qemu[^`]*)`", "".join(row.split("|")[1] for row in rows))

@@ -9,7 +9,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from tests.unit.drivers.proxmox.conftest import IMAGE_URL, Stage, play
 
-GUIDE = Path(__file__).resolve().parents[4] / "docs/guide/providers/proxmox.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs/providers/proxmox.md"
 ROW = re.compile(r"^\| (?P<privilege>[A-Z]\w+(?:\.\w+)+) \| (?P<path>/\w*) \|", re.MULTILINE)
 
 HARDWARE = p.ClassPayload(
@@ -25,13 +25,13 @@ HARDWARE = p.ClassPayload(
 def grants() -> dict[str, list[str]]:
     """The privileges of the guide's table, by path."""
     found: dict[str, list[str]] = {}
-    for row in ROW.finditer(GUIDE.read_text()):
+    for row in ROW.finditer(PAGE.read_text()):
         found.setdefault(row["path"], []).append(row["privilege"])
     return found
 
 
 def test_the_command_and_the_table_name_the_same_privileges() -> None:
-    command = re.search(r'-privs "([^"]+)"', GUIDE.read_text())
+    command = re.search(r'-privs "([^"]+)"', PAGE.read_text())
     assert command is not None
     assert sorted(command[1].split()) == sorted(each for named in grants().values() for each in named)
 

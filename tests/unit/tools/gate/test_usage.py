@@ -31,7 +31,7 @@ FILES = {
     "tools/gate/usage.py": "",
     "tools/kubevirtsupport/table.py": "",
     "tools/setup.sh": "",
-    "docs/guide/cli.md": "",
+    "docs/manifests/cli.md": "",
     "README.md": "",
     "new/thing.txt": "",
 }
@@ -229,7 +229,7 @@ def test_commits_count_by_what_they_change(repository: Path) -> None:
 
 def test_a_merge_is_new_code_only_where_both_sides_count(repository: Path) -> None:
     git(repository, "checkout", "-qb", "side")
-    commit(repository, {"docs/guide/cli.md": "new"})
+    commit(repository, {"docs/manifests/cli.md": "new"})
     git(repository, "checkout", "-q", "-")
     commit(repository, {"src/paddock/base/clock.py": "# new"})
     before = digest(repository)

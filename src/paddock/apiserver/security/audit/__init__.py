@@ -1,1 +1,1 @@
-"""The record of requests: who did what, when, and what came of it (docs/guide/audit.md)."""
+"""The record of requests: who did what, when, and what came of it (docs/run/audit.md)."""

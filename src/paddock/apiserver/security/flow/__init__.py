@@ -1,1 +1,1 @@
-"""The share of the server that a client gets: flows, priority levels, fair queues (docs/guide/limits.md)."""
+"""The share of the server that a client gets: flows, priority levels, fair queues (docs/run/limits.md)."""
