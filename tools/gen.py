@@ -22,7 +22,7 @@ from paddock.schema.kind import KindFacts
 from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
-from tools.referencepages import admission, dialects, functional, homes, metrics, reported, settings, tried
+from tools.referencepages import admission, dialects, figures, functional, homes, metrics, reported, settings, tried
 from tools.webtypes import typescript
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,6 +70,7 @@ def reference_pages() -> Mapping[str, str]:
         "homes.md": homes.page(),
         "dialects.md": dialects.page(),
         "tried.md": tried.page(),
+        "figures.md": figures.page(),
         "migrations.md": migrationpairs.page(),
     }
 

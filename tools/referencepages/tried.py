@@ -11,13 +11,13 @@ from tools.referencepages.tables import table
 
 _ROWS = Path(__file__).with_name("tried.toml")
 State = Literal["run", "part", "simulated", "no"]
-_SAID: dict[State, str] = {"run": "yes", "part": "in part", "simulated": "simulator only", "no": "**no**"}
+_SAID: dict[State, str] = {"run": "yes", "part": "in part", "simulated": "simulator only", "no": "no"}
 _ABOUT = f"""# What was tried
 
 {reference.HEADER}
 
 This page lists what Paddock was run with, and what it was not. *Yes* means that the tests named in the last column run the real thing.
-*In part* and *simulator only* are no promise for the rest. What has **no** may work; nobody has seen it work.
+*In part* and *simulator only* are no promise for the rest. What has *no* may work, but no test shows it.
 
 Two facts matter most. No guest with a stock kernel has run under KVM yet: machines without it run under QEMU's emulation. The drivers for
 vSphere, Proxmox VE and Firecracker have only met simulators; [Drivers and what they can do](providers.md) has each capability.
