@@ -3,9 +3,30 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from tests.pages import guides
+from tools import prose
+
 ROOT = Path(__file__).resolve().parents[2]
 IMPERSONAL = re.compile(r"\b(?:is|are|was|were|been|being|be) (?:told|said|looked at)\b", re.IGNORECASE)
 # The page of rules quotes what it forbids; these are written from declarations and from other programs' names of tests.
+# The pages that most people read; their sentences are short.
+DAILY = ("start", "use", "run")
+# A page for users has no dates, loads and history of what was measured, and none of these words.
+FOREIGN = re.compile(
+    r"\b(?:20\d\d-\d\d-\d\d|(?:at a )?load of \d|since then|earlier build|after this page)\b"
+    r"|\b(?:anew|whoever|nobody|somebody|goes on|go on|went on)\b",
+    re.IGNORECASE,
+)
+# The page of rules quotes what it forbids; these are written from declarations and from other programs' names of tests.
+# The pages that most people read; their sentences are short.
+DAILY = ("start", "use", "run")
+# A page for users has no dates, loads and history of what was measured, and none of these words.
+FOREIGN = re.compile(
+    r"\b(?:20\d\d-\d\d-\d\d|(?:at a )?load of \d|since then|earlier build|anew|whoever|nobody|somebody|goes on|go on|went on)\b|\bAfter this page\b",
+    re.IGNORECASE,
+)
 EXEMPT = ("docs/contribute/writing.md", "docs/evidence/", "docs/reference/")
 
 
@@ -20,3 +41,27 @@ def test_nothing_is_told_said_or_looked_at() -> None:
         if IMPERSONAL.search(line)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in guides() if page.parent.name in DAILY], ids=lambda page: f"{page.parent.name}/{page.name}"
+)
+def test_sentences_are_short(page: Path) -> None:
+    assert prose.too_long(page.read_text(encoding="utf-8")) == []
+
+
+def test_pages_for_users_have_no_dates_history_or_foreign_words() -> None:
+    found = [
+        f"{page.name}: {each}" for page in guides() for each in prose.sentences(page.read_text(encoding="utf-8")) if FOREIGN.search(each)
+    ]
+    assert found == []
+
+
+def test_a_long_sentence_is_seen() -> None:
+    long = f"It has {'many ' * 34}words."
+    text = f"# A heading\n\n| {long} |\n\n```text\n{long}\n```\n\nShort. {long}\n- {long.replace('many', '`a b`')} So [is this](x.md).\n"
+    assert prose.too_long(text) == [long, long.replace("many", "CODE")]
+
+
+def test_a_date_and_a_foreign_word_are_seen() -> None:
+    assert all(FOREIGN.search(each) for each in ("Measured on 2026-11-28.", "At a load of 8.", "Whoever asks.", "It is made anew."))
