@@ -10,7 +10,6 @@ from tools import prose
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPERSONAL = re.compile(r"\b(?:is|are|was|were|been|being|be) (?:told|said|looked at)\b", re.IGNORECASE)
-# The page of rules quotes what it forbids; these are written from declarations and from other programs' names of tests.
 # The pages that most people read; their sentences are short.
 DAILY = ("start", "use", "run")
 # A page for users has no dates, loads and history of what was measured, and none of these words.
@@ -20,13 +19,6 @@ FOREIGN = re.compile(
     re.IGNORECASE,
 )
 # The page of rules quotes what it forbids; these are written from declarations and from other programs' names of tests.
-# The pages that most people read; their sentences are short.
-DAILY = ("start", "use", "run")
-# A page for users has no dates, loads and history of what was measured, and none of these words.
-FOREIGN = re.compile(
-    r"\b(?:20\d\d-\d\d-\d\d|(?:at a )?load of \d|since then|earlier build|anew|whoever|nobody|somebody|goes on|go on|went on)\b|\bAfter this page\b",
-    re.IGNORECASE,
-)
 EXEMPT = ("docs/contribute/writing.md", "docs/evidence/", "docs/reference/")
 
 
