@@ -46,7 +46,7 @@ Debian 12, two processors, 2 GiB of memory, a disk of 20 GiB, an SSH key, on the
 _CAN = """## What each can say
 
 Each row adds one value to the machine above. *kept* means that `paddock convert` carries it and reports nothing further; otherwise
-the cell has what it reports. Kubermatic's machine is KubeVirt's, so it has no row of its own. On this page the words of `convert`
+the cell has what it reports. Kubermatic's machine is KubeVirt's: it adds only how images are named. On this page the words of `convert`
 use *Machine* for Vitistack's kind.
 """
 _LOSSES = """## What a translation loses
@@ -73,6 +73,7 @@ class Ability(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     value: Any
     beside: str = ""
+    kind: str = ""
 
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,9 +124,9 @@ def converted(text: str, target: str) -> Conversion:
 
 
 def with_value(text: str, ability: Ability) -> str:
-    """Return manifests whose last object has the ability's value."""
+    """Return manifests whose object of the ability's kind, or the last one, has its value."""
     documents = [each for each in yaml.safe_load_all(f"{ability.beside}\n---\n{text}") if each]
-    place: dict[str, Any] = documents[-1]
+    place: dict[str, Any] = next((each for each in documents if each["kind"] == ability.kind), documents[-1])
     *parents, last = ability.path.split(".")
     for name in parents:
         place = place.setdefault(name, {})
@@ -194,5 +195,8 @@ def _translations(dialects: Sequence[Dialect], machines: Mapping[str, str]) -> I
         for b in dialects:
             if losses := made.get((a.name, b.name)):
                 yield f"### From {a.title} to {b.title}\n"
-                yield from (textwrap.fill(f"- `{field}`: {text}", _WIDTH, subsequent_indent="  ") for field, text in losses.items())
+                yield from (
+                    textwrap.fill(f"- `{field}`: {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+                    for field, text in losses.items()
+                )
                 yield ""

@@ -49,7 +49,7 @@ def render(recorded: Results, known: Sequence[Verdict]) -> str:
     for cause, title in _TITLES.items():
         lines += [f"## {title}", ""]
         for why, endings in reasons.get(cause, {}).items():
-            lines += [*textwrap.wrap(f"{why} ({len(endings)}):", _WIDTH), "", *map(_line, endings), ""]
+            lines += [*textwrap.wrap(f"{why} ({len(endings)}):", _WIDTH, break_on_hyphens=False), "", *map(_line, endings), ""]
     return "\n".join([*lines, *_not_run(recorded)]).rstrip() + "\n"
 
 

@@ -99,7 +99,7 @@ def page() -> str:
 
 def _disks(disks: DiskBehaviours) -> Iterator[str]:
     yield f"## {disks.title}\n"
-    yield f"{textwrap.fill(disks.why, _WIDTH)}\n"
+    yield f"{textwrap.fill(disks.why, _WIDTH, break_on_hyphens=False)}\n"
     yield "| what | `paddock up` | a cluster with CDI 1.66 |\n| --- | --- | --- |"
     for each in disks.behaviour:
         yield f"| {each.what} | {each.embedded} | {each.cluster} |"
@@ -108,7 +108,7 @@ def _disks(disks: DiskBehaviours) -> Iterator[str]:
 
 def _section(reason: Reason) -> Iterator[str]:
     yield f"## {reason.title}\n"
-    yield f"{textwrap.fill(reason.why, _WIDTH)}\n"
+    yield f"{textwrap.fill(reason.why, _WIDTH, break_on_hyphens=False)}\n"
     yield "| line | `paddock up` | cluster | when | dialects |\n| --- | --- | --- | --- | --- |"
     for each in reason.difference:
         cells = (_code(each.line), _code(each.embedded), _code(each.cluster), _when(each.steps), _who(each))

@@ -58,3 +58,9 @@ def test_each_value_of_the_page_is_beyond_another_dialect() -> None:
 )
 def test_verdicts(ability: Ability, target: str, outcome: str) -> None:
     assert dialects.verdict(ability, target, dialects.machine(ability.dialect)) == outcome
+
+
+def test_no_line_of_the_page_ends_within_a_name() -> None:
+    page = dialects.page()
+    assert [line for line in page.splitlines() if line.endswith("-") and not line.startswith(("-", "|"))] == []
+    assert "web-rootdisk" in page
