@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from tools.site import redirects
+from tools.site import local, redirects
 from tools.site.navigation import menu
 from tools.site.staging import stage
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 _LOCK = ROOT / "requirements-docs.lock"
 _WORK = ROOT / ".cache" / "site"
 _SETTINGS = Path(__file__).with_name("mkdocs.yml")
+_STYLE = Path(__file__).with_name("paddock.css")
 SITE = ROOT / "build" / "site"
 
 
@@ -25,6 +27,7 @@ def main() -> int:
     python = _python()
     pages = _WORK / "pages"
     nav = menu((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), stage(ROOT, pages))
+    shutil.copyfile(_STYLE, pages / _STYLE.name)
     settings = _WORK / "mkdocs.yml"
     added = {"docs_dir": str(pages), "site_dir": str(SITE), "nav": nav}
     settings.write_text(f"{_SETTINGS.read_text(encoding='utf-8')}\n{yaml.safe_dump(added, sort_keys=False)}", encoding="utf-8")
@@ -32,6 +35,9 @@ def main() -> int:
     done = subprocess.run(command, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     if done.returncode == 0:
         redirects.write(SITE, redirects.moved())
+        if remote := local.keep(SITE):
+            print("the site loads what is elsewhere:", *remote, sep="\n", file=sys.stderr)
+            return 1
         print(f"the site is in {SITE.relative_to(ROOT)}: open index.html")
     return done.returncode
 
