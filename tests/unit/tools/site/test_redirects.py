@@ -26,7 +26,7 @@ def test_a_page_that_moved_is_at_its_new_place_alone(old: str, new: str) -> None
 
 
 def test_the_pages_of_earlier_menus_have_redirects() -> None:
-    assert {"docs/start/quickstart.md", "docs/providers/README.md", "docs/reference/on-disk.md"} <= MOVED.keys()
+    assert {"docs/guide/quickstart.md", "docs/guide/providers/README.md", "docs/dev/on-disk.md"} <= MOVED.keys()
 
 
 def test_the_menu_has_no_specification_design_note_or_evidence() -> None:
