@@ -64,3 +64,9 @@ def test_the_hosts_are_those_of_the_guide() -> None:
     said = {match[0] for row in ROWS if row.state != "no" and (match := re.match(r"(?:Debian|Ubuntu|Fedora) [\d.]+", row.what))}
     hosts = next(group for group in tried.groups() if group.title == "Hosts")
     assert {each for each in said if any(row.what.startswith(each) for row in hosts.row)} == releases
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.state == "simulated"], ids=lambda row: row.what)
+def test_a_provider_that_met_only_a_simulator_says_so_first(row: Row) -> None:
+    page = (ROOT / "docs" / "providers" / f"{row.what.split()[0].lower()}.md").read_text(encoding="utf-8")
+    assert "has only met a simulator" in page.partition("\n## ")[0]
