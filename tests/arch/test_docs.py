@@ -1,5 +1,6 @@
 """The documents tell the truth where a test can see it: links lead somewhere, commands exist, dependencies are explained."""
 
+import ast
 import json
 import re
 import tomllib
@@ -19,6 +20,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _CODE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+_PAGE = re.compile(r"\bdocs/[\w/-]+\.md")
 _MAKE = re.compile(r"\bmake ([a-z][a-z-]*)\b")
 _TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 
@@ -103,6 +105,29 @@ def test_the_files_that_developers_are_sent_to_exist(name: str) -> None:
     named = named_files((ROOT / name).read_text(encoding="utf-8"))
     assert name != "CONTRIBUTING.md" or len(named) > 50
     assert [file for file in named if not (ROOT / file).exists()] == []
+
+
+def pages_in_messages(code: str) -> list[str]:
+    """The texts of a module, except its documentation, that name a page of this repository."""
+    tree = ast.parse(code)
+    owners = [each for each in ast.walk(tree) if isinstance(each, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
+    told = {id(each.body[0].value) for each in owners if each.body and isinstance(each.body[0], ast.Expr)}
+    texts = [each for each in ast.walk(tree) if isinstance(each, ast.Constant) and isinstance(each.value, str) and id(each) not in told]
+    return [each.value for each in texts if isinstance(each.value, str) and _PAGE.search(each.value)]
+
+
+def test_messages_name_no_page_that_an_installed_paddock_lacks() -> None:
+    package = ROOT / "src" / "paddock"
+    found = [
+        text for path in package.rglob("*.py") if "docs/" in (code := path.read_text(encoding="utf-8")) for text in pages_in_messages(code)
+    ]
+    found += _PAGE.findall("".join(each for each in (package / "cli/diagnosis/rules.toml").read_text().splitlines(True) if each[0] != "#"))
+    assert found == []
+
+
+def test_a_page_in_a_message_is_seen() -> None:
+    code = '"""See docs/x.md."""\nFIX = "see docs/a/b.md"\ndef f():\n    """Of docs/x.md."""\n    return f"{1}: docs/c.md has it"\n'
+    assert pages_in_messages(code) == ["see docs/a/b.md", ": docs/c.md has it"]
 
 
 def test_a_file_that_is_gone_is_seen() -> None:

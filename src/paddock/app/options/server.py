@@ -27,7 +27,7 @@ from paddock.cli.arguments import Container, Parser
 
 DEFAULT_UI = "127.0.0.1:7444"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
-_EPILOG = "Other options of kube-apiserver are accepted without effect, or refused: see docs/testing/envtest.md."
+_EPILOG = "Other options of kube-apiserver are accepted without effect; those that matter for security are refused, with the reason."
 
 
 def parser(command: str, text: str) -> Parser:

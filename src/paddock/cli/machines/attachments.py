@@ -30,14 +30,14 @@ async def check(server: ServerSession, machine: MachineView, network: str) -> No
         return
     except NotFound as error:
         why = f"there is no {target.kind} {name} in the namespace {key.namespace}"
-        fix = _fix(name, await _names(server, target, key.namespace))
+        fix = _fix(target.kind, name, await _names(server, target, key.namespace))
         raise ChangeRefused(f"cannot add an interface on {network} to {machine}", why=why, fix=fix) from error
 
 
-def _fix(name: str, known: Sequence[str]) -> str:
+def _fix(kind: str, name: str, known: Sequence[str]) -> str:
     if meant := nearest(name, known):
         return f'did you mean "{meant}"?'
-    return f"the namespace has {', '.join(known)}" if known else "make it first (docs/use/networks.md)"
+    return f"the namespace has {', '.join(known)}" if known else f"make it first; `paddock explain {kind}` has its fields"
 
 
 async def _names(server: ServerSession, target: Target[Data], namespace: str) -> list[str]:

@@ -122,5 +122,7 @@ def read(path: Path) -> FakeSettings:
         raise BadScript(f"cannot read the script {path}", why=error.strerror or str(error)) from error
     except (ValueError, tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
         raise BadScript(
-            f"the script {path} has a mistake", why=str(error), fix="docs/contribute/writing-a-driver.md lists its members"
+            f"the script {path} has a mistake",
+            why=str(error),
+            fix="correct it; the classes of paddock.drivers.fake.settings are its members",
         ) from error

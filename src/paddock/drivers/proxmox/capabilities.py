@@ -18,7 +18,7 @@ _CONFIG = ("CPU", "Memory", "Disk", "Network", "Options", "HWType", "CDROM", "Cl
 _STORAGE = ("Datastore.Audit", "Datastore.AllocateSpace")
 # Where privileges of a kind count; a Provider may be limited to a pool.
 _TREES = {"VM": "vms", "Datastore": "storage", "Sys": "nodes", "SDN": "sdn", "Pool": "pool"}
-_PROBLEM_FIX = "give the user or token a role with them (docs/providers/proxmox.md)"
+_PROBLEM_FIX = "give the user or token a role with them (`pveum role modify`, `pveum acl modify`)"
 
 
 class ProxmoxCapabilities:

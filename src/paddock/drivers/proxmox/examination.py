@@ -46,7 +46,7 @@ async def examine(cluster: ProxmoxCluster, capabilities: ProxmoxCapabilities) ->
 
 async def _rights(release: tuple[int, int], capabilities: ProxmoxCapabilities) -> list[ProviderFinding]:
     missing = await capabilities.missing_of(tuple(each for each in _OPTIONAL if release >= _SINCE.get(each, (0, 0))))
-    fix = "give the user or token a role with it (docs/providers/proxmox.md)"
+    fix = "give the user or token a role with it (`pveum role modify`, `pveum acl modify`)"
     found = [ProviderFinding(check="rights", grade="warning", text=f"without {each} {_OPTIONAL[each]}", fix=fix) for each in missing]
     return found or [ProviderFinding(check="rights", text="the user or token has all privileges that the driver uses")]
 

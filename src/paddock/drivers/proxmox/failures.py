@@ -77,7 +77,7 @@ def of(error: PaddockError) -> ProviderError:
 
 def _fix(kind: ErrorKind, error: ProxmoxRefusal) -> str:
     if error.status == 403:
-        return "give the user or token a role with this privilege on this path (docs/providers/proxmox.md)"
+        return "give the user or token a role with this privilege on this path (`pveum role modify`, `pveum acl modify`)"
     if error.status == 401:
         return "correct the credentials in the Provider's Secret"
     if kind is ErrorKind.UNAVAILABLE:
