@@ -29,6 +29,8 @@ from tests.scenario.hosts.snapshotting import (
     web,
 )
 
+DV = "cdi.kubevirt.io/v1beta1"
+
 # --- snapshots ------------------------------------------------------------------------------------------------------------
 
 
@@ -312,11 +314,25 @@ def test_restore_of_the_same_machine(play: Play, policy: str) -> None:
         assert after["metadata"]["annotations"]["restore.kubevirt.io/lastRestoreUID"] == back["metadata"]["uid"]
         assert (await content_of(host, name)).startswith("snapshot ")
         claim = await host.get("PersistentVolumeClaim", "v1", name)
-        assert claim["metadata"]["ownerReferences"][0]["uid"] == after["metadata"]["uid"]
         assert claim["metadata"]["labels"]["made"] == "by-restore"
+        # It belongs to a DataVolume of the machine, as the one did that it takes the place of.
+        data_volume = await host.get("DataVolume", DV, name)
+        (owner,) = claim["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("DataVolume", data_volume["metadata"]["uid"])
+        (owner,) = data_volume["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("VirtualMachine", after["metadata"]["uid"])
+        notes = {"restore.kubevirt.io/name": "back", "cdi.kubevirt.io/storage.prePopulated": name}
+        assert notes.items() <= data_volume["metadata"]["annotations"].items()
+        assert [each["metadata"]["name"] for each in after["spec"]["dataVolumeTemplates"]] == [name]
+        assert status["restores"][0]["dataVolumeName"] == name
+        await asyncio.sleep(30)
+        assert (await host.get("DataVolume", DV, name))["status"]["phase"] == "Succeeded"
+        if policy != "InPlace":
+            assert status["deletedDataVolumes"] == ["disk"]
+            assert await host.get("DataVolume", DV, "disk") == await host.get("PersistentVolumeClaim", "v1", "disk") == {}
         await host.change("web", {"spec": {"runStrategy": "Always"}})
         await host.running()
-        assert (await host.get("DataVolume", "cdi.kubevirt.io/v1beta1", "disk") == {}) is (policy == "InPlace")
+        assert (await content_of(host, name)).startswith("snapshot ")
         # The disks of a machine go with it, also restored ones.
         await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
         await asyncio.sleep(60)
