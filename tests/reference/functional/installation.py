@@ -1,7 +1,7 @@
 """A `paddock up` as KubeVirt's functional tests find an installation: with a registry of guests, settings, and stub objects.
 
-Everything lies in one folder, or in that which the tests know on the host, and is gone when the block ends, guests and networks included. A stub is made only where the server has
-no such object by itself, so it vanishes once Paddock has one.
+Everything lies in one folder, or in that which the tests know on the host, and is gone when the block ends, guests and networks included.
+A stub is made only where the server has no such object by itself, so it vanishes once Paddock has one.
 """
 
 import os
