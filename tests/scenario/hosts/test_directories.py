@@ -175,6 +175,7 @@ def play_disks(play: Play, script: Any, *allowed: Path) -> None:
 ON_CLAIM = {"persistentVolumeClaim": {"claimName": "src"}}
 
 
+@pytest.mark.spec("kubevirt", 190)
 @pytest.mark.parametrize("kind", ["Directory", "DirectoryOrCreate"])
 def test_a_claim_on_a_directory_has_the_disk_image_in_it(play: Play, tmp_path: Path, kind: str) -> None:
     directory = tmp_path / "images" / "alpine"
@@ -206,6 +207,7 @@ def test_a_claim_on_a_directory_has_one_writer(play: Play, tmp_path: Path) -> No
     play_disks(play, script, tmp_path)
 
 
+@pytest.mark.spec("kubevirt", 190)
 @pytest.mark.parametrize(
     ("spec", "kind", "why"),
     [
@@ -227,6 +229,7 @@ def test_a_disk_in_a_directory_is_refused(play: Play, tmp_path: Path, spec: dict
     play_disks(play, script)
 
 
+@pytest.mark.spec("kubevirt", 190)
 def test_a_link_leads_no_disk_out_of_what_is_allowed(play: Play, tmp_path: Path) -> None:
     (allowed := tmp_path / "allowed").mkdir()
     (tmp_path / "secret").write_text("mine")

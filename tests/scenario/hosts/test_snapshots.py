@@ -291,7 +291,7 @@ def test_a_volume_snapshot_of_a_user_while_the_machine_runs(play: Play) -> None:
 # --- restores -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.spec("kubevirt", 79, 191)
 @pytest.mark.parametrize("policy", ["InPlace", "RandomizeNames", "PrefixTargetName"])
 def test_restore_of_the_same_machine(play: Play, policy: str) -> None:
     async def script(host: FakeHost) -> None:

@@ -191,8 +191,8 @@ def time_servers_are_addresses(place: HardwareContext) -> Iterator[Finding]:
         servers = (interface.dhcpOptions.ntpServers if interface.dhcpOptions is not None else None) or ()
         for index, server in enumerate(servers):
             if not formats.FORMATS["ipv4"].accepts(addresses.without_zeros(server)):
-                found = finding.invalid(place.path, server, "NTP servers must be IPv4 addresses, such as 192.0.2.1", "kubevirt/V99")
-                yield standing(found, (*path, "dhcpOptions", "ntpServers", index))
+                at = (*path, "dhcpOptions", "ntpServers", index)
+                yield finding.invalid(at, server, "NTP servers must be IPv4 addresses, such as 192.0.2.1", "kubevirt/V99")
 
 
 def _private_options(place: HardwareContext, options: DHCPOptions, path: Path) -> Iterator[Finding]:
