@@ -338,7 +338,8 @@ class RestoreReconciler:
         found: Iterable[plan.RestoredVolume],
     ) -> bool:
         """Give each claim to its DataVolume, if it is to have one, or to the machine; False when the machine is gone, or going."""
-        target, others = Key(restore.metadata.namespace or "", machine.metadata.name), []
+        target = Key(restore.metadata.namespace or "", machine.metadata.name)
+        others: list[str] = []
         for volume in found:
             owner = await self._data_volume(restore, content, machine, volume)
             if owner is None:
