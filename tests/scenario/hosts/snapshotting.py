@@ -40,6 +40,13 @@ async def web(host: FakeHost, strategy: str = "Always") -> None:
     await asyncio.sleep(10)
 
 
+async def web_on_standing_disk(host: FakeHost) -> None:
+    """The same machine, halted, on a DataVolume that is not its own: what is restored or copied of it belongs to machines directly."""
+    disk = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", **TEMPLATE}
+    await host.make(disk, machine(strategy="Halted", volumes=VOLUMES))
+    await asyncio.sleep(30)
+
+
 async def taken(host: FakeHost, name: str = "one") -> Data:
     return dict((await host.get("VirtualMachineSnapshot", SNAPSHOT, name)).get("status", {}))
 
