@@ -13,11 +13,13 @@ from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import (
     CLONE,
+    DV,
     MACHINE,
     SNAPSHOT,
     TEMPLATE,
     VOLUME_SNAPSHOT,
     VOLUMES,
+    check_data_volume_owns,
     claim_of,
     conditions,
     content_of,
@@ -28,8 +30,6 @@ from tests.scenario.hosts.snapshotting import (
     taken,
     web,
 )
-
-DV = "cdi.kubevirt.io/v1beta1"
 
 # --- snapshots ------------------------------------------------------------------------------------------------------------
 
@@ -315,14 +315,7 @@ def test_restore_of_the_same_machine(play: Play, policy: str) -> None:
         assert (await content_of(host, name)).startswith("snapshot ")
         claim = await host.get("PersistentVolumeClaim", "v1", name)
         assert claim["metadata"]["labels"]["made"] == "by-restore"
-        # It belongs to a DataVolume of the machine, as the one did that it takes the place of.
-        data_volume = await host.get("DataVolume", DV, name)
-        (owner,) = claim["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["uid"]) == ("DataVolume", data_volume["metadata"]["uid"])
-        (owner,) = data_volume["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["uid"]) == ("VirtualMachine", after["metadata"]["uid"])
-        notes = {"restore.kubevirt.io/name": "back", "cdi.kubevirt.io/storage.prePopulated": name}
-        assert notes.items() <= data_volume["metadata"]["annotations"].items()
+        await check_data_volume_owns(host, claim, after)
         assert [each["metadata"]["name"] for each in after["spec"]["dataVolumeTemplates"]] == [name]
         assert status["restores"][0]["dataVolumeName"] == name
         await asyncio.sleep(30)
