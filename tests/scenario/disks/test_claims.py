@@ -14,7 +14,7 @@ from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
-VOLUMES, DATA_VOLUMES = "/api/v1/persistentvolumes", "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
+VOLUMES = "/api/v1/persistentvolumes"
 SPEC = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "spec": SPEC}
 ADOPTING = {
