@@ -4,6 +4,7 @@ The tests drive a guest on its serial console. They expect the prompts of Alpine
 `images` puts their disks, and what else the tests ask a registry for, on a registry of these tests.
 """
 
+import subprocess
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,6 +120,14 @@ _DISKS = {
     "fedora-with-test-tooling-container-disk": ("fedora", "disk/fedora.qcow2"),
     "fedora-realtime-container-disk": ("fedora", "disk/fedora.qcow2"),
 }
+
+
+def host_image(directory: Path) -> None:
+    """Put the disk of Alpine Linux into a directory of the host, as the tests find it on each node."""
+    (alpine,) = (one for one in LOOK_ALIKES if one.name == "alpine")
+    disk = tiny.build(places.cache(), variant=alpine.variant()).disk
+    directory.mkdir(parents=True)
+    subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(disk), str(directory / "disk.img")], check=True)
 
 
 def images(registry: Registry, prefix: str, tag: str) -> None:

@@ -1,10 +1,11 @@
 """A `paddock up` as KubeVirt's functional tests find an installation: with a registry of guests, settings, and stub objects.
 
-Everything lies in one folder and is gone when the block ends, guests and networks included. A stub is made only where the server has
-no such object by itself, so it vanishes once Paddock has one.
+Everything lies in one folder, or in that which the tests know on the host, and is gone when the block ends, guests and networks included.
+A stub is made only where the server has no such object by itself, so it vanishes once Paddock has one.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,9 @@ NAMESPACE = "kubevirt"
 REGISTRY = "registry:5000"
 TAG = "devel"
 STORAGE_CLASS = "paddock"
+# Where the tests have disks on the host, and the one that is there before them; the number is that of their process.
+HOST_IMAGES = Path("/tmp/hostImages")
+ALPINE_ON_HOST = HOST_IMAGES / "alpine1"
 # What the tests read of the storage: each of their wishes is granted by the class that is there.
 STORAGE = dict.fromkeys(
     (
@@ -147,10 +151,13 @@ def running(root: Path) -> Iterator[Installation]:
         (root / name).mkdir()
     with registry_in(root / "registry") as registry:
         guests.images(registry, "kubevirt", TAG)
+        shutil.rmtree(HOST_IMAGES, ignore_errors=True)
+        guests.host_image(ALPINE_ON_HOST)
         arguments = (
             "--workloads=stored",
             *("--registry-mirror", f"{REGISTRY}=http://{registry.address}", "--image-from", "127.0.0.1"),
-            *("--insecure-registry", REGISTRY, "--host-disks", str(root / "host-disks"), "--memory-overcommit", "4"),
+            *("--insecure-registry", REGISTRY, "--host-disks", str(root / "host-disks"), "--host-disks", str(HOST_IMAGES)),
+            *("--memory-overcommit", "4"),
         )
         try:
             with serving(root / "server", *arguments, command="up") as server:
@@ -158,6 +165,7 @@ def running(root: Path) -> Iterator[Installation]:
         finally:
             purge = ("down", "--purge", "--delete-data", "--yes", "--dir", str(root / "server"))
             subprocess.run([sys.executable, "-m", "paddock.app", *purge], check=True, stdout=subprocess.DEVNULL)
+            shutil.rmtree(HOST_IMAGES)
 
 
 def _prepared(server: Embedded) -> tuple[Stub, ...]:

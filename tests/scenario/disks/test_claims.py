@@ -78,12 +78,14 @@ def test_a_machine_of_a_pool_leaves_the_claims_that_were_restored_for_it(play: P
         assert (await snapshotting.restored(host))["complete"]
         claim = (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]
         (owner,) = claim["ownerReferences"]
-        assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web-0") and UNCONFIRMED not in claim.get("labels", {})
+        assert (owner["kind"], owner["name"]) == ("DataVolume", "disk-0") and UNCONFIRMED not in claim.get("labels", {})
+        (owner,) = (await host.api.get(f"{DATA_VOLUMES}/disk-0")).data["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web-0")
         await host.api.merge(f"{POOLS}/web", {"spec": {"replicas": 0}})
         await asyncio.sleep(60)
         assert await host.vm("web-0") == {}
         kept = (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]
-        assert kept["uid"] == claim["uid"] and "ownerReferences" not in kept
+        assert kept["uid"] == claim["uid"] and "ownerReferences" not in (await host.api.get(f"{DATA_VOLUMES}/disk-0")).data["metadata"]
         assert host.engine.volumes.get(claim["uid"]) is not None
         # The next machine of this number is on it.
         await host.api.merge(f"{POOLS}/web", {"spec": {"replicas": 1}})

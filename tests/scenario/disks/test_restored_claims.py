@@ -28,6 +28,7 @@ RESTORES, SNAPSHOTS = f"{GROUP}/virtualmachinerestores", f"{GROUP}/virtualmachin
 CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 CLAIMS, VOLUMES = "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/persistentvolumes"
+DATA_VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 COPY = {
     "apiVersion": snapshotting.CLONE,
     "kind": "VirtualMachineClone",
@@ -53,7 +54,7 @@ async def check_nothing_is_left(host: FakeHost) -> None:
             await host.api.delete(f"{path}/{name}")
     # The longest pause of a controller after failures, and some.
     await asyncio.sleep(700)
-    for path in (CLONES, RESTORES, SNAPSHOTS, MACHINES, CLAIMS, VOLUMES):
+    for path in (CLONES, RESTORES, SNAPSHOTS, MACHINES, DATA_VOLUMES, CLAIMS, VOLUMES):
         assert await names(host, path) == [], path
     assert host.engine.volumes.ids() == set() and host.engine.volumes.snapshots == {}
 
@@ -130,8 +131,7 @@ def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is
         async def end(self: RestoreReconciler, *arguments: Any) -> bool:
             raise Unreachable("the process ended", sent=True)
 
-        await snapshotting.web(host, "Halted")
-        await asyncio.sleep(20)
+        await snapshotting.web_on_standing_disk(host)
         await host.make(snapshotting.snapshot())
         await asyncio.sleep(20)
         monkeypatch.setattr(RestoreReconciler, "_own", end)
@@ -144,6 +144,7 @@ def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is
         await asyncio.sleep(60)
         (owner,) = (await host.api.get(f"{CLAIMS}/{claim}")).data["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web")
+        await host.api.delete(f"{DATA_VOLUMES}/disk")
         await check_nothing_is_left(host)
 
     play(script)
@@ -160,10 +161,12 @@ def test_a_target_that_goes_before_it_has_its_claims_ends_the_restore_and_them(p
             return await own(self, *arguments)
 
         monkeypatch.setattr(RestoreReconciler, "_own", late)
-        await begun(host)
+        await snapshotting.web_on_standing_disk(host)
+        await host.make(COPY)
         await asyncio.sleep(60)
         assert await names(host, MACHINES) == ["web"] and await names(host, CLAIMS) == ["disk"]
         assert (await host.api.get(f"{CLONES}/copy")).data["status"]["phase"] == "Failed"
+        await host.api.delete(f"{DATA_VOLUMES}/disk")
         await check_nothing_is_left(host)
 
     play(script)
@@ -188,11 +191,13 @@ def test_a_target_that_goes_while_it_adopts_leaves_no_claim(play: Play, monkeypa
             raise Unreachable("the process ended", sent=True)
 
         monkeypatch.setattr(RestoreReconciler, "_own", begin_to_adopt)
-        await begun(host)
+        await snapshotting.web_on_standing_disk(host)
+        await host.make(COPY)
         await asyncio.sleep(60)
         if held:
             assert await names(host, RESTORES) == [] and await names(host, CLAIMS) == ["disk"]
             await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": None}})
+        await host.api.delete(f"{DATA_VOLUMES}/disk")
         await check_nothing_is_left(host)
 
     play(script)

@@ -6,7 +6,7 @@ from typing import Any
 from tests.fakehost import Data, FakeHost, machine
 
 SNAPSHOT, EXPORT, CLONE = "snapshot.kubevirt.io/v1beta1", "export.kubevirt.io/v1", "clone.kubevirt.io/v1beta1"
-VOLUME_SNAPSHOT = "snapshot.storage.k8s.io/v1"
+VOLUME_SNAPSHOT, DV = "snapshot.storage.k8s.io/v1", "cdi.kubevirt.io/v1beta1"
 TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
 VOLUMES = [{"name": "root", "dataVolume": {"name": "disk"}}, {"name": "tmp", "emptyDisk": {"capacity": "1Gi"}}]
 MACHINE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
@@ -38,6 +38,13 @@ def export(kind: str, name: str, group: str = "", **spec: Any) -> Data:
 async def web(host: FakeHost, strategy: str = "Always") -> None:
     await host.make(machine(strategy=strategy, volumes=VOLUMES, templates=[TEMPLATE]))
     await asyncio.sleep(10)
+
+
+async def web_on_standing_disk(host: FakeHost) -> None:
+    """The same machine, halted, on a DataVolume that is not its own: what is restored or copied of it belongs to machines directly."""
+    disk = {"apiVersion": DV, "kind": "DataVolume", **TEMPLATE}
+    await host.make(disk, machine(strategy="Halted", volumes=VOLUMES))
+    await asyncio.sleep(30)
 
 
 async def taken(host: FakeHost, name: str = "one") -> Data:
@@ -83,6 +90,18 @@ async def content_of(host: FakeHost, claim: str) -> str:
     """Return the initial content of a claim."""
     uid = (await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["uid"]
     return host.engine.volumes.content[uid]
+
+
+async def check_data_volume_owns(host: FakeHost, claim: Data, of: Data) -> None:
+    """Fail unless a restored claim belongs to a DataVolume of the machine, as the one did that it takes the place of."""
+    name = claim["metadata"]["name"]
+    data_volume = await host.get("DataVolume", DV, name)
+    (owner,) = claim["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("DataVolume", data_volume["metadata"]["uid"])
+    (owner,) = data_volume["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("VirtualMachine", of["metadata"]["uid"])
+    notes = {"restore.kubevirt.io/name": "back", "cdi.kubevirt.io/storage.prePopulated": name}
+    assert notes.items() <= data_volume["metadata"]["annotations"].items()
 
 
 async def volume_snapshot_of(host: FakeHost, name: str = "one") -> str:

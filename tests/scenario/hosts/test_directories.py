@@ -8,6 +8,7 @@ import pytest
 
 from paddock.cli.creation import mounts
 from paddock.cli.creation.mounts import HostMount
+from paddock.engine.machine.config import DiskLayer
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
@@ -16,9 +17,9 @@ VOLUMES, CLAIMS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persi
 EVENTS = "/api/v1/namespaces/default/events"
 
 
-def sharing(host: FakeHost, *shares: Path, private: tuple[Path, ...] = ()) -> None:
+def sharing(host: FakeHost, *shares: Path, private: tuple[Path, ...] = (), disks: tuple[Path, ...] = ()) -> None:
     """The server's options."""
-    host.engine.settings = type("Settings", (), {"host_paths": (), "shares": shares, "private": private, "pools": {}})
+    host.engine.settings = type("Settings", (), {"host_paths": disks, "shares": shares, "private": private, "pools": {}})
 
 
 async def made(host: FakeHost, directory: Path, *, readonly: bool = False) -> None:
@@ -140,18 +141,107 @@ def test_a_directory_that_nobody_may_write_is_told(play: Play, tmp_path: Path) -
     play_sharing(play, script, tmp_path)
 
 
-def test_a_directory_is_no_disk(play: Play, tmp_path: Path) -> None:
-    async def script(host: FakeHost) -> None:
-        await made(host, tmp_path)
-        await host.running()
-        vm = machine(name="disk")
-        vm["spec"]["template"]["spec"]["volumes"] = [{"name": "src", "persistentVolumeClaim": {"claimName": "web-share-1"}}]
-        await host.make(vm)
-        await asyncio.sleep(20)
-        status = (await host.vmi("disk"))["status"]
-        assert any("is a directory of the host, which is no disk" in each.get("message", "") for each in status["conditions"])
+async def claimed(host: FakeHost, directory: Path, kind: str, **spec: Any) -> None:
+    """A volume of an administrator on a directory, and a claim that names it."""
+    host.house.volumes.start()
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "manual", "capacity": {"storage": "2Gi"}, **spec}
+    path = {"path": str(directory), "type": kind}
+    assert (
+        await host.api.post(
+            VOLUMES, {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "src"}, "spec": {**spec, "hostPath": path}}
+        )
+    ).status == 201
+    claim = {
+        "accessModes": spec["accessModes"],
+        "storageClassName": "manual",
+        "volumeName": "src",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "src"}, "spec": claim})
 
-    play_sharing(play, script, tmp_path)
+
+def play_disks(play: Play, script: Any, *allowed: Path) -> None:
+    """The same, with the directories in which disks of the host may lie."""
+
+    async def inside(host: FakeHost) -> None:
+        await host.end()
+        sharing(host, disks=allowed)
+        await host.begin()
+        await script(host)
+
+    play(inside)
+
+
+ON_CLAIM = {"persistentVolumeClaim": {"claimName": "src"}}
+
+
+@pytest.mark.spec("kubevirt", 190)
+@pytest.mark.parametrize("kind", ["Directory", "DirectoryOrCreate"])
+def test_a_claim_on_a_directory_has_the_disk_image_in_it(play: Play, tmp_path: Path, kind: str) -> None:
+    directory = tmp_path / "images" / "alpine"
+
+    async def script(host: FakeHost) -> None:
+        await claimed(host, directory, kind)
+        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+        await asyncio.sleep(20)
+        if kind == "Directory":
+            assert f"there is no directory {directory}" in await problem(host)
+            directory.mkdir(parents=True)
+            await asyncio.sleep(30)
+        (disk,) = (await host.running()).config.disks
+        assert disk.layer == DiskLayer(directory / "disk.img", "raw") and directory.is_dir()
+
+    play_disks(play, script, tmp_path)
+
+
+def test_a_claim_on_a_directory_has_one_writer(play: Play, tmp_path: Path) -> None:
+    async def script(host: FakeHost) -> None:
+        await claimed(host, tmp_path, "Directory")
+        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+        await host.running()
+        await host.make(machine(name="second", volumes=[{"name": "root", **ON_CLAIM}]))
+        await asyncio.sleep(20)
+        status = (await host.vmi("second"))["status"]
+        assert any("is used by the running machine web" in each.get("message", "") for each in status["conditions"])
+
+    play_disks(play, script, tmp_path)
+
+
+@pytest.mark.spec("kubevirt", 190)
+@pytest.mark.parametrize(
+    ("spec", "kind", "why"),
+    [
+        ({}, "Directory", "is in no directory that hostDisk volumes are allowed in"),
+        ({}, "File", "a disk lies in a Directory, or DirectoryOrCreate"),
+        ({"volumeMode": "Block"}, "Directory", "needs Filesystem"),
+    ],
+)
+def test_a_disk_in_a_directory_is_refused(play: Play, tmp_path: Path, spec: dict[str, Any], kind: str, why: str) -> None:
+    (directory := tmp_path / "images").mkdir()
+
+    async def script(host: FakeHost) -> None:
+        await claimed(host, directory, kind, **spec)
+        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+        await asyncio.sleep(20)
+        assert why in await problem(host)
+        assert list(directory.iterdir()) == []
+
+    play_disks(play, script)
+
+
+@pytest.mark.spec("kubevirt", 190)
+def test_a_link_leads_no_disk_out_of_what_is_allowed(play: Play, tmp_path: Path) -> None:
+    (allowed := tmp_path / "allowed").mkdir()
+    (tmp_path / "secret").write_text("mine")
+    (allowed / "disk.img").symlink_to(tmp_path / "secret")
+
+    async def script(host: FakeHost) -> None:
+        await claimed(host, allowed, "Directory")
+        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+        await asyncio.sleep(20)
+        assert "is in no directory that hostDisk volumes are allowed in" in await problem(host)
+
+    play_disks(play, script, allowed)
 
 
 @pytest.mark.spec("kubevirt", 132)

@@ -13,11 +13,13 @@ from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import (
     CLONE,
+    DV,
     MACHINE,
     SNAPSHOT,
     TEMPLATE,
     VOLUME_SNAPSHOT,
     VOLUMES,
+    check_data_volume_owns,
     claim_of,
     conditions,
     content_of,
@@ -289,7 +291,7 @@ def test_a_volume_snapshot_of_a_user_while_the_machine_runs(play: Play) -> None:
 # --- restores -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.spec("kubevirt", 79, 191)
 @pytest.mark.parametrize("policy", ["InPlace", "RandomizeNames", "PrefixTargetName"])
 def test_restore_of_the_same_machine(play: Play, policy: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -312,11 +314,18 @@ def test_restore_of_the_same_machine(play: Play, policy: str) -> None:
         assert after["metadata"]["annotations"]["restore.kubevirt.io/lastRestoreUID"] == back["metadata"]["uid"]
         assert (await content_of(host, name)).startswith("snapshot ")
         claim = await host.get("PersistentVolumeClaim", "v1", name)
-        assert claim["metadata"]["ownerReferences"][0]["uid"] == after["metadata"]["uid"]
         assert claim["metadata"]["labels"]["made"] == "by-restore"
+        await check_data_volume_owns(host, claim, after)
+        assert [each["metadata"]["name"] for each in after["spec"]["dataVolumeTemplates"]] == [name]
+        assert status["restores"][0]["dataVolumeName"] == name
+        await asyncio.sleep(30)
+        assert (await host.get("DataVolume", DV, name))["status"]["phase"] == "Succeeded"
+        if policy != "InPlace":
+            assert status["deletedDataVolumes"] == ["disk"]
+            assert await host.get("DataVolume", DV, "disk") == await host.get("PersistentVolumeClaim", "v1", "disk") == {}
         await host.change("web", {"spec": {"runStrategy": "Always"}})
         await host.running()
-        assert (await host.get("DataVolume", "cdi.kubevirt.io/v1beta1", "disk") == {}) is (policy == "InPlace")
+        assert (await content_of(host, name)).startswith("snapshot ")
         # The disks of a machine go with it, also restored ones.
         await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
         await asyncio.sleep(60)

@@ -48,6 +48,11 @@ LOCAL = {
         (bridge(ipam={"type": "host-local", "subnet": "10.1.1.0/24"}), HostBridge("br1", ranges=(Range("10.1.1.0/24"),))),
         (bridge(ipam={"type": "whereabouts", "range": "10.1.1.64/26"}), HostBridge("br1", ranges=(Range("10.1.1.64/26"),))),
         (bridge(ipam={"type": "dhcp"}), HostBridge("br1")),
+        # Each network of this type has a bridge of its own, whatever other members say.
+        (
+            {"type": "ptp", "bridge": "br1", "ipMasq": True, "ipam": {"type": "host-local", "subnet": "10.1.1.0/24"}},
+            HostBridge("ptp-ac99f32c", is_gateway=True, masquerade=True, ranges=(Range("10.1.1.0/24"),)),
+        ),
         (bridge(dns={"nameservers": ["10.1.1.53"], "search": ["example"]}), HostBridge("br1", dns=("10.1.1.53",), search=("example",))),
     ],
 )

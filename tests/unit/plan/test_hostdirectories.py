@@ -7,7 +7,7 @@ import pytest
 
 from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.plan.storage import binding, hostdirectories
-from paddock.plan.storage.hostdirectories import HostDirectory
+from paddock.plan.storage.hostdirectories import HostDirectory, HostImage
 
 ALLOWED = (PurePath("/home/ann/src"), PurePath("/srv/data"))
 PRIVATE = (PurePath("/home/ann/src/paddock"),)
@@ -84,6 +84,23 @@ def test_the_directory_of_a_volume(spec: dict[str, Any], directory: HostDirector
 def test_volumes_that_are_no_directories(spec: dict[str, Any], text: str) -> None:
     found = hostdirectories.of_volume(volume(**spec))
     assert isinstance(found, str) and text in found
+
+
+@pytest.mark.parametrize(
+    ("spec", "image"),
+    [
+        ({}, HostImage("/srv/disk.img", 1 << 30)),
+        ({"hostPath": {"path": "/srv/", "type": "DirectoryOrCreate"}}, HostImage("/srv/disk.img", 1 << 30, makes_directory=True)),
+        ({"accessModes": ["ReadOnlyMany"]}, HostImage("/srv/disk.img", 1 << 30, readonly=True)),
+        ({"hostPath": {"path": "/srv", "type": "Socket"}}, "hostPath.type Socket"),
+        ({"hostPath": {"path": "/srv/../etc", "type": "DirectoryOrCreate"}}, "no absolute path without .."),
+        ({"volumeMode": "Block"}, "volumeMode Block"),
+        ({"capacity": {}}, "no capacity.storage"),
+    ],
+)
+def test_the_disk_image_in_the_directory_of_a_volume(spec: dict[str, Any], image: HostImage | str) -> None:
+    found = hostdirectories.image_of_volume(volume(**{"capacity": {"storage": "1Gi"}, **spec}))
+    assert image in found if isinstance(found, str) and isinstance(image, str) else found == image
 
 
 def test_volumes_of_paddocks_own_are_known() -> None:

@@ -21,7 +21,7 @@ MACHINE: dict[str, Any] = {
     },
     "spec": {
         "runStrategy": "Always",
-        "dataVolumeTemplates": [{"metadata": {"name": "disk"}}, {"metadata": {"name": "other"}}],
+        "dataVolumeTemplates": [{"metadata": {"name": "disk"}, "spec": {"a": 1}}, {"metadata": {"name": "other"}}],
         "template": {
             "spec": {
                 "domain": {"firmware": {"uuid": "u", "serial": "s", "bootloader": {"bios": {}}}},
@@ -58,7 +58,7 @@ def content(*backups: dict[str, Any]) -> VirtualMachineSnapshotContent:
     ],
 )
 def test_names_of_claims(spec: dict[str, Any], name: str) -> None:
-    assert plan.volumes(restore(**spec), content()) == [plan.RestoredVolume("root", name, "snap", "disk")]
+    assert plan.volumes(restore(**spec), content()) == [plan.RestoredVolume("root", name, "snap", "disk", is_template=True)]
 
 
 def test_a_claim_is_filled_from_its_snapshot() -> None:
@@ -67,7 +67,7 @@ def test_a_claim_is_filled_from_its_snapshot() -> None:
     (volume,) = plan.volumes(wish, held)
     found = plan.claim(wish, volume, (held.spec.volumeBackups or [])[0])
     assert found["metadata"]["labels"] == {"a": "1", "b": "2"}
-    assert found["metadata"]["annotations"] == {plan.SOURCE_NOTE: "ru", "n": "3"}
+    assert found["metadata"]["annotations"] == {plan.SOURCE_NOTE: "ru", "cdi.kubevirt.io/storage.populatedFor": "restore-ru-root", "n": "3"}
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"}
     assert found["spec"] == {"resources": {"requests": {"storage": "1Gi"}}, "dataSourceRef": source}
 
@@ -82,20 +82,44 @@ def test_the_guest_of_a_restored_claim_sees_what_it_saw() -> None:
     assert claimsizes.guest_size(found) == 1 << 30
 
 
+@pytest.mark.parametrize("ownership", ["Vm", "None"])
 @pytest.mark.parametrize("fresh", [True, False])
-def test_the_machine_is_on_the_restored_claims(fresh: bool) -> None:
-    wish = restore("new", patches=['[{"op":"add","path":"/metadata/labels/more","value":"x"}]'])
+def test_the_machine_is_on_the_restored_claims(fresh: bool, ownership: str) -> None:
+    patches = ['[{"op":"add","path":"/metadata/labels/more","value":"x"}]']
+    wish = restore("new", patches=patches, volumeOwnershipPolicy=ownership)
     found = plan.machine(wish, content(), plan.volumes(wish, content()), fresh=fresh)
     assert found["metadata"]["name"] == "new" and found["metadata"]["labels"] == {"app": "web", "more": "x"}
     assert found["metadata"]["annotations"] == {"keep": "1", plan.LAST_RESTORE: "ru"}
     hardware = found["spec"]["template"]["spec"]
-    assert hardware["volumes"][0] == {"name": "root", "persistentVolumeClaim": {"claimName": "restore-ru-root"}}
+    if ownership == "Vm":
+        assert hardware["volumes"][0] == {"name": "root", "dataVolume": {"name": "restore-ru-root"}}
+        assert found["spec"]["dataVolumeTemplates"] == [
+            {"metadata": {"name": "restore-ru-root"}, "spec": {"a": 1}},
+            {"metadata": {"name": "other"}},
+        ]
+    else:
+        assert hardware["volumes"][0] == {"name": "root", "persistentVolumeClaim": {"claimName": "restore-ru-root"}}
+        assert found["spec"]["dataVolumeTemplates"] == [{"metadata": {"name": "other"}}]
     assert hardware["volumes"][1] == MACHINE["spec"]["template"]["spec"]["volumes"][1]
-    assert found["spec"]["dataVolumeTemplates"] == [{"metadata": {"name": "other"}}]
     assert ("uuid" in hardware["domain"]["firmware"]) is not fresh
     assert hardware["domain"]["firmware"]["bootloader"] == {"bios": {}}
     # The content is as it was.
     assert MACHINE["spec"]["template"]["spec"]["volumes"][0] == {"name": "root", "dataVolume": {"name": "disk"}}
+
+
+def test_a_restored_data_volume_keeps_off_its_claim() -> None:
+    (volume,) = plan.volumes(restore(), content())
+    found = plan.data_volume(restore(), content(), volume)
+    assert found["spec"] == {"a": 1} and found["metadata"]["name"] == "restore-ru-root"
+    notes = {"restore.kubevirt.io/name": "r", "cdi.kubevirt.io/storage.prePopulated": "restore-ru-root"}
+    assert found["metadata"]["annotations"] == notes
+
+
+@pytest.mark.parametrize(("spec", "replaced"), [({}, ("disk", "added")), ({"volumeRestorePolicy": "InPlace"}, ("added",))])
+def test_the_data_volumes_that_a_machine_loses(spec: dict[str, Any], replaced: tuple[str, ...]) -> None:
+    templates = [{"metadata": {"name": name}} for name in ("disk", "other", "added")]
+    now = plan.machine(restore(**spec), content(), plan.volumes(restore(**spec), content()), fresh=False)
+    assert plan.replaced({"spec": {"dataVolumeTemplates": templates}}, now) == replaced
 
 
 def test_patches_that_cannot_be_applied_are_refused() -> None:

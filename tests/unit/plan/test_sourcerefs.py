@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.meta.wire import from_data
+from paddock.meta.wire import from_data, to_data
 from paddock.plan.storage import sourcerefs
 from tests.scenario.fronts.kubermatic.making import machine, source
 
@@ -33,3 +34,29 @@ def test_disks_wait_for_the_first_start(owner: tuple[str, str] | None, note: str
     if note:
         given["metadata"]["annotations"] = {"kubevirt.io/immediate-data-volume-creation": note}
     assert sourcerefs.is_lazy(from_data(given, VirtualMachine), lambda namespace, name: ADDRESS) is lazy
+
+
+@pytest.mark.parametrize(
+    ("sources", "copied"),
+    [
+        ({"debian": {"pvc": {"name": "golden", "namespace": "images"}}}, {"pvc": {"name": "golden", "namespace": "images"}}),
+        ({"debian": {"snapshot": {"name": "golden"}}}, {"snapshot": {"name": "golden", "namespace": "shared"}}),
+        (
+            {"debian": {"dataSource": {"name": "twelve"}}, "twelve": {"pvc": {"name": "golden"}}},
+            {"pvc": {"name": "golden", "namespace": "shared"}},
+        ),
+        ({"debian": {"http": {"url": "http://images.test/debian.img"}}}, None),
+        ({"debian": {}}, None),
+        ({}, None),
+    ],
+)
+def test_a_reference_becomes_what_is_copied(sources: dict[str, Any], copied: dict[str, Any] | None) -> None:
+    reference = {"kind": "DataSource", "name": "debian", "namespace": "shared"}
+    volume = from_data({"metadata": {"name": "disk", "namespace": "default"}, "spec": {"sourceRef": reference}}, DataVolume)
+
+    def find(namespace: str, name: str) -> DataSource | None:
+        data = {"metadata": {"name": name, "namespace": namespace}, "spec": {"source": sources.get(name)}}
+        return from_data(data, DataSource) if namespace == "shared" and name in sources else None
+
+    spec = to_data(sourcerefs.followed(volume, find))["spec"]
+    assert (spec.get("sourceRef"), spec.get("source")) == ((reference, None) if copied is None else (None, copied))

@@ -67,6 +67,9 @@ class DataVolumeStrategy(CustomStrategy):
             # Its schema says so in a moment.
             return
         namespace = volume.metadata.namespace or ""
+        if contents.PREPOPULATED in (volume.metadata.annotations or {}):
+            # Nothing is copied.
+            return
         found = contents.of_data_volume(volume, _lookup(context.view))
         if not isinstance(found, VolumeContent) or found.kind not in ("pvc", "snapshot") or found.namespace == namespace:
             return

@@ -10,13 +10,14 @@ from uuid import UUID, uuid5
 
 import msgspec
 
+from paddock.apiserver.builtin.gated import GatedStrategy
 from paddock.apiserver.builtin.holding import hold
 from paddock.apiserver.builtin.trust import is_trusted
 from paddock.apiserver.resources import denials
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt import instance as instances
-from paddock.dialects.kubevirt import macs, virtualmachine
+from paddock.dialects.kubevirt import macs, replicaset, virtualmachine
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.dialects.kubevirt.preference import PreferenceSpec
@@ -46,7 +47,7 @@ _RESERVED_LABELS = frozenset(running.RESERVED_LABELS)
 RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineInstance"))
 
 
-class _ReservedStrategy(CustomStrategy):
+class _ReservedStrategy(GatedStrategy):
     """Rules that hold for everybody but KubeVirt's controllers."""
 
     def __init__(self, kind: Kind, settings: AdmissionSettings) -> None:
@@ -389,8 +390,9 @@ def strategies(settings: AdmissionSettings) -> dict[tuple[str, str], CustomStrat
     """The strategies of machines and running machines, by group and kind. Where no controllers are, they are plain objects."""
     if not settings.controllers:
         return {}
-    (machine,), (instance,) = virtualmachine.KINDS, instances.KINDS
+    (machine,), (instance,), (replicas,) = virtualmachine.KINDS, instances.KINDS, replicaset.KINDS
     return {
+        (replicas.group, replicas.kind): GatedStrategy(),
         (machine.group, machine.kind): MachineStrategy(machine, settings),
         (instance.group, instance.kind): InstanceStrategy(instance, settings),
     }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from paddock.apiserver.builtin.gated import GatedStrategy
 from paddock.apiserver.builtin.machines import size_findings
 from paddock.apiserver.resources.declared import collection_of
 from paddock.apiserver.resources.resource import ServedResource
@@ -17,7 +18,7 @@ _KIND = "VirtualMachinePool"
 _ALIAS = "kubevirt.io"
 
 
-class PoolStrategy(CustomStrategy):
+class PoolStrategy(GatedStrategy):
     """Pools as `pool.kubevirt.io` has them: nested, whatever is sent."""
 
     def __init__(self, settings: AdmissionSettings) -> None:

@@ -390,7 +390,8 @@ class ObjectWriter:
         found.extend(metadata.check(resource, new, old))
         ruled = tuple(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
         of_status = draft.options.subresource in resource.strategy.states()
-        judged = drop_restated(drop_unread(resource.pipeline.validate(new, old, of_status=of_status), draft.wrong), ruled)
+        pipeline = resource.strategy.judge(resource.pipeline, draft.context)
+        judged = drop_restated(drop_unread(pipeline.validate(new, old, of_status=of_status), draft.wrong), ruled)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
         found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]

@@ -7,6 +7,8 @@ same words. The structural schema that clients and apply see is generated from t
 from functools import cache, cached_property
 from typing import Any
 
+import msgspec
+
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ALL_VERBS, ServedResource, Subresource
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
@@ -39,6 +41,16 @@ class DeclaredPipeline:
     def __init__(self, facts: KindFacts, settings: AdmissionSettings) -> None:
         self._facts = facts
         self._settings = settings
+        # by the gates that are on and off
+        self._gated: dict[tuple[frozenset[str], frozenset[str]], DeclaredPipeline] = {}
+
+    def under(self, on: frozenset[str], off: frozenset[str]) -> "DeclaredPipeline":
+        """The pipeline where these feature gates are turned on and off."""
+        if (on, off) not in self._gated:
+            settings = msgspec.structs.replace(self._settings, gates=self._settings.gates | on, gates_off=self._settings.gates_off | off)
+            # The one of now: they change seldom.
+            self._gated = {(on, off): DeclaredPipeline(self._facts, settings)}
+        return self._gated[on, off]
 
     @cached_property
     def _kind(self) -> Kind:

@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from paddock.apiserver.resources.pipeline import Pipeline
 from paddock.base import names
 from paddock.schema.finding import Finding
 
@@ -98,6 +99,10 @@ class Strategy:
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Rules that the schema cannot say."""
         yield from ()
+
+    def judge(self, pipeline: Pipeline, context: WriteContext) -> Pipeline:
+        """The pipeline whose rules judge a write: some depend on what is stored at the moment."""
+        return pipeline
 
     def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
         """Yield warnings for the client."""

@@ -6,6 +6,7 @@ Restored in place, the machine is written before its former claims go. Otherwise
 While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,12 +31,13 @@ from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan.pool import preservation
 from paddock.plan.snapshots import restores as plan
 from paddock.plan.snapshots.machines import SUCCEEDED, volumes_of
+from paddock.plan.storage.contents import PREPOPULATED
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
-from paddock.runtime.reference import InvolvedObject, owner_reference, reference
+from paddock.runtime.reference import InvolvedObject, owned, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
 # A restore that is deleted half way lets go of its machine.
@@ -115,6 +117,8 @@ class RestoreReconciler:
         await self._check_data(restore, found)
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
+        if machine is not None and (waits := _noting(restore, machine, plan.machine(restore, content, found, fresh=False))):
+            return waits
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
         in_place = restore.spec.volumeRestorePolicy == "InPlace"
         if machine is not None and in_place:
@@ -132,10 +136,10 @@ class RestoreReconciler:
         if machine is None or not in_place:
             # Last: one whose claims are refused stays on those that it has.
             await self._machine(restore, content, found, machine)
-        owned = await self._own(restore, target, [each.claim for each in found])
         made = await self._client.find(MACHINES, target)
-        if not owned or made is None:
+        if made is None or not await self._hand_over(restore, content, made, found):
             raise plan.target_deleted(target.name)
+        await self._drop_replaced(restore, made)
         await revisions.own(self._client, restore, made)
         await self._finish(await self._belong(seen, target, made.metadata.uid or ""), restore, found)
         return None
@@ -189,9 +193,9 @@ class RestoreReconciler:
     async def _is_deleted(self, restore: VirtualMachineRestore, target: Key, volumes: Iterable[plan.RestoredVolume]) -> bool:
         """Return whether the target was made, began to adopt the claims, and is gone: the collector may not have seen that yet."""
         claims = [await self._client.find(CLAIMS, Key(target.namespace, each.claim)) for each in volumes]
-        owners = {uid for each in claims if each is not None and _made_by(restore, each) for uid in _machines_of(each)}
-        machine = await self._client.find(MACHINES, target) if owners else None
-        return bool(owners) and (machine is None or machine.metadata.uid not in owners)
+        owned = any(each is not None and _made_by(restore, each) and each.metadata.ownerReferences for each in claims)
+        machine = await self._client.find(MACHINES, target) if owned else None
+        return owned and (machine is None or not plan.is_made_by(restore, machine.metadata.annotations))
 
     async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: CachedObject) -> plan.RestoreWait | None:
         """The target has to be at rest and ours."""
@@ -223,7 +227,7 @@ class RestoreReconciler:
     async def _clear(
         self, restore: VirtualMachineRestore, namespace: str, found: list[plan.RestoredVolume], backups: Mapping[str, VolumeBackup]
     ) -> None:
-        """Restored in place, what has the claim's name goes first: the DataVolume that owns it, then the claim."""
+        """Restored in place, the former claim goes first; a DataVolume that had it stays, and waits for the next."""
         if restore.spec.volumeRestorePolicy != "InPlace":
             return
         for volume in found:
@@ -232,9 +236,9 @@ class RestoreReconciler:
             if claim is None or self._is_ours(restore, claim) or not plan.is_former(volume, backups[volume.name]):
                 continue
             if volume.data_volume:
-                owner = claim.meta.owner
-                uid = owner.uid if owner is not None and owner.kind == DATA_VOLUMES.kind else ""
-                await self._gone(DATA_VOLUMES, Key(namespace, volume.data_volume), DeletionOptions(uid=uid))
+                notes = {"metadata": {"annotations": plan.data_volume_notes(restore, volume)}}
+                with contextlib.suppress(NotFound):
+                    await self._client.patch(DATA_VOLUMES, Key(namespace, volume.data_volume), merge_patch(notes))
             await self._gone(CLAIMS, claim.key, DeletionOptions(uid=claim.meta.uid))
 
     async def _gone(self, target: Target[Any], key: Key, deletion: DeletionOptions) -> None:
@@ -318,6 +322,56 @@ class RestoreReconciler:
         except (Invalid, BadRequest) as error:
             raise plan.RestoreRefused("the machine cannot become what it was", why=str(error), fix="mend the patches") from error
 
+    async def _drop_replaced(self, restore: VirtualMachineRestore, machine: VirtualMachine) -> None:
+        """Delete the DataVolumes that the machine has no more, as far as they are its own."""
+        for name in (restore.status.deletedDataVolumes if restore.status is not None else None) or ():
+            key = Key(restore.metadata.namespace or "", name)
+            found = await self._client.find(DATA_VOLUMES, key)
+            if found is not None and _has(machine, found):
+                await self._gone(DATA_VOLUMES, key, DeletionOptions(uid=found["metadata"]["uid"]))
+
+    async def _hand_over(
+        self,
+        restore: VirtualMachineRestore,
+        content: VirtualMachineSnapshotContent,
+        machine: VirtualMachine,
+        found: Iterable[plan.RestoredVolume],
+    ) -> bool:
+        """Give each claim to its DataVolume, if it is to have one, or to the machine; False when the machine is gone, or going."""
+        target = Key(restore.metadata.namespace or "", machine.metadata.name)
+        others: list[str] = []
+        for volume in found:
+            owner = await self._data_volume(restore, content, machine, volume)
+            if owner is None:
+                others.append(volume.claim)
+            elif not await self._adopt(restore, owner, Key(target.namespace, volume.claim)):
+                return False
+        return await self._own(restore, target, others)
+
+    async def _data_volume(
+        self,
+        restore: VirtualMachineRestore,
+        content: VirtualMachineSnapshotContent,
+        machine: VirtualMachine,
+        volume: plan.RestoredVolume,
+    ) -> Adopter | None:
+        """The DataVolume that gets a claim, which is made for a template; None where the claim is to have none."""
+        if not volume.data_volume or preservation.is_marked(machine.metadata.annotations):
+            return None
+        key = Key(restore.metadata.namespace or "", volume.claim)
+        found = await self._client.find(DATA_VOLUMES, key)
+        if found is None and volume.is_template:
+            owner = InvolvedObject(MACHINES.api_version, MACHINES.kind, key.namespace, machine.metadata.name, machine.metadata.uid or "")
+            try:
+                found = await self._client.create(DATA_VOLUMES, owned(plan.data_volume(restore, content, volume), owner))
+            except AlreadyExists:
+                # The controller of machines may have been faster.
+                found = await self._client.find(DATA_VOLUMES, key)
+        if found is None:
+            return None
+        waits = (found["metadata"].get("annotations") or {}).get(PREPOPULATED) == volume.claim
+        return Adopter(DATA_VOLUMES, key, found["metadata"]["uid"], shares=True) if waits or _has(machine, found) else None
+
     async def _own(self, restore: VirtualMachineRestore, target: Key, claims: Iterable[str]) -> bool:
         """Hand the claims over to the machine, unless they are to be nobody's; False when it is gone, or going, and takes none."""
         if restore.spec.volumeOwnershipPolicy == "None":
@@ -341,7 +395,7 @@ class RestoreReconciler:
             return True
         if not self._is_ours(restore, claim):
             return True
-        if _machines_of(claim.read(CLAIMS)) - {owner.uid}:
+        if owner.target is MACHINES and _machines_of(claim.read(CLAIMS)) - {owner.uid}:
             # An earlier machine of this name, whose end the collector has not seen: the claim goes with it, or becomes nobody's.
             return False
         return await adopt(self._client, owner, CLAIMS, claim)
@@ -363,10 +417,14 @@ class RestoreReconciler:
             complete=True,
             restoreTime=now,
             restores=[
-                VolumeRestore(volumeName=each.name, persistentVolumeClaim=each.claim, volumeSnapshotName=each.snapshot) for each in found
+                VolumeRestore(
+                    volumeName=each.name,
+                    persistentVolumeClaim=each.claim,
+                    volumeSnapshotName=each.snapshot,
+                    dataVolumeName=each.claim if each.is_template else None,
+                )
+                for each in found
             ],
-            deletedDataVolumes=[each.data_volume for each in found if each.data_volume and restore.spec.volumeRestorePolicy == "InPlace"]
-            or None,
             conditions=settled(before.conditions, done, now),
         )
         await self._statuses.write(seen, status)
@@ -384,6 +442,20 @@ class RestoreReconciler:
         await self._statuses.write(seen, plan.failed(restore, refused, ages.timestamp(self._clock.seconds())))
         self._teller.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
         await self._unlock(restore)
+
+
+def _noting(restore: VirtualMachineRestore, before: CachedObject, data: Data) -> plan.RestoreWait | None:
+    """Return the wait that writes down which DataVolumes the machine loses, if it does not stand in the status."""
+    replaced = plan.replaced(msgspec.json.decode(before.raw), data)
+    noted = tuple((restore.status.deletedDataVolumes if restore.status is not None else None) or ())
+    if replaced == noted or plan.is_made_by(restore, before.read(MACHINES).metadata.annotations):
+        return None
+    return plan.RestoreWait(f"writing {before.key.name}", replaced=replaced)
+
+
+def _has(machine: VirtualMachine, data_volume: Data) -> bool:
+    """Return whether a DataVolume is a machine's own."""
+    return any(each["uid"] == machine.metadata.uid for each in data_volume["metadata"].get("ownerReferences") or ())
 
 
 def _made_by(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:

@@ -202,6 +202,8 @@ class ClaimReconciler:
         ready = content.kind == "upload"
         wanted = transfers.annotations(content.kind, now, filled=filled, ready=ready)
         has = claim.metadata.annotations or {}
+        if filled and transfers.CLONE_REQUEST in has:
+            wanted[transfers.CLONE_OF] = "true"
         changed = {name: value for name, value in wanted.items() if has.get(name) != value}
         if changed:
             key = Key(claim.metadata.namespace or "", claim.metadata.name)

@@ -66,8 +66,8 @@ class DataVolumeReconciler:
         return again(_PROBLEM_SECONDS) if problem is not None else DONE
 
     def _content(self, volume: DataVolume) -> VolumeContent | UnclearContent | None:
-        """Return the content that fills the claim; None for a source that the claim names itself."""
-        if contents.has_reference(volume.spec):
+        """Return the content that fills the claim; None where the claim names its source itself, or somebody else fills it."""
+        if contents.has_reference(volume.spec) or _is_prepopulated(volume):
             return None
         return contents.of_data_volume(volume, self._world.lookup)
 
@@ -80,6 +80,8 @@ class DataVolumeReconciler:
         found = self._world.claims.cache.get(meta.key)
         if found is not None:
             return await self._adopted(volume, found, meta)
+        if _is_prepopulated(volume):
+            return None, None
         if volume.status is not None and volume.status.phase in FINAL:
             # The claim was deleted. The status says so first: whoever looks at a new claim must not take it for the one that was filled.
             return None, None
@@ -215,6 +217,11 @@ def _state(claim: PersistentVolumeClaim | None) -> Literal["absent", "pending", 
         return "absent"
     phase = claim.status.phase if claim.status is not None else None
     return "bound" if phase == "Bound" else "lost" if phase == "Lost" else "pending"
+
+
+def _is_prepopulated(volume: DataVolume) -> bool:
+    """Return whether somebody else makes and fills the claim."""
+    return contents.PREPOPULATED in (volume.metadata.annotations or {})
 
 
 def _kind_of(volume: DataVolume) -> str:

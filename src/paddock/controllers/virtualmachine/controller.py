@@ -255,7 +255,7 @@ class VirtualMachineReconciler:
             source = sourcerefs.resolve(reference, sight.key.namespace, self._caches.source) if reference is not None else None
             found.append(source)
             if disk.expected and not isinstance(source, SourceBlocker):
-                made = sourcerefs.inlined(wanted, source) if source is not None else wanted
+                made = sourcerefs.inlined(wanted, source) if source is not None else sourcerefs.followed(wanted, self._caches.source)
                 self._tell_of_absent_source(sight, made)
                 await self._acts.make_disk(sight, made)
                 sight.disks[index] = msgspec.structs.replace(disk, phase="")

@@ -32,6 +32,7 @@ from paddock.plan.instance import prerequisites
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
 from paddock.plan.storage import lostvolumes
+from paddock.plan.storage.hostdirectories import HostImage
 from paddock.runtime.informer import Informer
 
 T = TypeVar("T")
@@ -177,12 +178,18 @@ class DiskLayers:
         # claims with one writer, by UID, and the machine that is being started with each
         self._starting: dict[str, str] = {}
 
-    async def layer(self, instance: VirtualMachineInstance, volume: Volume) -> DiskLayer | None:
-        """The layer of a volume; None for one that is no disk. Raises `MissingPrerequisite`."""
+    async def layer(self, instance: VirtualMachineInstance, volume: Volume, image: HostImage | None = None) -> DiskLayer | None:
+        """The layer of a volume, `image` being its file on the host; None for one that is no disk. Raises `MissingPrerequisite`."""
         if any(getattr(volume, name) is not None for name in _NO_DISK):
             return None
         if volume.containerDisk is not None:
             return await self._container(instance, volume.name, volume.containerDisk)
+        if image is not None:
+            self._bound(instance, volume)
+            layer = await self._image(volume.name, image)
+            if volume.ephemeral is None:
+                return layer
+            return await self._volumes.overlay(self._scratch(instance, volume.name), layer, layer.path.stat().st_size)
         if volume.ephemeral is not None:
             below = self._claim(instance, volume)
             return await self._volumes.overlay(self._scratch(instance, volume.name), below.layer, below.size)
@@ -283,6 +290,19 @@ class DiskLayers:
     # --- claims -----------------------------------------------------------------------------------------------------------
 
     def _claim(self, instance: VirtualMachineInstance, volume: Volume) -> StoredVolume:
+        claim = self._bound(instance, volume)
+        name = claim.metadata.name
+        try:
+            found = self._volumes.get(claim.metadata.uid or "")
+        except VolumeBroken as error:
+            # The claim says so in a moment.
+            raise prerequisites.failed("FailedPvcNotFound", f"PVC {name}: {error}", again=5.0, code=error.reason_code) from error
+        if found is None:
+            raise prerequisites.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
+        return found
+
+    def _bound(self, instance: VirtualMachineInstance, volume: Volume) -> PersistentVolumeClaim:
+        """The claim of a volume, which no other machine writes."""
         key, name = key_of(instance), claim_of(volume)
         claim = self._objects.claim(key, name)
         if volume.dataVolume is not None:
@@ -296,14 +316,7 @@ class DiskLayers:
             raise prerequisites.volumes("PVCNotBound", f"PVC {name} is not bound yet")
         if not _shared(claim) and not _shareable(instance, volume.name):
             self._reserve(instance, claim)
-        try:
-            found = self._volumes.get(claim.metadata.uid or "")
-        except VolumeBroken as error:
-            # The claim says so in a moment.
-            raise prerequisites.failed("FailedPvcNotFound", f"PVC {name}: {error}", again=5.0, code=error.reason_code) from error
-        if found is None:
-            raise prerequisites.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
-        return found
+        return claim
 
     def _reserve(self, instance: VirtualMachineInstance, claim: PersistentVolumeClaim) -> None:
         """Check that no other machine writes the claim. Of two that start at the same moment the second waits for the first."""
@@ -340,17 +353,30 @@ class DiskLayers:
     # --- files of the host ------------------------------------------------------------------------------------------------
 
     async def _host(self, name: str, disk: HostDisk) -> DiskLayer:
-        path = Path(disk.path)
-        resolved = path.parent.resolve() / path.name
+        resolved = self._allowed(name, disk.path)
+        if disk.type == "DiskOrCreate" and disk.capacity is not None:
+            return await self._volumes.blank(resolved, quantity.whole(disk.capacity))
+        if not resolved.is_file():
+            raise prerequisites.failed("HostDiskNotFound", f"volume {name}: there is no file {disk.path}", again=10.0)
+        return DiskLayer(resolved, "raw")
+
+    async def _image(self, name: str, image: HostImage) -> DiskLayer:
+        """The disk in a directory of the host that a claim stands for."""
+        resolved = self._allowed(name, image.path)
+        if image.makes_directory:
+            resolved.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        elif not resolved.parent.is_dir():
+            raise prerequisites.failed("HostDiskNotFound", f"volume {name}: there is no directory {resolved.parent}", again=10.0)
+        return await self._volumes.blank(resolved, image.size)
+
+    def _allowed(self, name: str, path: str) -> Path:
+        """The path of a file of the host, free of links. Raises `MissingPrerequisite`."""
+        resolved = Path(path).resolve()
         if not any(resolved.is_relative_to(each) for each in self._host_paths):
             raise prerequisites.failed(
                 "HostDiskNotAllowed", f"volume {name}: {path} is in no directory that hostDisk volumes are allowed in"
             )
-        if disk.type == "DiskOrCreate" and disk.capacity is not None:
-            return await self._volumes.blank(resolved, quantity.whole(disk.capacity))
-        if not resolved.is_file():
-            raise prerequisites.failed("HostDiskNotFound", f"volume {name}: there is no file {path}", again=10.0)
-        return DiskLayer(resolved, "raw")
+        return resolved
 
     def _scratch(self, instance: VirtualMachineInstance, name: str) -> Path:
         return self._volumes.scratch(instance.metadata.uid or "", name)

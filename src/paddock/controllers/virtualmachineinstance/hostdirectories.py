@@ -1,13 +1,15 @@
 """Directories of the host that a machine's claims stand for, checked each time a machine is started.
 
-This check is for people: it says what is wrong and what to do. `engine/share.py` follows the path once more, without links, and shares
-what it opened.
+A claim on such a directory is a file system of the guest, or the disk image in the directory. The check of a file system is for people: it
+says what is wrong and what to do. `engine/share.py` follows the path once more, without links, and shares what it opened.
 """
 
 import os
 import stat
 from pathlib import Path
+from typing import TypeVar
 
+from paddock.client.target import Data
 from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.controllers.virtualmachineinstance.targets import key_of
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -16,11 +18,12 @@ from paddock.engine.engine import EngineSettings
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.volumes import claim_of
 from paddock.plan.storage import binding, hostdirectories
-from paddock.plan.storage.hostdirectories import HostDirectory
+from paddock.plan.storage.hostdirectories import HostDirectory, HostImage
 from paddock.translate.machine.resolved import ResolvedVolume
 
 # Nobody tells when a directory comes.
 _LOOK_SECONDS = 10.0
+_Given = TypeVar("_Given", HostDirectory, HostImage)
 
 
 class HostDirectories:
@@ -32,9 +35,10 @@ class HostDirectories:
 
     def find(self, instance: VirtualMachineInstance, volume: Volume) -> tuple[ResolvedVolume, str] | None:
         """Return the directory of a volume and a warning for its user; None for a volume without one. Raises `MissingPrerequisite`."""
-        given = self._given(instance, volume)
-        if given is None:
+        found = self._volume(instance, volume)
+        if found is None:
             return None
+        given = _meant(volume, hostdirectories.of_volume(found))
         about = f"volume {volume.name} ({given.path})"
         path, problem, mode, owner = self._check(given.path)
         if problem:
@@ -48,15 +52,13 @@ class HostDirectories:
             note = f"{about} can only be read: user {owner} owns it, and its mode {stat.S_IMODE(mode):04o} lets the server not write"
         return ResolvedVolume(directory=path, readonly=readonly, as_owner=True), note
 
-    def check_disk(self, instance: VirtualMachineInstance, volume: Volume) -> None:
-        """Refuse a directory of the host as a disk. Raises `MissingPrerequisite`."""
-        if self._given(instance, volume) is not None:
-            why = "is a directory of the host, which is no disk; name it in devices.filesystems"
-            text = f"volume {volume.name}: claim {claim_of(volume)} {why}"
-            raise prerequisites.failed("FailedMount", text)
+    def image(self, instance: VirtualMachineInstance, volume: Volume) -> HostImage | None:
+        """Return the disk image in the directory of a volume; None for a volume without one. Raises `MissingPrerequisite`."""
+        found = self._volume(instance, volume)
+        return None if found is None else _meant(volume, hostdirectories.image_of_volume(found))
 
-    def _given(self, instance: VirtualMachineInstance, volume: Volume) -> HostDirectory | None:
-        """Return what the administrator's volume behind a claim says; None without such a volume. Raises `MissingPrerequisite`."""
+    def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> Data | None:
+        """Return the administrator's volume behind a claim; None without such a volume."""
         key, name = key_of(instance), claim_of(volume)
         claim = self._objects.claim(key, name) if name else None
         if claim is None or claim.spec is None or not claim.spec.volumeName or claim.status is None or claim.status.phase != "Bound":
@@ -65,12 +67,7 @@ class HostDirectories:
         if found is None or binding.is_provisioned(found):
             return None
         owner = (found.get("spec") or {}).get("claimRef") or {}
-        if owner.get("uid") != claim.metadata.uid:
-            return None
-        given = hostdirectories.of_volume(found)
-        if isinstance(given, str):
-            raise prerequisites.failed("FailedMount", f"volume {volume.name}: {given}")
-        return given
+        return found if owner.get("uid") == claim.metadata.uid else None
 
     def _check(self, given: str) -> tuple[Path | None, str, int, int]:
         """Return the path without links, what is wrong with it, and the directory's mode and owner."""
@@ -83,3 +80,9 @@ class HostDirectories:
             return None, "it is no directory", 0, 0
         private = [each.resolve() for each in (*self._settings.private, *self._settings.pools.values())]
         return path, hostdirectories.refusal(path, self._settings.shares, private), status.st_mode, status.st_uid
+
+
+def _meant(volume: Volume, given: _Given | str) -> _Given:
+    if isinstance(given, str):
+        raise prerequisites.failed("FailedMount", f"volume {volume.name}: {given}")
+    return given

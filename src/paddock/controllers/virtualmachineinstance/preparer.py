@@ -126,14 +126,14 @@ class Preparer:
     async def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> ResolvedVolume:
         if any(each.name == volume.name for each in instance.spec.domain.devices.filesystems or ()):
             return await self._directory(instance, volume)
-        self._directories.check_disk(instance, volume)
-        layer = await self._disks.layer(instance, volume)
+        image = self._directories.image(instance, volume)
+        layer = await self._disks.layer(instance, volume, image)
         if layer is None:
             return ResolvedVolume()
         if self._is_table(instance, volume.name):
             return ResolvedVolume(file=await self._disks.table(instance, volume))
         claim = volume.persistentVolumeClaim
-        return ResolvedVolume(layer=layer, readonly=bool(claim is not None and claim.readOnly))
+        return ResolvedVolume(layer=layer, readonly=bool((claim is not None and claim.readOnly) or (image is not None and image.readonly)))
 
     async def _directory(self, instance: VirtualMachineInstance, volume: Volume) -> ResolvedVolume:
         found = self._directories.find(instance, volume)

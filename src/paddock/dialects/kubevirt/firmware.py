@@ -68,8 +68,8 @@ class Firmware(Object):
         Field(
             "Serial number the guest reads from SMBIOS.",
             max_length=256,
-            pattern=r"^[A-Za-z0-9_.+-]*$",
-            message="must consist of letters, digits and the characters _.+-",
+            pattern=r"^[A-Za-z0-9_.+ -]*$",
+            message="must consist of letters, digits, blanks and the characters _.+-",
         ),
     ] = None
     bootloader: Annotated[Bootloader | None, Field("The firmware.")] = None

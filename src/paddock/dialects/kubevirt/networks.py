@@ -43,7 +43,7 @@ class DHCPOptions(Object):
 
     bootFileName: Annotated[str | None, Field("Boot file (option 67).")] = None
     tftpServerName: Annotated[str | None, Field("TFTP server (option 66).")] = None
-    ntpServers: Annotated[list[Annotated[str, Field(format="ipv4")]] | None, Field("NTP servers (option 42).")] = None
+    ntpServers: Annotated[list[str] | None, Field("NTP servers (option 42): IPv4 addresses.")] = None
     privateOptions: Annotated[list[DHCPPrivateOption] | None, Field("Options for private use.")] = None
 
 

@@ -152,7 +152,7 @@ def _dhcp(card: Interface) -> DhcpOptions:
     return DhcpOptions(
         tftp_server=given.tftpServerName or "",
         boot_file=given.bootFileName or "",
-        ntp=tuple(given.ntpServers or ()),
+        ntp=tuple(map(addresses.without_zeros, given.ntpServers or ())),
         private=tuple((each.option, each.value) for each in given.privateOptions or ()),
     )
 

@@ -1,10 +1,11 @@
 """NetworkAttachmentDefinitions as bridges of the host. Pure.
 
-What is understood: type bridge (and its name cnv-bridge), alone or as the first of a list of plugins, with static, host-local, whereabouts
-or dhcp addresses, and type bandwidth after it. Addresses that a definition gives are given to the guest by DHCP. Everything else is
-reported, not ignored.
+What is understood: type bridge (and its name cnv-bridge) and type ptp, alone or as the first of a list of plugins, with static, host-local,
+whereabouts or dhcp addresses, and type bandwidth after it. A ptp network is a bridge of its own, with the gateway on it. Addresses that a
+definition gives are given to the guest by DHCP. Everything else is reported, not ignored.
 """
 
+import hashlib
 import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
@@ -17,7 +18,7 @@ from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.engine.networks.nics import HostBridge, Range, TrafficLimit
 from paddock.plan.instance import traffic
 
-_TYPES = ("bridge", "cnv-bridge")
+_TYPES = ("bridge", "cnv-bridge", "ptp")
 _RANGES = ("host-local", "whereabouts")
 _DEFAULT_BRIDGE = "cni0"
 _LAST_VLAN = 4094
@@ -52,7 +53,10 @@ def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> Host
         return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} has no configuration")
     try:
         document = msgspec.json.decode(config)
-        return replace(_bridge(_plugin(document)), traffic=_traffic(document))
+        plugin = _plugin(document)
+        if plugin["type"] == "ptp":
+            plugin |= {"bridge": f"ptp-{hashlib.sha256(name.encode()).hexdigest()[:8]}", "isGateway": True}
+        return replace(_bridge(plugin), traffic=_traffic(document))
     except msgspec.DecodeError as error:
         return AttachmentRefusal(f"the configuration of the NetworkAttachmentDefinition {name} is not JSON: {error}")
     except _Wrong as error:
@@ -61,7 +65,7 @@ def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> Host
         return AttachmentRefusal(f"the NetworkAttachmentDefinition {name} cannot be used: it is malformed ({error})")
 
 
-def _plugin(config: Any) -> Data:
+def _plugin(config: Any) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise _Wrong("its configuration is not an object")
     plugins = config.get("plugins", [config])
@@ -70,7 +74,7 @@ def _plugin(config: Any) -> Data:
     first = plugins[0]
     kind = first.get("type")
     if kind not in _TYPES:
-        raise _Wrong(f"networks of type {kind!r} are not known here; use type bridge", reasons.NETWORK_TYPE)
+        raise _Wrong(f"networks of type {kind!r} are not known here; use type bridge or ptp", reasons.NETWORK_TYPE)
     return dict(first)
 
 

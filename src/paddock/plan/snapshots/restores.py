@@ -13,10 +13,13 @@ from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, Vo
 from paddock.meta import patch
 from paddock.meta.conditions import Condition, settled
 from paddock.plan.storage import claimsizes
+from paddock.plan.storage.contents import POPULATED_FOR, PREPOPULATED
 
 Data = dict[str, Any]
 LAST_RESTORE = "restore.kubevirt.io/lastRestoreUID"
 SOURCE_NOTE = "restore.kubevirt.io/uid"
+# Of a DataVolume whose claim was restored: the name of the restore.
+NAME_NOTE = "restore.kubevirt.io/name"
 _GRACE_SECONDS = 300.0
 _SNAPSHOT_GROUP = "snapshot.storage.k8s.io"
 # What was true of the machine that was, and not of the one that is made.
@@ -47,6 +50,8 @@ class RestoreWait(msgspec.Struct, frozen=True):
 
     text: str
     warning: str = ""
+    # the DataVolumes that the machine is about to lose, which the status names before it does
+    replaced: tuple[str, ...] | None = None
 
 
 class RestoredVolume(msgspec.Struct, frozen=True):
@@ -55,19 +60,33 @@ class RestoredVolume(msgspec.Struct, frozen=True):
     name: str
     claim: str
     snapshot: str
-    # the DataVolume of the machine that is replaced by the claim
+    # the DataVolume of the machine that had the claim before
     data_volume: str = ""
+    # it is one of the machine's templates, and so is the one that gets the claim
+    is_template: bool = False
 
 
 def volumes(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent) -> list[RestoredVolume]:
     """The volumes with the names of their claims."""
     machine = content.spec.source.virtualMachine or {}
-    data_volumes = _data_volumes(machine)
+    data_volumes, templates = _data_volumes(machine), template_names(machine)
     found = []
     for backup in content.spec.volumeBackups or ():
-        claim = _claim_name(restore, backup)
-        found.append(RestoredVolume(backup.volumeName, claim, backup.volumeSnapshotName or "", data_volumes.get(backup.volumeName, "")))
+        claim, data_volume = _claim_name(restore, backup), data_volumes.get(backup.volumeName, "")
+        # Restored in place, it keeps the DataVolume that it has.
+        is_template = data_volume in templates and (restore.spec.volumeOwnershipPolicy != "None" or claim == data_volume)
+        found.append(RestoredVolume(backup.volumeName, claim, backup.volumeSnapshotName or "", data_volume, is_template))
     return found
+
+
+def template_names(machine: Mapping[str, Any]) -> list[str]:
+    """The names of the DataVolumes that belong to a machine."""
+    return [_at(each, "metadata").get("name", "") for each in (machine.get("spec") or {}).get("dataVolumeTemplates") or ()]
+
+
+def replaced(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """The DataVolumes of a machine that it has no more when it is restored."""
+    return tuple(name for name in template_names(before) if name not in template_names(now))
 
 
 def _claim_name(restore: VirtualMachineRestore, backup: VolumeBackup) -> str:
@@ -133,6 +152,8 @@ def claim(restore: VirtualMachineRestore, volume: RestoredVolume, backup: Volume
     spec["dataSourceRef"] = {"apiGroup": _SNAPSHOT_GROUP, "kind": "VolumeSnapshot", "name": volume.snapshot}
     labels = dict((before.get("metadata") or {}).get("labels") or {})
     notes: dict[str, str] = {SOURCE_NOTE: restore.metadata.uid or ""}
+    if volume.is_template or (volume.data_volume and is_former(volume, backup)):
+        notes[POPULATED_FOR] = volume.claim
     if guest_size := _at(before, "metadata", "annotations").get(claimsizes.GUEST_SIZE):
         notes[claimsizes.GUEST_SIZE] = guest_size
     for override in restore.spec.volumeRestoreOverrides or ():
@@ -143,6 +164,21 @@ def claim(restore: VirtualMachineRestore, volume: RestoredVolume, backup: Volume
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
+def data_volume(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, volume: RestoredVolume) -> Data:
+    """The DataVolume that gets a restored claim, without its owner: what the template says, and nothing that fills it."""
+    machine = content.spec.source.virtualMachine or {}
+    templates = dict(zip(template_names(machine), (machine.get("spec") or {}).get("dataVolumeTemplates") or (), strict=True))
+    template = copy.deepcopy(templates[volume.data_volume])
+    metadata = {**_at(template, "metadata"), "name": volume.claim, "namespace": restore.metadata.namespace}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **data_volume_notes(restore, volume)}
+    return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": metadata, "spec": template.get("spec")}
+
+
+def data_volume_notes(restore: VirtualMachineRestore, volume: RestoredVolume) -> dict[str, str]:
+    """The annotations of a DataVolume that keeps off a claim until the restore has filled it."""
+    return {NAME_NOTE: restore.metadata.name, PREPOPULATED: volume.claim}
+
+
 def machine(
     restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: Iterable[RestoredVolume], *, fresh: bool
 ) -> Data:
@@ -150,15 +186,16 @@ def machine(
     before = copy.deepcopy(content.spec.source.virtualMachine or {})
     spec = before.get("spec") or {}
     claims = {each.name: each for each in found}
-    restored = {each.data_volume for each in claims.values() if each.data_volume}
     template = spec.get("template", {}).get("spec", {})
     for volume in template.get("volumes") or ():
         if volume.get("name") in claims:
-            name = volume["name"]
+            restored = claims[volume["name"]]
+            if restored.is_template:
+                volume["dataVolume"]["name"] = restored.claim
+                continue
             volume.clear()
-            volume |= {"name": name, "persistentVolumeClaim": {"claimName": claims[name].claim}}
-    kept = [each for each in spec.get("dataVolumeTemplates") or () if _at(each, "metadata").get("name") not in restored]
-    spec["dataVolumeTemplates"] = kept or None
+            volume |= {"name": restored.name, "persistentVolumeClaim": {"claimName": restored.claim}}
+    spec["dataVolumeTemplates"] = _templates(spec, {each.data_volume: each for each in claims.values()}) or None
     if fresh:
         firmware = template.get("domain", {}).get("firmware") or {}
         for name in ("uuid", "serial"):
@@ -177,6 +214,19 @@ def machine(
         "spec": spec,
     }
     return patched(document, restore.spec.patches)
+
+
+def _templates(spec: Mapping[str, Any], restored: Mapping[str, RestoredVolume]) -> list[Data]:
+    """The templates of a restored machine: those of restored volumes have the names of their claims."""
+    found = []
+    for template in spec.get("dataVolumeTemplates") or ():
+        metadata = _at(template, "metadata")
+        volume = restored.get(metadata.get("name", ""))
+        if volume is None:
+            found.append(template)
+        elif volume.is_template:
+            found.append({**template, "metadata": {**metadata, "name": volume.claim}})
+    return found
 
 
 def patched(document: Data, patches: Iterable[str] | None) -> Data:
@@ -210,7 +260,8 @@ def waits(policy: str | None, running: bool, age_seconds: float) -> str:
 def waiting(restore: VirtualMachineRestore, waits: RestoreWait, now: str) -> RestoreStatus:
     """The status of a restore that is not done."""
     progressing = Condition(type="Progressing", status="False" if waits.warning else "True", reason=waits.text)
-    return _unready(restore, now, waits.text, None, progressing)
+    status = _unready(restore, now, waits.text, None, progressing)
+    return status if waits.replaced is None else msgspec.structs.replace(status, deletedDataVolumes=list(waits.replaced) or None)
 
 
 def failed(restore: VirtualMachineRestore, refused: RestoreRefused, now: str) -> RestoreStatus:

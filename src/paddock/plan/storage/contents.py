@@ -1,7 +1,7 @@
 """The content of a claim, and its origin (docs/spec/kubevirt.md 5.3 and 5.5). Pure.
 
-The DataVolume of a claim comes first, then the object that its `dataSourceRef` names, then the annotations of old. A claim with none
-of them gets an empty disk.
+The object that a claim's `dataSourceRef` names comes first, then its DataVolume, then the annotations of old. A claim with none of them
+gets an empty disk.
 """
 
 from collections.abc import Callable
@@ -21,6 +21,8 @@ CDI = "cdi.kubevirt.io"
 SNAPSHOTS = "snapshot.storage.k8s.io"
 # Of a claim that a DataVolume made: the name of the DataVolume.
 POPULATED_FOR = f"{CDI}/storage.populatedFor"
+# Of a DataVolume whose claim somebody else makes and fills.
+PREPOPULATED = f"{CDI}/storage.prePopulated"
 IMPORT_ENDPOINT = f"{CDI}/storage.import.endpoint"
 UPLOAD_TARGET = f"{CDI}/storage.upload.target"
 CONTENT_TYPE = f"{CDI}/storage.contentType"
@@ -71,14 +73,14 @@ BLANK = VolumeContent(kind="blank")
 def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
     """Return the content of a claim."""
     namespace, notes = claim.metadata.namespace or "", claim.metadata.annotations or {}
+    if _reference(claim.spec) is not None:
+        # Also where a DataVolume has it by now: a claim that was restored has the data of its snapshot, and not of that one's source.
+        return _referred(claim, look)
     for owner in claim.metadata.ownerReferences or ():
         if owner.kind == "DataVolume" and owner.apiVersion.startswith(f"{CDI}/"):
             volume = look.data_volume(namespace, owner.name)
             if volume is not None and volume.metadata.uid == owner.uid:
-                return of_data_volume(volume, look) if not has_reference(volume.spec) else _referred(claim, look)
-    reference = _reference(claim.spec)
-    if reference is not None:
-        return _referred(claim, look)
+                return of_data_volume(volume, look)
     if POPULATED_FOR in notes:
         text = f"DataVolume {notes[POPULATED_FOR]}, which says what goes into this claim, is gone"
         return UnclearContent("NotFound", f"{text}; delete the claim, or take the annotation {POPULATED_FOR} off for an empty disk")

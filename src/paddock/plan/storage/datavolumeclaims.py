@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.storageprofile import ClaimPropertySet, StoragePr
 from paddock.meta.storage import StorageSpec
 from paddock.plan.storage import claimsizes, requesters
 from paddock.plan.storage.contents import POPULATED_FOR, UnclearContent, VolumeContent
-from paddock.plan.storage.transfers import STORAGE
+from paddock.plan.storage.transfers import CLONE_REQUEST, STORAGE
 
 Data = dict[str, Any]
 ADOPT = "cdi.kubevirt.io/allowClaimAdoption"
@@ -126,7 +126,7 @@ def _source_notes(content: VolumeContent | None, *, archive: bool, preallocate: 
     elif content.kind == "blank":
         notes[f"{STORAGE}.import.source"] = "none"
     elif content.kind in ("pvc", "snapshot"):
-        notes["k8s.io/CloneRequest"] = f"{content.namespace}/{content.name}"
+        notes[CLONE_REQUEST] = f"{content.namespace}/{content.name}"
     else:
         notes[f"{STORAGE}.import.source"] = content.kind
         notes[f"{STORAGE}.import.endpoint"] = getattr(content.source, "url", None) or ""

@@ -1,4 +1,4 @@
-"""Directories of the host that PersistentVolumes name: which of them a machine may share, and how. Pure.
+"""Directories of the host that PersistentVolumes name: which of them a machine may share or have a disk in, and how. Pure.
 
 A PersistentVolume has no namespace, so only an administrator makes one; the starter of the server says below which directories they lie.
 """
@@ -10,11 +10,15 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import quantity
+
 Data = dict[str, Any]
 # The host's own, whatever the server allows: its settings, its kernel, and the sockets of its programs.
 SYSTEM = tuple(map(PurePath, ("/boot", "/dev", "/etc", "/proc", "/run", "/sys")))
 _ROOT = PurePath("/")
 _WRITING = ("ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod")
+# The disk of a claim that has files, as KubeVirt and CDI call it.
+_IMAGE = "disk.img"
 
 
 class HostDirectory(msgspec.Struct, frozen=True):
@@ -24,6 +28,16 @@ class HostDirectory(msgspec.Struct, frozen=True):
     readonly: bool = False
 
 
+class HostImage(msgspec.Struct, frozen=True):
+    """A disk image in a directory of the host as a volume; it is made with the size of the volume where there is none."""
+
+    path: str
+    size: int
+    readonly: bool = False
+    # the directory is made, too
+    makes_directory: bool = False
+
+
 def is_static(claim: Data) -> bool:
     """Return whether a claim has a volume that an administrator made: the engine has no disk for it."""
     named = (claim.get("spec") or {}).get("volumeName")
@@ -31,13 +45,35 @@ def is_static(claim: Data) -> bool:
 
 
 def of_volume(volume: Data) -> HostDirectory | str:
-    """Return the directory of a volume that an administrator made, or the reason why the volume is none."""
+    """Return the directory of a volume that an administrator made, or the reason why the volume is none that can be shared."""
+    found = _directory(volume)
+    if isinstance(found, HostDirectory) and (kind := _kind(volume)) not in ("", "Directory"):
+        return f"PersistentVolume {volume['metadata']['name']} has hostPath.type {kind}; only Directory can be shared"
+    return found
+
+
+def image_of_volume(volume: Data) -> HostImage | str:
+    """Return the disk image in the directory of a volume that an administrator made, or the reason why the volume can have none."""
+    found, name = _directory(volume), volume["metadata"]["name"]
+    if isinstance(found, str):
+        return found
+    if (kind := _kind(volume)) not in ("", "Directory", "DirectoryOrCreate"):
+        return f"PersistentVolume {name} has hostPath.type {kind}; a disk lies in a Directory, or DirectoryOrCreate"
+    size = ((volume.get("spec") or {}).get("capacity") or {}).get("storage")
+    if size is None:
+        return f"PersistentVolume {name} has no capacity.storage, which is the size of its disk"
+    return HostImage(f"{found.path.rstrip('/')}/{_IMAGE}", quantity.whole(size), found.readonly, kind == "DirectoryOrCreate")
+
+
+def _kind(volume: Data) -> str:
+    return str(volume["spec"]["hostPath"].get("type") or "")
+
+
+def _directory(volume: Data) -> HostDirectory | str:
     name, spec = volume["metadata"]["name"], volume.get("spec") or {}
     given = spec.get("hostPath")
     if not given:
         return f"PersistentVolume {name} has no hostPath, and Paddock gives machines no other volumes than its own and those"
-    if (kind := given.get("type") or "") not in ("", "Directory"):
-        return f"PersistentVolume {name} has hostPath.type {kind}; only Directory can be shared"
     if (spec.get("volumeMode") or "Filesystem") != "Filesystem":
         return f"PersistentVolume {name} has volumeMode {spec['volumeMode']}; a directory needs Filesystem"
     path = str(given.get("path") or "")

@@ -1,7 +1,8 @@
 """The sources of a machine's DataVolumes where their templates name DataSources (docs/spec/kubermatic.md 2.3 and section 3). Pure.
 
-An address is written into the DataVolume when that is made, so that another address later is for new DataVolumes only; a source that CDI
-itself can follow stays a name. As long as a DataSource cannot be used, nothing is made: the machine waits for it, and says so.
+An address is written into the DataVolume when that is made, so that another address later is for new DataVolumes only. On this host a
+claim or a snapshot is, too, as KubeVirt does it; for a cluster, a source that CDI itself can follow stays a name. As long as a DataSource
+cannot be used, nothing is made: the machine waits for it, and says so.
 """
 
 from collections.abc import Sequence
@@ -68,6 +69,22 @@ def inlined(volume: DataVolume, found: InlineSource) -> DataVolume:
     metadata = msgspec.structs.replace(volume.metadata, annotations=annotations)
     spec = msgspec.structs.replace(volume.spec, sourceRef=None, source=found.source)
     return msgspec.structs.replace(volume, metadata=metadata, spec=spec)
+
+
+def followed(volume: DataVolume, find: Find) -> DataVolume:
+    """The DataVolume with the claim or the snapshot that its reference stands for, as it is now; one without such a reference stays."""
+    reference, namespace = volume.spec.sourceRef, namespace_of(volume)
+    found = find(reference.namespace or namespace, reference.name) if reference is not None else None
+    stands_for = _stands_for(found, find) if found is not None else None
+    if stands_for is None:
+        return volume
+    kind = source_type(stands_for.spec.source)
+    if kind not in ("pvc", "snapshot"):
+        return volume
+    named: NamespacedReference = getattr(stands_for.spec.source, kind)
+    copied = NamespacedReference(namespace=named.namespace or namespace_of(stands_for), name=named.name)
+    spec = msgspec.structs.replace(volume.spec, sourceRef=None, source=DataVolumeSource(**{kind: copied}))
+    return msgspec.structs.replace(volume, spec=spec)
 
 
 def is_lazy(machine: VirtualMachine, find: Find) -> bool:

@@ -34,6 +34,8 @@ _STEP = 0.01
 FINAL = ("Succeeded", "Failed")
 # Before the names of annotations of claims.
 STORAGE = "cdi.kubevirt.io/storage"
+# Of the claim that a DataVolume copies: what is copied, and that it is.
+CLONE_REQUEST, CLONE_OF = "k8s.io/CloneRequest", "k8s.io/CloneOf"
 
 
 class Transfer(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from paddock.meta.wire import from_data, to_data
 from paddock.plan.instance.identity import launcher_uid, owner_of
 from paddock.plan.instance.volumes import claim_of
 from paddock.plan.network.endpoints import labels_of, primary_card
+from paddock.plan.storage import requesters
 
 Data = dict[str, Any]
 PREFIX, CONTAINER = "virt-launcher-", "compute"
@@ -110,7 +111,7 @@ def _spec(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus
         "restartPolicy": "Never",
         "schedulerName": given.get("schedulerName") or "default-scheduler",
         "securityContext": {} if status.runtimeUser is None else {"runAsUser": status.runtimeUser},
-        "serviceAccountName": "default",
+        "serviceAccountName": requesters.account_of(given),
         "terminationGracePeriodSeconds": _grace(instance),
         "volumes": [
             {"name": each.name, "persistentVolumeClaim": {"claimName": claim}}

@@ -17,4 +17,7 @@ done 2>/dev/null
 # Below /test is what the tests expect to find again after a restart; the root file system is in memory.
 if [ -d /data/dropbear ]; then mkdir -p /data/test && ln -sfn /data/test /test; else mkdir -p /test; fi
 /sbin/by-id
+# cloud-init notes whose data it had.
+mkdir -p /var/lib/cloud/data
+sed -n 's/.*instance[-_]id"*: *"*\([^",]*\).*/\1/p' /run/meta-data 2>/dev/null | head -n 1 >/var/lib/cloud/data/instance-id
 : >/run/started

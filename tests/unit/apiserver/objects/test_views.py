@@ -48,6 +48,7 @@ class Viewed(Harness):
         spec = {
             "domain": {"devices": devices, "memory": {"guest": "128Mi"}},
             "networks": [{"name": "default", "pod": {}}],
+            "serviceAccountName": "robot",
             "volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "web-root"}}],
         }
         meta = {"name": name, "labels": labels}
@@ -79,6 +80,7 @@ async def test_a_running_instance_has_a_launcher_pod() -> None:
         assert meta["name"].startswith("virt-launcher-web-") and meta["resourceVersion"] == str(revision)
         assert meta["labels"]["kubevirt.io/created-by"] == vmi["uid"] != meta["uid"]
         assert meta["ownerReferences"][0]["uid"] == vmi["uid"]
+        assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("robot", False)
         assert spec["nodeName"] == "vm" and spec["volumes"] == [{"name": "root", "persistentVolumeClaim": {"claimName": "web-root"}}]
         assert spec["containers"][0]["resources"]["requests"] == {"cpu": "100m", "memory": "228Mi"}
         assert (status["phase"], status["podIP"], status["podIPs"]) == ("Running", "10.112.0.5", [{"ip": "10.112.0.5"}])

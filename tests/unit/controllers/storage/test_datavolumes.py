@@ -261,8 +261,11 @@ def test_a_copy_waits_until_nobody_writes(play: Play) -> None:
         assert said["reason"] == "CloneSourceInUse" and "stop the machine" in said["message"]
         assert (await host.status("copy")).get("restartCount") is None
         host.volumes.open.clear()
+        notes = (await host.claim("copy"))["metadata"]["annotations"]
+        assert notes["k8s.io/CloneRequest"] == "default/source" and "k8s.io/CloneOf" not in notes
         await host.settle()
         assert await host.phase("copy") == "Succeeded"
+        assert (await host.claim("copy"))["metadata"]["annotations"]["k8s.io/CloneOf"] == "true"
         assert await host.content("copy") == f"copy of {uid}"
         assert (await host.volume_of("copy")).size == 2 * GIB
 

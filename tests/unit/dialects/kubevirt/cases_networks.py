@@ -180,7 +180,7 @@ CASES = (
         _dhcp(ntpServers=["10.0.0.1", "ntp.example.com"]),
         f"{_FIRST}.dhcpOptions.ntpServers[1]",
         "IPv4 address",
-        _dhcp(ntpServers=["10.0.0.1"]),
+        _dhcp(ntpServers=["10.0.0.1", "0127.0.0.3"]),
     ),
     Case(
         99,

@@ -10,6 +10,7 @@ from paddock.dialects.kubevirt import gates, missinggates
 from paddock.dialects.kubevirt.gates import GATES, NEWEST, OLDEST, ClusterGates
 from paddock.dialects.kubevirt.missinggates import MissingGates
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.dialects.kubevirt.rules import gates as gaterules
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
 from paddock.schema.finding import format_path
@@ -65,12 +66,26 @@ def test_gates_that_a_release_has_on(gate: str, since: int | None) -> None:
         ),
         (
             {"P.domain.devices.autoattachVSOCK": True},
-            "VSOCK feature gate is not enabled in Paddock's engine, whatever the KubeVirt object says",
+            (
+                "VSOCK feature gate is not enabled; "
+                "add VSOCK to spec.configuration.developerConfiguration.featureGates of KubeVirt kubevirt/kubevirt"
+            ),
         ),
     ],
 )
-def test_a_gate_of_the_engine_is_not_asked_of_the_kubevirt_object(changes: dict[str, Any], words: str) -> None:
+def test_a_gate_of_the_engine_is_asked_of_the_kubevirt_object_where_there_is_a_feature(changes: dict[str, Any], words: str) -> None:
     assert f"Invalid value: {words}" in {each.message for each in admit(machine(changes), AdmissionSettings()).findings}
+    all_on = AdmissionSettings(gates=gaterules.offered(frozenset(GATES)))
+    assert any(each.rule == "kubevirt/V81" for each in admit(machine(changes), all_on).findings) == ("whatever" in words)
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "taken"), [((), (), True), ((), ("RebootPolicy",), False), (("RebootPolicy",), ("RebootPolicy",), True)]
+)
+def test_a_gate_of_the_engine_can_be_turned_off(on: tuple[str, ...], off: tuple[str, ...], taken: bool) -> None:
+    settings = AdmissionSettings(gates=frozenset(on), gates_off=frozenset(off))
+    found = admit(machine({"P.domain.rebootPolicy": "Reboot"}), settings).findings
+    assert any(each.rule == "kubevirt/V81" for each in found) is not taken
 
 
 def test_a_server_without_an_engine_leaves_the_gates_to_whoever_has_one() -> None:

@@ -44,7 +44,7 @@ POD: Mapping[str, object] = {"pod": {}}
             {"ports": (Ports("tcp", 80), Ports("udp", 53))},
         ),
         ({"masquerade": {}, "portRanges": [{"protocol": "TCP", "start": 1, "end": 9}]}, POD, {"ports": (Ports("tcp", 1, 9),)}),
-        ({"masquerade": {}, "dhcpOptions": {"ntpServers": ["10.0.0.9"]}}, POD, {"dhcp": DhcpOptions(ntp=("10.0.0.9",))}),
+        ({"masquerade": {}, "dhcpOptions": {"ntpServers": ["010.0.0.9"]}}, POD, {"dhcp": DhcpOptions(ntp=("10.0.0.9",))}),
         ({"masquerade": {}}, POD, {"owner": "vm-uid", "hostname": "web", "group": "team"}),
         ({"bridge": {}}, {"multus": {"networkName": "lan"}}, {"binding": "host-bridge", "bridge": HostBridge("br1")}),
     ],

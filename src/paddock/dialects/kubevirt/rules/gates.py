@@ -13,8 +13,8 @@ _SIDECARS = "hooks.kubevirt.io/hookSidecars"
 _IGNITION = "kubevirt.io/ignitiondata"
 _ANNOTATIONS = {"Sidecar": _SIDECARS, "ExperimentalIgnitionSupport": _IGNITION}
 _CONFIGURATION = ("configMap", "secret", "serviceAccount", "downwardAPI")
-# Gates of the engine, and whether they are on where nobody turns them off; the KubeVirt object decides for its own cluster alone. A
-# machine with a device by a claim is stored, as by KubeVirt; when it starts, it says that there are no claims here.
+# Gates of the engine that are not simply on: whether they are where the server's KubeVirt object says nothing. A machine with a device by a
+# claim is stored, as by KubeVirt; when it starts, it says that there are no claims here.
 _ENGINE: Mapping[str, bool] = {
     "DownwardMetrics": False,
     "ExperimentalIgnitionSupport": False,
@@ -28,14 +28,16 @@ _ENGINE: Mapping[str, bool] = {
     "WorkloadEncryptionTDX": False,
 }
 
-_NOT_HERE = " in Paddock's engine, whatever the KubeVirt object says"
+_NOT_HERE = " in Paddock's engine, whatever the KubeVirt object says: "
+# The KubeVirt object of the server itself.
+_OWN = ClusterGates(name="KubeVirt kubevirt/kubevirt")
 # What the engine lacks, so that the gate could open nothing.
 _LACKS: Mapping[str, str] = {
-    "DownwardMetrics": ": guests get no metrics of their host",
-    "NetworkDevicesWithDRA": ": there are no resource claims (DRA)",
-    "PersistentReservation": ": persistent reservations are not passed on",
-    "Sidecar": ": a machine has no Pod for a sidecar",
-    "WorkloadEncryptionTDX": ": guests get no encrypted memory",
+    "DownwardMetrics": "guests get no metrics of their host",
+    "NetworkDevicesWithDRA": "there are no resource claims (DRA)",
+    "PersistentReservation": "persistent reservations are not passed on",
+    "Sidecar": "a machine has no Pod for a sidecar",
+    "WorkloadEncryptionTDX": "guests get no encrypted memory",
 }
 
 _GATED_DEVICES = (
@@ -175,19 +177,24 @@ def _claimed(place: HardwareContext) -> Iterator[GateNeed]:
 )
 def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
     """A feature behind a feature gate needs that gate."""
-    cluster = cluster_gates(place.settings) if place.settings.target == "cluster" else None
+    judged = cluster_gates(place.settings) if place.settings.target == "cluster" else _OWN
     for need in needs(place):
         # That of disks of the host is V68.
         if need.gate != "HostDisk" and not is_open(need.gate, place.settings):
             what = "sidecar" if need.gate == "Sidecar" else need.gate
             message = f"Invalid value: {what} feature gate is not enabled"
-            message += f"; {cluster.remedy(need.gate)}" if cluster is not None else _NOT_HERE + _LACKS.get(need.gate, "")
+            message += f"{_NOT_HERE}{_LACKS[need.gate]}" if judged is _OWN and need.gate in _LACKS else f"; {judged.remedy(need.gate)}"
             yield standing(Finding(path=need.field or need.path, message=message, rule="kubevirt/V81"), need.path)
 
 
 def is_open(gate: str, settings: AdmissionSettings) -> bool:
-    """Return whether a feature behind a gate can be used: as the cluster has it, or as the engine does. A server without controllers has
-    no engine, and leaves that to whoever carries out what it stores."""
+    """Return whether a feature behind a gate can be used: as the cluster has it, or as the engine does, where the server's KubeVirt object
+    turns it on or off. A server without controllers has no engine, and leaves that to whoever carries out what it stores."""
     if settings.target == "cluster":
         return cluster_gates(settings).has(gate)
-    return not settings.controllers or gate in settings.gates or _ENGINE.get(gate, True)
+    return not settings.controllers or gate in settings.gates or (_ENGINE.get(gate, True) and gate not in settings.gates_off)
+
+
+def offered(gates: frozenset[str]) -> frozenset[str]:
+    """Those of some gates whose feature the engine has."""
+    return frozenset(gates - _LACKS.keys())

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from paddock.base import addresses
 from paddock.dialects.kubevirt import macs
 from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network, PortRange
 from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
-from paddock.schema import finding
+from paddock.schema import finding, formats
 from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.kind import Cel
 
@@ -183,6 +184,17 @@ def private_dhcp_options_are_private(place: HardwareContext) -> Iterator[Finding
             yield from _private_options(place, interface.dhcpOptions, (*path, "dhcpOptions", "privateOptions"))
 
 
+@check("kubevirt/V99", given=("spec.domain.devices.interfaces[].dhcpOptions.ntpServers",))
+def time_servers_are_addresses(place: HardwareContext) -> Iterator[Finding]:
+    """NTP servers are IPv4 addresses. KubeVirt reads leading zeros as decimal digits, and so does the engine."""
+    for interface, path in interfaces(place):
+        servers = (interface.dhcpOptions.ntpServers if interface.dhcpOptions is not None else None) or ()
+        for index, server in enumerate(servers):
+            if not formats.FORMATS["ipv4"].accepts(addresses.without_zeros(server)):
+                at = (*path, "dhcpOptions", "ntpServers", index)
+                yield finding.invalid(at, server, "NTP servers must be IPv4 addresses, such as 192.0.2.1", "kubevirt/V99")
+
+
 def _private_options(place: HardwareContext, options: DHCPOptions, path: Path) -> Iterator[Finding]:
     seen = set()
     for index, private in enumerate(options.privateOptions or ()):
@@ -283,6 +295,7 @@ CHECKS = (
     ports_have_names_of_their_own,
     port_ranges_make_sense,
     private_dhcp_options_are_private,
+    time_servers_are_addresses,
     one_pod_network,
     one_default_network,
     networks_have_one_type,

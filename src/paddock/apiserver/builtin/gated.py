@@ -1,0 +1,19 @@
+"""Kinds that have a machine in them: the server's own KubeVirt object turns the feature gates of the engine on and off."""
+
+from paddock.apiserver.resources.declared import DeclaredPipeline
+from paddock.apiserver.resources.pipeline import Pipeline
+from paddock.apiserver.resources.strategy import CustomStrategy, WriteContext
+from paddock.dialects.kubevirt import gates
+from paddock.dialects.kubevirt.rules.gates import offered
+
+
+class GatedStrategy(CustomStrategy):
+    """The rules of gates hold as `developerConfiguration` of the KubeVirt object says at the moment of a write."""
+
+    def judge(self, pipeline: Pipeline, context: WriteContext) -> Pipeline:
+        """The pipeline under the gates that are on and off."""
+        noted = dict(context.view.noted("kubevirts.kubevirt.io", gates.of_installation))
+        found = noted.get(("kubevirt", "kubevirt"))
+        if found is None or not (found.on or found.off) or not isinstance(pipeline, DeclaredPipeline):
+            return pipeline
+        return pipeline.under(offered(found.on), found.off)
