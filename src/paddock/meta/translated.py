@@ -1,6 +1,5 @@
 """The result of a translation: the value and everything that did not fit into it."""
 
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -34,11 +33,6 @@ class Translated(msgspec.Struct, Generic[T], frozen=True):
 
     value: T
     losses: tuple[Loss, ...] = ()
-
-    def then(self, step: "Callable[[T], Translated[U]]") -> "Translated[U]":
-        """Translate on, adding up the losses."""
-        after = step(self.value)
-        return Translated(after.value, self.losses + after.losses)
 
 
 class LossCollector:

@@ -124,11 +124,6 @@ class QemuMachine:
         if self._admit(Verb.RESET):
             await self._owner.inbox.offer(self._reset)
 
-    async def press_power(self) -> None:
-        """Once, without consequences if the guest does not listen."""
-        if self._admit(Verb.PRESS):
-            await self._owner.inbox.offer(self._press)
-
     async def soft_reboot(self) -> None:
         """The power button once; a guest that shuts down for it is started again in the same process."""
         if self._admit(Verb.PRESS, "reboot"):
@@ -347,10 +342,6 @@ class QemuMachine:
     async def _reset(self) -> None:
         if self._admit(Verb.RESET):
             await self._owner.execute("system_reset")
-
-    async def _press(self) -> None:
-        if self._admit(Verb.PRESS):
-            await self._owner.execute("system_powerdown")
 
     async def _soft_reboot(self) -> None:
         if self._admit(Verb.PRESS, "reboot"):
