@@ -73,6 +73,10 @@ def test_a_gate_of_the_engine_is_not_asked_of_the_kubevirt_object(changes: dict[
     assert f"Invalid value: {words}" in {each.message for each in admit(machine(changes), AdmissionSettings()).findings}
 
 
+def test_a_server_without_an_engine_leaves_the_gates_to_whoever_has_one() -> None:
+    assert admit(machine({"P.domain.devices.autoattachVSOCK": True}), AdmissionSettings(controllers=False)).accepted
+
+
 def test_a_gate_that_is_beta_can_be_turned_off_and_one_that_is_final_cannot() -> None:
     off = frozenset({"RebootPolicy", "GPU"})
     assert not ClusterGates(off=off).has("RebootPolicy")
