@@ -54,7 +54,6 @@ LIMIT = 3
         "paddock.b:Kept.forgotten",
         "paddock.b:recursive",
         "paddock.b:LIMIT",
-        "paddock.c:looked_up",
         "paddock.c:left",
         "paddock.c:_BASE",
     ]

@@ -7,7 +7,6 @@ import msgspec
 from paddock.schema.finding import Path, format_path
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):

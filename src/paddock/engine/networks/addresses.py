@@ -110,11 +110,6 @@ class AddressTable(Struct, frozen=True):
         return str(Network(self.network)[entry.index])
 
     @property
-    def network6(self) -> ipaddress.IPv6Network:
-        """The host's own IPv6 network."""
-        return ipaddress.IPv6Network((int("fd" + (self.site or "0" * 10), 16) << 80, 64))
-
-    @property
     def host(self) -> str:
         """The host's address in the pod network: the gateway, and the name server."""
         return str(Network(self.network)[1])
