@@ -94,12 +94,12 @@ def definitions(module: str, tree: ast.Module) -> Iterator[Definition]:
 
 def refer(references: References, tree: ast.Module, modules: Iterable[str]) -> None:
     """Add all that a module refers to."""
-    known = frozenset(modules)
+    known, nodes = frozenset(modules), list(ast.walk(tree))
     aliases = defaultdict[str, set[str]](set)
-    for alias, module in _imports(references, tree, known):
+    for alias, module in _imports(references, nodes, known):
         aliases[alias].add(module)
     bases = set[int]()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             if isinstance(node.ctx, ast.Load):
                 references.attributes.add(node.attr)
@@ -136,9 +136,9 @@ def unreferenced(package: Mapping[str, ast.Module], tools: Iterable[ast.Module],
     return [each for each in found if each.name or not (each.module in outer or each.module.endswith(".__main__"))]
 
 
-def _imports(references: References, tree: ast.Module, known: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _imports(references: References, nodes: Iterable[ast.AST], known: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield the names that stand for modules, each with its module."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             references.modules.add(node.module)
             for each in node.names:
