@@ -227,16 +227,15 @@ class Renewals:
         if monitor is None or owner.process is None:
             raise self._refused("MigrationFailed", "one of the two processes ended", "look into its log")
         left = Renewal(old.pid, old.ticks, old.helpers, moved=True)
-        new = {"pid": beside.pid, "ticks": beside.ticks, "helpers": beside.helpers}
-        owner.switch(monitor, **new, program=program, renewal=left)
+        owner.switch(monitor, pid=beside.pid, ticks=beside.ticks, helpers=beside.helpers, program=program, renewal=left)
         beside.owner = owner
         try:
             await owner.execute("cont")
         except QemuRefused:
             # It did not run the guest: the way back is open.
             beside.owner = None
-            former = {"pid": old.pid, "ticks": old.ticks, "helpers": old.helpers}
-            owner.switch(before, **former, program=old.program, renewal=Renewal(**new))
+            back = Renewal(beside.pid, beside.ticks, beside.helpers)
+            owner.switch(before, pid=old.pid, ticks=old.ticks, helpers=old.helpers, program=old.program, renewal=back)
             raise
         finally:
             if before is not None and owner.qmp is not before:
